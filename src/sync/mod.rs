@@ -1,0 +1,35 @@
+//! The only door to atomics, cells, locks, threads and foreign queues.
+//!
+//! Everything concurrent in this crate names these items and never `std`'s (or `loom`'s), so that the
+//! whole engine compiles a second time on loom under `--cfg pointsman_loom`. `real` and `model` hold the
+//! same items in the same order.
+//!
+//! Two rules come from how loom works and hold in both builds:
+//! * a store-then-look handshake uses [`atomic::fence`] with `SeqCst` between the two (or
+//!   read-modify-writes on both sides), never `SeqCst` accesses, which loom treats as acquire and release;
+//! * an atomic that anyone updates by a read-modify-write is written by read-modify-writes everywhere,
+//!   unless the writer is the only one that can touch it at that moment.
+
+#[cfg(pointsman_loom)]
+mod model;
+#[cfg(not(pointsman_loom))]
+mod real;
+
+#[cfg(pointsman_loom)]
+pub use model::*;
+#[cfg(not(pointsman_loom))]
+pub use real::*;
+
+pub mod thread_index;
+
+/// Locks without minding poison: every critical section in this crate leaves its data whole before any
+/// user code can unwind through it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!(
+    "pointsman keeps mailbox indices in 64-bit atomics: this target has none, and 32-bit indices would \
+     wrap after 2^27 messages"
+);

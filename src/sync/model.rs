@@ -1,0 +1,170 @@
+//! The seam on loom. What loom does not instrument is replaced by a lock-based stand-in that promises no
+//! more than the contract we rely on; the originals are covered by their own tests and by stress tests.
+
+pub use loom::hint;
+pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
+
+pub mod thread {
+    pub use loom::thread::*;
+    pub use std::thread::panicking;
+}
+
+/// No padding: layouts don't matter in models.
+#[derive(Debug, Default)]
+pub struct CachePadded<T>(T);
+
+impl<T> CachePadded<T> {
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> std::ops::Deref for CachePadded<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for CachePadded<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+pub mod deque {
+    //! Stand-in for crossbeam-deque with the same names: a locked queue, and beside it a length that
+    //! `is_empty` reads without the lock and Relaxed, so that a missing fence still fails a model.
+
+    use super::atomic::{AtomicUsize, Ordering};
+    use super::{Arc, Mutex};
+    use std::collections::VecDeque;
+
+    #[derive(Debug)]
+    struct Shared<T> {
+        queue: Mutex<VecDeque<T>>,
+        length: AtomicUsize,
+    }
+
+    impl<T> Shared<T> {
+        fn with<R>(&self, act: impl FnOnce(&mut VecDeque<T>) -> R) -> R {
+            let mut queue = self.queue.lock().unwrap();
+            let before = queue.len();
+            let result = act(&mut queue);
+            let after = queue.len();
+            // Both arms are read-modify-writes: loom lets a plain store slide between the halves of one.
+            if after > before {
+                self.length.fetch_add(after - before, Ordering::Relaxed);
+            } else if before > after {
+                self.length.fetch_sub(before - after, Ordering::Relaxed);
+            }
+            result
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct Worker<T>(Arc<Shared<T>>);
+
+    #[derive(Debug)]
+    pub struct Stealer<T>(Arc<Shared<T>>);
+
+    impl<T> Clone for Stealer<T> {
+        fn clone(&self) -> Self {
+            Self(self.0.clone())
+        }
+    }
+
+    /// Outcome of an attempt to steal.
+    #[derive(Debug)]
+    pub enum Steal<T> {
+        Empty,
+        Success(T),
+        /// Never from the stand-in; callers must handle it for the original.
+        #[allow(dead_code)]
+        Retry,
+    }
+
+    impl<T> Worker<T> {
+        pub fn new_fifo() -> Self {
+            Self(Arc::new(Shared { queue: Mutex::new(VecDeque::new()), length: AtomicUsize::new(0) }))
+        }
+
+        pub fn stealer(&self) -> Stealer<T> {
+            Stealer(self.0.clone())
+        }
+
+        pub fn push(&self, task: T) {
+            self.0.with(|queue| queue.push_back(task));
+        }
+
+        pub fn pop(&self) -> Option<T> {
+            self.0.with(VecDeque::pop_front)
+        }
+
+        pub fn is_empty(&self) -> bool {
+            self.0.length.load(Ordering::Relaxed) == 0
+        }
+    }
+
+    impl<T> Stealer<T> {
+        pub fn is_empty(&self) -> bool {
+            self.0.length.load(Ordering::Relaxed) == 0
+        }
+
+        /// Takes the first task and moves half of the rest to `to`.
+        pub fn steal_batch_and_pop(&self, to: &Worker<T>) -> Steal<T> {
+            let mut batch = self.0.with(|queue| {
+                let take = queue.len().div_ceil(2);
+                queue.drain(..take).collect::<VecDeque<T>>()
+            });
+            let Some(first) = batch.pop_front() else { return Steal::Empty };
+            for task in batch {
+                to.push(task);
+            }
+            Steal::Success(first)
+        }
+    }
+}
+
+/// Stand-in for crossbeam-queue's bounded ring.
+#[derive(Debug)]
+pub struct ArrayQueue<T> {
+    queue: Mutex<std::collections::VecDeque<T>>,
+    capacity: usize,
+}
+
+impl<T> ArrayQueue<T> {
+    pub fn new(capacity: usize) -> Self {
+        Self { queue: Mutex::new(std::collections::VecDeque::new()), capacity }
+    }
+
+    /// Pushes; when full, the oldest element makes room and is returned.
+    pub fn force_push(&self, value: T) -> Option<T> {
+        let mut queue = self.queue.lock().unwrap();
+        let oldest = if queue.len() == self.capacity { queue.pop_front() } else { None };
+        queue.push_back(value);
+        oldest
+    }
+
+    pub fn pop(&self) -> Option<T> {
+        self.queue.lock().unwrap().pop_front()
+    }
+}
+
+pub mod cell {
+    pub use loom::cell::UnsafeCell;
+}
+
+macro_rules! per_thread {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
+        loom::thread_local! { $(#[$meta])* static $name: $type = $init; }
+    };
+}
+pub(crate) use per_thread;
+
+macro_rules! process_wide {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
+        loom::lazy_static! { $(#[$meta])* static ref $name: $type = $init; }
+    };
+}
+pub(crate) use process_wide;

@@ -1,0 +1,57 @@
+//! The seam on the standard library.
+
+pub use std::sync::atomic;
+pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub use std::{hint, thread};
+
+pub use crossbeam_utils::CachePadded;
+
+/// Work-stealing deques.
+pub mod deque {
+    pub use crossbeam_deque::{Steal, Stealer, Worker};
+}
+
+/// Bounded multi-producer, multi-consumer ring.
+pub use crossbeam_queue::ArrayQueue;
+
+pub mod cell {
+    /// `std`'s cell with loom's closure interface.
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        #[inline(always)]
+        pub const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        /// Gives a pointer for reading; the caller vouches that nobody writes meanwhile.
+        #[inline(always)]
+        pub fn with<R>(&self, look: impl FnOnce(*const T) -> R) -> R {
+            look(self.0.get())
+        }
+
+        /// Gives a pointer for writing; the caller vouches for exclusive access meanwhile.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
+            change(self.0.get())
+        }
+    }
+}
+
+/// Declares a thread-local; the initial value must be a constant expression.
+macro_rules! per_thread {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
+        std::thread_local! { $(#[$meta])* static $name: $type = const { $init }; }
+    };
+}
+pub(crate) use per_thread;
+
+/// Declares a process-wide value, made at first use.
+macro_rules! process_wide {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
+        $(#[$meta])* static $name: std::sync::LazyLock<$type> = std::sync::LazyLock::new(|| $init);
+    };
+}
+pub(crate) use process_wide;

@@ -1,0 +1,83 @@
+//! A small dense number for each living thread.
+//!
+//! Striped structures use it to give each thread a line of its own. Numbers are handed out from 0 and
+//! used again after their thread has ended.
+
+use super::{Mutex, lock, per_thread, process_wide};
+use std::cell::Cell;
+
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Numbers of ended threads, to be used again.
+    free: Vec<usize>,
+    /// How many numbers were ever handed out.
+    next: usize,
+}
+
+process_wide! {
+    static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers::default());
+}
+
+/// Returns its number when the thread ends.
+#[derive(Debug)]
+struct Lease(Cell<Option<usize>>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(number) = self.0.get() {
+            lock(&NUMBERS).free.push(number);
+        }
+    }
+}
+
+/// No number yet.
+const NONE: usize = usize::MAX;
+
+per_thread! {
+    static CACHED: Cell<usize> = Cell::new(NONE);
+}
+per_thread! {
+    static LEASE: Lease = Lease(Cell::new(None));
+}
+
+/// The calling thread's number, or `None` in a thread that has already destroyed its thread-locals.
+#[inline]
+pub fn current() -> Option<usize> {
+    match CACHED.try_with(Cell::get) {
+        Ok(NONE) | Err(_) => lease(),
+        Ok(number) => Some(number),
+    }
+}
+
+#[cold]
+fn lease() -> Option<usize> {
+    LEASE
+        .try_with(|lease| {
+            let number = {
+                let mut numbers = lock(&NUMBERS);
+                numbers.free.pop().unwrap_or_else(|| {
+                    numbers.next += 1;
+                    numbers.next - 1
+                })
+            };
+            lease.0.set(Some(number));
+            // A failure only costs the cache: the lease itself still knows the number.
+            let _ = CACHED.try_with(|cached| cached.set(number));
+            number
+        })
+        .ok()
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::current;
+    use std::thread;
+
+    #[test]
+    fn a_thread_keeps_its_number_and_living_threads_differ() {
+        let mine = current().expect("thread-locals are alive");
+        assert_eq!(current(), Some(mine));
+        let other = thread::spawn(|| current().expect("thread-locals are alive")).join().expect("no panic");
+        assert_ne!(mine, other);
+    }
+}
