@@ -3,10 +3,17 @@
 
 pub use loom::hint;
 pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
+/// Not instrumented: models see no race on it, so it may hold only what orders itself, such as handles.
+pub use std::sync::OnceLock;
 
 pub mod thread {
     pub use loom::thread::*;
-    pub use std::thread::panicking;
+    pub use std::thread::{ThreadId, available_parallelism, panicking};
+
+    /// Models have no clock: the time is over at once, as it may be for any spurious return.
+    pub fn park_timeout(_: std::time::Duration) {
+        yield_now();
+    }
 }
 
 /// No padding: layouts don't matter in models.
@@ -149,6 +156,10 @@ impl<T> ArrayQueue<T> {
     pub fn pop(&self) -> Option<T> {
         self.queue.lock().unwrap().pop_front()
     }
+}
+
+pub mod alloc {
+    pub use loom::alloc::{alloc, dealloc};
 }
 
 pub mod cell {

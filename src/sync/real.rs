@@ -1,7 +1,7 @@
 //! The seam on the standard library.
 
 pub use std::sync::atomic;
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 pub use std::{hint, thread};
 
 pub use crossbeam_utils::CachePadded;
@@ -13,6 +13,11 @@ pub mod deque {
 
 /// Bounded multi-producer, multi-consumer ring.
 pub use crossbeam_queue::ArrayQueue;
+
+/// The allocator, watched for leaks and double frees in models.
+pub mod alloc {
+    pub use std::alloc::{alloc, dealloc};
+}
 
 pub mod cell {
     /// `std`'s cell with loom's closure interface.

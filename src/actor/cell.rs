@@ -1,0 +1,281 @@
+//! What an actor is in memory, and how its memory is counted.
+//!
+//! ```text
+//! Cell<A, F>
+//! ├── Local<M>                     what ActorRef<M> points to
+//! │   ├── mailbox
+//! │   │   ├── gate                 what AnyRef points to; knows nothing of M
+//! │   │   │   └── header           task link, vtable, dispatcher, count of references
+//! │   │   └── first slot
+//! │   ├── core                     name, parent, children, system
+//! │   └── private                  what only the turn touches: phase, watches, timers
+//! ├── actor                        the state, None before it is made and after it has ended
+//! └── recipe                       makes the state, again at each restart
+//! ```
+//!
+//! **Who keeps a cell.** `refs` counts the references: each `ActorRef`, each `AnyRef` (a parent's list of
+//! children, watch lists, routee tables and timers hold those), and one for the actor's life, which the
+//! turn that ends the actor gives back last. Whoever pushes holds a reference until it has returned, so
+//! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
+
+use crate::actor::children::Children;
+use crate::actor::path::{ActorPath, Name};
+use crate::actor::turn::Private;
+use crate::actor::{SystemCore, Terminated};
+use crate::actor_ref::AnyRef;
+use crate::dispatch::Home;
+use crate::mailbox::{self, Gate, Position};
+use crate::scheduler::{RunFn, Task, TaskRef};
+use crate::supervision::{Failure, Strategy};
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::sync::cell::UnsafeCell;
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// What governs an actor's life. Travels on the system lane.
+pub enum System {
+    /// End now: the rest of the mailbox becomes dead letters.
+    Stop,
+    /// Handle no messages until resumed; nests.
+    Suspend,
+    /// Undoes one `Suspend` or one failure.
+    Resume {
+        /// Whether the failure of this very actor is what was judged.
+        judged: bool,
+    },
+    /// Make a new state; the failure is what led to it.
+    Restart(Failure),
+    /// A child has failed and waits for a verdict.
+    ChildFailed { child: AnyRef, failure: Failure },
+    /// A child has ended.
+    ChildStopped(AnyRef),
+    /// Tell this actor when you end.
+    Watch(AnyRef),
+    /// Don't.
+    Unwatch(AnyRef),
+    /// Watch this actor, as if by `Context::watch`.
+    Adopt(AnyRef),
+    /// Positioned: a watched actor has ended.
+    Terminated(Terminated),
+    /// Positioned: end, once everything before it is handled.
+    PoisonPill,
+    /// Positioned: fail.
+    Kill,
+    /// Positioned: a timer of this number has fired.
+    Tick(u64),
+    /// Positioned: leave a router. Close, hand what lies behind to the router (an `ActorRef<M>`), and end.
+    Drain(Box<dyn Any + Send>),
+}
+
+/// What kind of thing a reference points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// An actor's cell.
+    Local,
+    /// Anything else that takes messages, through one object-safe trait.
+    Foreign,
+}
+
+/// The operations that need to know what type stands behind a header.
+pub struct VTable {
+    /// Frees the allocation.
+    ///
+    /// Safety: the last reference is gone.
+    pub free: unsafe fn(NonNull<Header>),
+    /// Where in the allocation the [`Core`] lies; 0 for foreign ones, which have none.
+    pub core_offset: usize,
+    /// The type of message that is taken.
+    pub message_type: fn() -> TypeId,
+    /// Its name, for errors and dead letters.
+    pub message_name: fn() -> &'static str,
+}
+
+/// The first bytes of whatever a reference points to.
+#[repr(C)]
+pub struct Header {
+    /// First, so that a task's address is its cell's.
+    task: Task,
+    pub vtable: &'static VTable,
+    /// Where the actor runs; null for foreign ones. Alive as long as the core's system.
+    home: *const Home,
+    refs: AtomicU32,
+    pub kind: Kind,
+}
+
+/// More references than this are a leak that would wrap the count.
+const REFS_MAX: u32 = i32::MAX as u32;
+
+impl Header {
+    pub fn new(run: RunFn, vtable: &'static VTable, home: *const Home, refs: u32, kind: Kind) -> Self {
+        Self { task: Task::new(run), vtable, home, refs: AtomicU32::new(refs), kind }
+    }
+
+    /// Counts one more reference.
+    #[inline]
+    pub fn retain(&self) {
+        // Ordering: Relaxed; whoever makes a reference has one already, so nothing is published by it.
+        if self.refs.fetch_add(1, Ordering::Relaxed) > REFS_MAX {
+            too_many_references();
+        }
+    }
+
+    /// Gives one reference back and frees the allocation with the last one.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns one reference and uses `header` no more.
+    #[inline]
+    pub unsafe fn release(header: NonNull<Header>) {
+        // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
+        let left = unsafe { &header.as_ref().refs }
+            // Ordering: Release; pairs with the Acquire fence below. Whoever frees sees all uses.
+            .fetch_sub(1, Ordering::Release);
+        if left == 1 {
+            // Ordering: Acquire; pairs with the Release decrements of all other references.
+            fence(Ordering::Acquire);
+            // SAFETY: the count was 1, so this was the last reference.
+            unsafe {
+                let free = header.as_ref().vtable.free;
+                free(header);
+            }
+        }
+    }
+}
+
+#[cold]
+fn too_many_references() -> ! {
+    // An unwinding caller could drop and clone on; only ending the process keeps the count true.
+    eprintln!("pointsman: more than {REFS_MAX} references to one actor: references are being leaked");
+    std::process::abort()
+}
+
+/// The untyped front of an actor's mailbox.
+pub type ActorGate = Gate<Header, System>;
+
+/// The gate behind a header.
+///
+/// # Safety
+///
+/// `header` is that of a local actor's cell, and the caller keeps a reference to it for as long as it uses
+/// the gate.
+#[inline]
+pub unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
+    // SAFETY: the header is the gate's first field and the gate the cell's (`repr(C)`), and the pointer was
+    // made from the whole cell's box.
+    unsafe { header.cast::<ActorGate>().as_ref() }
+}
+
+/// Sends a system message, and schedules the actor if that woke it. Hands the message back when the actor
+/// has ended.
+///
+/// # Safety
+///
+/// As for [`gate`].
+pub unsafe fn send_system(
+    header: NonNull<Header>,
+    message: System,
+    position: Position,
+) -> Result<(), System> {
+    // SAFETY: passed on to the caller.
+    match unsafe { gate(header) }.send_system(message, position) {
+        Ok(mailbox::SystemPushed::Queued) => Ok(()),
+        Ok(mailbox::SystemPushed::Wake) => {
+            // SAFETY: the cell is alive through the caller's reference, and the push gave us the token.
+            unsafe { schedule(header) };
+            Ok(())
+        }
+        Err(message) => Err(message),
+    }
+}
+
+/// Hands a woken actor to its dispatcher.
+///
+/// # Safety
+///
+/// As for [`gate`]; and the caller holds the actor's ownership token, which passes to the dispatcher.
+#[inline]
+pub unsafe fn schedule(header: NonNull<Header>) {
+    // SAFETY: the cell is alive, and its dispatcher lives as long as the system, which the cell's core
+    // keeps alive.
+    let home = unsafe { &*header.as_ref().home };
+    // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
+    home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
+}
+
+/// What happens to a message that finds its bounded mailbox full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FullPolicy {
+    Refuse,
+    DropNewest,
+    Wait(Duration),
+}
+
+/// What is known of an actor without knowing its types.
+pub struct Core {
+    pub system: StdArc<SystemCore>,
+    pub parent: Option<AnyRef>,
+    pub name: Name,
+    /// Its place among the parent's anonymous children.
+    pub slot: u32,
+    pub uid: u32,
+    /// Its number in the pool that made it, 0 elsewhere.
+    pub routee_index: u32,
+    pub full: FullPolicy,
+    /// Wins over the parent's own strategy.
+    pub on_failure: Option<Box<Strategy>>,
+    pub children: Children,
+    /// A dispatcher of its own, when it is pinned to a thread.
+    pub own_home: Option<Box<Home>>,
+}
+
+impl Core {
+    pub fn path(&self) -> ActorPath {
+        let mut names: Vec<Cow<'_, str>> = Vec::new();
+        let mut at = self;
+        // The root has no parent and no name.
+        while let Some(parent) = &at.parent {
+            names.push(at.name.text());
+            at = parent.core();
+        }
+        ActorPath::from_names(names.into_iter().rev())
+    }
+}
+
+/// What an `ActorRef<M>` to a local actor points to.
+#[repr(C)]
+pub struct Local<M> {
+    pub mailbox: mailbox::Mailbox<Header, System, M>,
+    pub core: Core,
+    /// Touched only by the holder of the ownership token.
+    pub private: UnsafeCell<Private<M>>,
+}
+
+/// An actor of type `A` made by the recipe `F`.
+#[repr(C)]
+pub struct Cell<A: crate::actor::Actor, F> {
+    pub local: Local<A::Message>,
+    /// Touched only by the holder of the ownership token.
+    pub actor: UnsafeCell<Option<A>>,
+    /// Touched only by the holder of the ownership token.
+    pub recipe: UnsafeCell<F>,
+}
+
+/// SAFETY: called by `Header::release` with the last reference of a `Cell<A, F>` made by `Box`.
+pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
+    // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
+    // else has a reference.
+    let cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
+    // User code may panic in a destructor; the thread that happens to drop the last reference is not its
+    // victim.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(cell)));
+}
+
+// SAFETY: the mailbox synchronises senders and owner by itself; `private`, `actor` and `recipe` are touched
+// only by the holder of the one ownership token, which moves between threads through the tail word.
+unsafe impl<M: Send> Send for Local<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for Local<M> {}

@@ -1,0 +1,154 @@
+//! A parent's children: who they are, which names are taken, and whether more may come.
+//!
+//! Guarded by a lock, since any thread may create an actor; taken at creation, termination and look-up
+//! only, never for a message.
+
+use crate::actor::path::Name;
+use crate::actor_ref::AnyRef;
+use crate::sync::{Mutex, lock};
+use slab::Slab;
+use std::collections::HashMap;
+
+/// The children of one actor.
+#[derive(Default)]
+pub struct Children(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// `None` until the first child, since most actors have none.
+    family: Option<Box<Family>>,
+    /// The parent is ending: no more children.
+    closed: bool,
+    /// How often the parent is suspended; a new child starts so too.
+    suspended: u32,
+}
+
+#[derive(Default)]
+struct Family {
+    named: HashMap<Box<str>, AnyRef>,
+    anonymous: Slab<AnyRef>,
+    /// How many names were generated so far.
+    generated: u64,
+}
+
+/// Why a child was not taken in.
+pub enum Refusal {
+    Closed,
+    NameTaken,
+}
+
+/// What a parent tells a child that is about to be made.
+pub struct Birth {
+    pub name: Name,
+    pub slot: u32,
+    pub suspended: u32,
+}
+
+impl Children {
+    /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
+    /// take the name meanwhile.
+    pub fn adopt<E>(
+        &self,
+        name: Option<&str>,
+        make: impl FnOnce(Birth) -> Result<AnyRef, E>,
+    ) -> Result<Result<(), E>, Refusal> {
+        let mut inner = lock(&self.0);
+        if inner.closed {
+            return Err(Refusal::Closed);
+        }
+        let suspended = inner.suspended;
+        let family = inner.family.get_or_insert_default();
+        match name {
+            Some(name) => {
+                if family.named.contains_key(name) {
+                    return Err(Refusal::NameTaken);
+                }
+                let key: Box<str> = name.into();
+                let birth = Birth { name: Name::Given(key.clone()), slot: 0, suspended };
+                Ok(make(birth).map(|child| {
+                    family.named.insert(key, child);
+                }))
+            }
+            None => {
+                let number = family.generated;
+                let entry = family.anonymous.vacant_entry();
+                let slot = u32::try_from(entry.key()).expect("fewer than 2^32 living children");
+                let birth = Birth { name: Name::Generated(number), slot, suspended };
+                Ok(make(birth).map(|child| {
+                    entry.insert(child);
+                    family.generated += 1;
+                }))
+            }
+        }
+    }
+
+    /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
+    pub fn remove(&self, child: &AnyRef) -> Option<AnyRef> {
+        let mut inner = lock(&self.0);
+        let family = inner.family.as_mut()?;
+        let core = child.core();
+        match &core.name {
+            Name::Given(name) => match family.named.get(name) {
+                Some(known) if known == child => family.named.remove(name),
+                _ => None,
+            },
+            Name::Generated(_) => match family.anonymous.get(core.slot as usize) {
+                Some(known) if known == child => Some(family.anonymous.remove(core.slot as usize)),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether `child` is one.
+    pub fn contains(&self, child: &AnyRef) -> bool {
+        let inner = lock(&self.0);
+        let Some(family) = &inner.family else { return false };
+        let core = child.core();
+        match &core.name {
+            Name::Given(name) => family.named.get(name) == Some(child),
+            Name::Generated(_) => family.anonymous.get(core.slot as usize) == Some(child),
+        }
+    }
+
+    /// The child of this name, given or generated.
+    pub fn get(&self, name: &str) -> Option<AnyRef> {
+        let inner = lock(&self.0);
+        let family = inner.family.as_ref()?;
+        if let Some(child) = family.named.get(name) {
+            return Some(child.clone());
+        }
+        let (_, child) = family.anonymous.iter().find(|(_, child)| child.core().name.text() == name)?;
+        Some(child.clone())
+    }
+
+    /// All of them, now.
+    pub fn all(&self) -> Vec<AnyRef> {
+        lock(&self.0).all()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let inner = lock(&self.0);
+        inner.family.as_ref().is_none_or(|family| family.named.is_empty() && family.anonymous.is_empty())
+    }
+
+    /// Takes no more children from now on.
+    pub fn close(&self) {
+        lock(&self.0).closed = true;
+    }
+
+    /// Sets how often children made from now on start suspended, and returns those that exist.
+    /// One critical section: a child made meanwhile is either in the list or starts suspended, never both.
+    pub fn set_suspended(&self, suspended: u32) -> Vec<AnyRef> {
+        let mut inner = lock(&self.0);
+        inner.suspended = suspended;
+        inner.all()
+    }
+}
+
+impl Inner {
+    fn all(&self) -> Vec<AnyRef> {
+        self.family.as_ref().map_or_else(Vec::new, |family| {
+            family.named.values().chain(family.anonymous.iter().map(|(_, child)| child)).cloned().collect()
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! What a running actor sees of itself and the system.
+
+use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::cell::{Core, Header, Local, System};
+use crate::actor::turn::{Extras, Private, drop_guarded, guarded};
+use crate::actor::{Actor, ActorPath, SystemRef, Terminated};
+use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
+use crate::error::SpawnError;
+use crate::supervision::Failure;
+use crate::time::TimerHandle;
+use std::collections::HashMap;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// What a running actor sees: itself, its children, timers, watches.
+///
+/// Handed to every hook and handler of an [`Actor`]. `M` is the actor's message type, so that wrappers and
+/// tests can hand a context on without naming the actor's own type.
+pub struct Context<M: Send + 'static> {
+    local: NonNull<Local<M>>,
+    /// Borrows the life's own reference: never dropped.
+    me: ManuallyDrop<ActorRef<M>>,
+}
+
+/// Names one timer of one actor, to cancel it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TimerKey(u64);
+
+/// The timers of one actor.
+pub struct Timers<M> {
+    next: u64,
+    armed: HashMap<u64, Timer<M>>,
+}
+
+struct Timer<M> {
+    what: What<M>,
+    handle: TimerHandle,
+}
+
+enum What<M> {
+    Once(M),
+    Every { period: Duration, due: Duration, make: Box<dyn FnMut() -> M + Send> },
+}
+
+impl<M> Default for Timers<M> {
+    fn default() -> Self {
+        Self { next: 0, armed: HashMap::new() }
+    }
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// The context of a turn of the actor behind `header`, which outlives it.
+    pub(crate) fn new(header: NonNull<Header>, local: NonNull<Local<M>>) -> Self {
+        // SAFETY: not a counted reference, but it is never dropped, and the turn that owns this context
+        // ends before the life's own reference is given back.
+        let me = ManuallyDrop::new(unsafe { ActorRef::from_header(header) });
+        Self { local, me }
+    }
+
+    fn core(&self) -> &Core {
+        // SAFETY: the cell outlives the turn, and the core is only read.
+        unsafe { &(*self.local.as_ptr()).core }
+    }
+
+    /// Looks at or changes what only the owner touches. `act` runs no user code.
+    fn private<R>(&self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
+        // SAFETY: a context exists only within a turn, which holds the ownership token, and `act` runs
+        // nothing that comes back here.
+        unsafe { &(*self.local.as_ptr()).private }.with_mut(|private| act(unsafe { &mut *private }))
+    }
+
+    fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {
+        self.private(|private| act(private.extras()))
+    }
+
+    // ---- itself
+
+    /// A reference to this actor. Clone it to hand it on.
+    pub fn me(&self) -> &ActorRef<M> {
+        &self.me
+    }
+
+    /// Where this actor stands in the tree.
+    pub fn path(&self) -> ActorPath {
+        self.core().path()
+    }
+
+    /// Who created this actor; `None` for the root alone.
+    pub fn parent(&self) -> Option<&AnyRef> {
+        self.core().parent.as_ref()
+    }
+
+    /// This actor's number in the pool that made it, from 0; 0 for other actors.
+    pub fn routee_index(&self) -> usize {
+        self.core().routee_index as usize
+    }
+
+    /// The system that this actor lives in.
+    pub fn system(&self) -> SystemRef {
+        SystemRef::new(self.core().system.clone())
+    }
+
+    /// Time since the system's start by the system's clock.
+    pub fn now(&self) -> Duration {
+        self.core().system.now()
+    }
+
+    /// Ends this actor after the message being handled. What is left in its mailbox becomes dead letters.
+    pub fn stop(&self) {
+        self.me.stop();
+    }
+
+    // ---- children
+
+    /// Starts to describe a child of this actor under the given name.
+    pub fn actor(&self, name: &str) -> ActorBuilder {
+        ActorBuilder::new(Ok(self.me.any_local()), Some(name))
+    }
+
+    /// Creates a child under a generated name, with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorBuilder::spawn`].
+    pub fn spawn<A, I>(
+        &self,
+        recipe: impl FnMut() -> I + Send + 'static,
+    ) -> Result<ActorRef<A::Message>, SpawnError>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        ActorBuilder::new(Ok(self.me.any_local()), None).spawn(recipe)
+    }
+
+    /// The children that have not ended.
+    pub fn children(&self) -> Vec<AnyRef> {
+        self.core().children.all()
+    }
+
+    /// The child of this name.
+    pub fn child(&self, name: &str) -> Option<AnyRef> {
+        self.core().children.get(name)
+    }
+
+    /// Tells all children to stop. Within [`Actor::restarting`] the restart waits until they have ended.
+    pub fn stop_children(&mut self) {
+        let children = self.core().children.all();
+        self.extras(|extras| extras.stopping.clone_from(&children));
+        for child in children {
+            // A late notice of an old child must not reach the new state.
+            self.unwatch(&child);
+            let _ = child.send_system(System::Stop);
+        }
+    }
+
+    // ---- watching
+
+    /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
+    /// oneself or an actor that is watched already changes nothing.
+    pub fn watch(&mut self, actor: &AnyRef) {
+        self.begin_watch(actor, None);
+    }
+
+    /// As [`watch`](Self::watch), but the notice is `message`, which goes to [`Actor::receive`]. The
+    /// latest call for an actor counts.
+    pub fn watch_with(&mut self, actor: &AnyRef, message: M) {
+        self.begin_watch(actor, Some(message));
+    }
+
+    fn begin_watch(&mut self, actor: &AnyRef, message: Option<M>) {
+        let me = self.me.any_local();
+        if *actor == me {
+            drop_guarded(message);
+            return;
+        }
+        let (known, replaced) = self.extras(|extras| match extras.watching.entry(actor.clone()) {
+            std::collections::hash_map::Entry::Occupied(mut entry) => match message {
+                Some(message) => (true, entry.insert(Some(message))),
+                None => (true, None),
+            },
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(message);
+                (false, None)
+            }
+        });
+        drop_guarded(replaced);
+        if !known && actor.send_system(System::Watch(me.clone())).is_err() {
+            me.notify_terminated(actor.clone());
+        }
+    }
+
+    /// Takes a watch back: no notice about `actor` arrives from now on, not even one on its way.
+    pub fn unwatch(&mut self, actor: &AnyRef) {
+        let watched =
+            self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));
+        if let Some(message) = watched {
+            drop_guarded(message);
+            let _ = actor.send_system(System::Unwatch(self.me.any_local()));
+        }
+    }
+
+    pub(crate) fn unwatch_all(&mut self) {
+        let watched = self
+            .private(|private| private.extras.as_mut().map(|extras| std::mem::take(&mut extras.watching)));
+        let me = self.me.any_local();
+        for (actor, message) in watched.into_iter().flatten() {
+            drop_guarded(message);
+            let _ = actor.send_system(System::Unwatch(me.clone()));
+        }
+    }
+
+    // ---- timers
+
+    /// Sends `message` to this actor once, `delay` from now, never early. It takes its place in the
+    /// mailbox when the time has come. Cancelled when the actor restarts or stops.
+    pub fn after(&mut self, delay: Duration, message: M) -> TimerKey {
+        let due = self.now().saturating_add(delay);
+        self.arm(due, What::Once(message))
+    }
+
+    /// Sends a message made by `make` every `period` from now on, at a fixed rate: a tick that is handled
+    /// late does not delay the next one, and ticks that are missed altogether are skipped.
+    ///
+    /// A period below 1 millisecond is taken as 1 millisecond.
+    pub fn every(&mut self, period: Duration, make: impl FnMut() -> M + Send + 'static) -> TimerKey {
+        let period = period.max(Duration::from_millis(1));
+        let due = self.now().saturating_add(period);
+        self.arm(due, What::Every { period, due, make: Box::new(make) })
+    }
+
+    fn arm(&mut self, due: Duration, what: What<M>) -> TimerKey {
+        let number = self.extras(|extras| {
+            extras.timers.next += 1;
+            extras.timers.next
+        });
+        let handle = self.core().system.timers().tick_at(due, self.me.any_local(), number);
+        self.extras(|extras| extras.timers.armed.insert(number, Timer { what, handle }));
+        TimerKey(number)
+    }
+
+    /// Cancels a timer. True if its message will not arrive, although it may have been on its way; false if
+    /// it has arrived already (or, for a repeated one, was cancelled before).
+    pub fn cancel(&mut self, timer: TimerKey) -> bool {
+        let armed = self.private(|private| {
+            private.extras.as_mut().and_then(|extras| extras.timers.armed.remove(&timer.0))
+        });
+        let Some(armed) = armed else { return false };
+        self.core().system.timers().cancel(armed.handle);
+        drop_guarded(armed.what);
+        true
+    }
+
+    pub(crate) fn cancel_all_timers(&mut self) {
+        let armed = self.private(|private| {
+            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.timers.armed))
+        });
+        for (_, timer) in armed.into_iter().flatten() {
+            self.core().system.timers().cancel(timer.handle);
+            drop_guarded(timer.what);
+        }
+    }
+
+    /// The message of a timer that has fired; `None` if it was cancelled meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What makes the messages of a repeated timer has panicked; the timer is gone.
+    pub(crate) fn fired(&mut self, number: u64) -> Result<Option<M>, Failure> {
+        let armed = self.private(|private| private.extras.as_mut()?.timers.armed.remove(&number));
+        let Some(timer) = armed else { return Ok(None) };
+        match timer.what {
+            What::Once(message) => Ok(Some(message)),
+            What::Every { period, due, mut make } => {
+                let made = guarded(|| Ok(make()))?;
+                // The next multiple of the period that lies ahead.
+                let late = self.now().saturating_sub(due);
+                let periods = late.as_nanos() / period.as_nanos() + 1;
+                let step =
+                    u32::try_from(periods).map_or(Duration::MAX, |periods| period.saturating_mul(periods));
+                let due = due.saturating_add(step);
+                let handle = self.core().system.timers().tick_at(due, self.me.any_local(), number);
+                let what = What::Every { period, due, make };
+                self.extras(|extras| extras.timers.armed.insert(number, Timer { what, handle }));
+                Ok(Some(made))
+            }
+        }
+    }
+
+    // ---- asking
+
+    /// Asks `target`; the answer arrives here as the message that `wrap` makes of it.
+    ///
+    /// Nothing waits: other messages are handled meanwhile. The answer is `Err` when the last reply port is
+    /// dropped unanswered, as when the target stops or panics. For a deadline use
+    /// [`ask_within`](Self::ask_within).
+    pub fn ask<N, Q>(
+        &mut self,
+        target: &ActorRef<N>,
+        request: Q,
+        wrap: impl FnOnce(Result<Q::Reply, AskError>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request,
+    {
+        Ask::to_actor(target, request, ActorRef::clone(&self.me), None, wrap);
+    }
+
+    /// As [`ask`](Self::ask), with a deadline: after `deadline` the answer is [`AskError::Timeout`], and
+    /// one that comes later is dropped, counted as late.
+    pub fn ask_within<N, Q>(
+        &mut self,
+        target: &ActorRef<N>,
+        request: Q,
+        deadline: Duration,
+        wrap: impl FnOnce(Result<Q::Reply, AskError>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request,
+    {
+        Ask::to_actor(target, request, ActorRef::clone(&self.me), Some(deadline), wrap);
+    }
+
+    // ---- blocking
+
+    /// Runs code that waits for something outside: other actors that wait for this worker are handed to
+    /// other workers first. Better for more than the odd call: the blocking dispatcher.
+    pub fn blocking<R>(&self, run: impl FnOnce() -> R) -> R {
+        crate::scheduler::blocking(run)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Context<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl AnyRef {
+    /// Tells this actor that another one has ended. The notice takes its place behind what is queued.
+    pub(crate) fn notify_terminated(&self, actor: AnyRef) {
+        let _ = self.send_positioned(System::Terminated(Terminated { actor }));
+    }
+}

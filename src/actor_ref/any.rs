@@ -1,0 +1,204 @@
+//! References that don't name the message type.
+
+use crate::actor::{ActorPath, Core, Header, Kind, SystemMessage as System};
+use crate::actor_ref::ActorRef;
+use crate::mailbox::Position;
+use std::any::TypeId;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+/// An untyped reference to an actor: for parents, children and watching.
+///
+/// Equal references mean the same incarnation of the same actor. One word; `Option<AnyRef>` is no larger.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Idle;
+/// # impl Actor for Idle {
+/// #     type Message = u32;
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let idle: ActorRef<u32> = system.actor("idle").spawn(|| Idle)?;
+/// let any: AnyRef = idle.any().expect("an actor stands behind it");
+/// assert!(any.typed::<u32>().is_ok());
+/// assert!(any.typed::<String>().unwrap_err().to_string().contains("u32"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct AnyRef(NonNull<Header>);
+
+impl AnyRef {
+    /// Counts one more reference to the actor behind `header`.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a local actor's cell, which is alive.
+    pub(crate) unsafe fn retain(header: NonNull<Header>) -> Self {
+        // SAFETY: passed on to the caller.
+        unsafe { header.as_ref() }.retain();
+        Self(header)
+    }
+
+    /// Takes over a reference that is counted already.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a local actor's cell, and the caller gives up one counted reference.
+    pub(crate) unsafe fn from_counted(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: the reference keeps the cell alive; the vtable of a local cell tells where its core lies.
+        unsafe {
+            let offset = self.0.as_ref().vtable.core_offset;
+            self.0.byte_add(offset).cast::<Core>().as_ref()
+        }
+    }
+
+    fn gate(&self) -> &crate::actor::ActorGate {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::actor::gate(self.0) }
+    }
+
+    /// Sends immediate control. Hands it back if the actor has ended.
+    pub(crate) fn send_system(&self, message: System) -> Result<(), System> {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::actor::send_system(self.0, message, Position::Immediate) }
+    }
+
+    /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
+    pub(crate) fn send_positioned(&self, message: System) -> Result<(), System> {
+        let position = Position::At(self.gate().position());
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::actor::send_system(self.0, message, position) }
+    }
+
+    /// Messages in the mailbox, the one being handled left out.
+    pub fn queued(&self) -> usize {
+        self.gate().len() as usize
+    }
+
+    /// Where the actor stands in the tree.
+    pub fn path(&self) -> ActorPath {
+        self.core().path()
+    }
+
+    /// A number that tells this incarnation from others at the same path; never 0.
+    pub fn uid(&self) -> u32 {
+        self.core().uid
+    }
+
+    /// Whether the actor takes no more messages.
+    pub fn is_closed(&self) -> bool {
+        self.gate().is_closed()
+    }
+
+    /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
+    pub fn stop(&self) {
+        let _ = self.send_system(System::Stop);
+    }
+
+    /// Ends the actor once it has handled everything that this thread has sent so far.
+    pub fn poison(&self) {
+        let _ = self.send_positioned(System::PoisonPill);
+    }
+
+    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
+    /// decides what then happens, by default it stops.
+    pub fn kill(&self) {
+        let _ = self.send_positioned(System::Kill);
+    }
+
+    /// The typed reference.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongType`] if the actor takes another type of message; the error names both.
+    pub fn typed<M: Send + 'static>(&self) -> Result<ActorRef<M>, WrongType> {
+        // SAFETY: the reference keeps the cell alive.
+        let vtable = unsafe { self.0.as_ref() }.vtable;
+        if (vtable.message_type)() == TypeId::of::<M>() {
+            let counted = ManuallyDrop::new(self.clone());
+            // SAFETY: the type of message is checked, and the clone's count passes over.
+            Ok(unsafe { ActorRef::from_header(counted.0) })
+        } else {
+            Err(WrongType {
+                path: self.path(),
+                takes: (vtable.message_name)(),
+                wanted: std::any::type_name::<M>(),
+            })
+        }
+    }
+}
+
+impl Clone for AnyRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: this reference keeps the cell alive.
+        unsafe { Self::retain(self.0) }
+    }
+}
+
+impl Drop for AnyRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: each `AnyRef` owns one counted reference and is not used after this.
+        unsafe { Header::release(self.0) };
+    }
+}
+
+impl PartialEq for AnyRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for AnyRef {}
+
+impl Hash for AnyRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Debug for AnyRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnyRef({}#{})", self.path(), self.uid())
+    }
+}
+
+// SAFETY: what can be reached through it is the gate and the core, which are shared between threads by
+// their own means; messages are touched only through typed references.
+unsafe impl Send for AnyRef {}
+// SAFETY: as above.
+unsafe impl Sync for AnyRef {}
+
+/// An actor takes another type of message than the one asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongType {
+    /// The actor.
+    pub path: ActorPath,
+    /// What it takes.
+    pub takes: &'static str,
+    /// What was asked for.
+    pub wanted: &'static str,
+}
+
+impl fmt::Display for WrongType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} takes {}, not {}: ask for the type that it takes", self.path, self.takes, self.wanted)
+    }
+}
+
+impl std::error::Error for WrongType {}
+
+/// Only here, so that nobody outside can make an `AnyRef` to what is no actor.
+const _: () = {
+    assert!(size_of::<Option<AnyRef>>() == size_of::<usize>());
+    assert!(Kind::Local as u8 == 0);
+};

@@ -1,0 +1,520 @@
+//! How an asker waits: in a thread, or as a future under any executor.
+//!
+//! The order in which [`Waiting::look`] does its steps makes parking safe: answer, clock, alarm, and the
+//! waiter last. Whatever runs before (an alarm's lock may park and eat a token), nothing runs between the
+//! registration of the waiter and the park; and since every return from a park looks again, a token left
+//! over from earlier costs one more round.
+//!
+//! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
+//! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
+
+use super::any::AnyRef;
+use super::promise::{Outcome, Promise, Spare};
+use super::reply::ReplyTo;
+use super::reply_counts::{Row, count};
+use crate::sync::{hint, per_thread, thread};
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::Deref;
+use std::pin::Pin;
+// Both as std's `Wake` and trait objects need them; no protocol of ours rests on these counts.
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// Why an ask has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
+    /// or the request ended as a dead letter.
+    NoReply,
+    /// The time ran out. The request may still be handled; its reply will be late.
+    Timeout {
+        /// The time that was given.
+        after: Duration,
+    },
+    /// The target refused the request: it has stopped, or its mailbox was full.
+    Undeliverable,
+    /// Waiting was tried on a work-stealing worker thread, whose other actors would stand still and
+    /// perhaps never send the answer. The request was sent; its reply will be late.
+    WouldBlockWorker,
+    /// The time given was zero; nothing was sent.
+    NoTime,
+}
+
+impl AskError {
+    /// Where an ask that ends like this is counted; nowhere if it was never begun.
+    fn row(&self) -> Option<Row> {
+        match self {
+            Self::NoReply => Some(Row::NoReply),
+            Self::Timeout { .. } => Some(Row::TimedOut),
+            Self::Undeliverable => Some(Row::Undeliverable),
+            Self::WouldBlockWorker => Some(Row::Cancelled),
+            Self::NoTime => None,
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
+            Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
+            Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
+            Self::WouldBlockWorker => f.write_str(
+                "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
+                 (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
+            ),
+            Self::NoTime => f.write_str("no time to answer in 0ns: nothing was sent, give more than zero"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// The clock that deadlines are read from, and what wakes those who wait for one.
+pub trait Alarms: Send + Sync {
+    /// The time since the system's start.
+    fn now(&self) -> Duration;
+
+    /// Whether this clock runs with the machine's, so that a thread may sleep by it; not so for a clock
+    /// that is moved by hand.
+    fn is_real(&self) -> bool;
+
+    /// Wakes `waker` once the clock has reached `at`; soon, if it has already.
+    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey;
+
+    /// Forgets an alarm, and drops its waker; one that has rung already is forgotten anyhow.
+    fn cancel(&self, key: AlarmKey);
+}
+
+/// Names one alarm of an [`Alarms`]; the number means something to its maker alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlarmKey(pub (u64, u32));
+
+/// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
+/// that all askers write; one that lives for ever costs nothing.
+#[derive(Clone)]
+pub enum Timekeeper {
+    /// Lives for ever.
+    Static(&'static dyn Alarms),
+    /// The clock of the system that the asked actor lives in. The count is on the line that every message
+    /// to that actor writes anyway.
+    Target(AnyRef),
+    /// Lives as long as its last holder.
+    Shared(Arc<dyn Alarms>),
+}
+
+impl Deref for Timekeeper {
+    type Target = dyn Alarms;
+
+    fn deref(&self) -> &(dyn Alarms + 'static) {
+        match self {
+            Self::Static(alarms) => *alarms,
+            Self::Target(actor) => actor.core().system.timers(),
+            Self::Shared(alarms) => &**alarms,
+        }
+    }
+}
+
+/// An answer on its way.
+///
+/// The request was sent when the ask was made; this only waits. [`wait`](Self::wait) blocks the thread;
+/// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
+/// [`ReplyTo::wanted`] tells the replier.
+#[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
+pub struct Ask<R> {
+    waiting: Waiting<R>,
+}
+
+impl<R> Ask<R> {
+    /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
+    /// somebody may still answer. The last call counts.
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.waiting.set_limit(limit);
+        self
+    }
+
+    /// Blocks this thread until the ask is over.
+    ///
+    /// # Errors
+    /// [`AskError`] says why there is no answer. On a work-stealing worker it is always
+    /// [`AskError::WouldBlockWorker`], even if the answer is there already.
+    pub fn wait(mut self) -> Result<R, AskError> {
+        self.waiting.wait().0
+    }
+}
+
+impl<R> Future for Ask<R> {
+    type Output = Result<R, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.waiting.look(cx.waker(), true).map(|(outcome, _spare)| outcome)
+    }
+}
+
+impl<R> fmt::Debug for Ask<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("state", &self.waiting.state).finish()
+    }
+}
+
+/// Begins an ask; the slot comes from the thread's free list.
+#[inline]
+pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
+    let (reply_to, waiting) = Waiting::begin(Spare::take(), timekeeper);
+    (reply_to, Ask { waiting })
+}
+
+/// An ask that failed before anything was sent. It counts as begun, unless no time was given.
+pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
+    if error.row().is_some() {
+        count(Row::Begun);
+    }
+    Ask { waiting: Waiting { state: State::Failed(error), limit: None, alarm: None, timekeeper } }
+}
+
+/// Marks an ask whose request the target refused. To be called *before* the handed-back message is
+/// dropped, since the reply port in it would fail the ask with [`AskError::NoReply`] first.
+///
+/// An answer that is there already stays.
+pub fn refuse<R>(ask: &mut Ask<R>) {
+    ask.waiting.refuse();
+}
+
+/// Asks again and again with one slot of its own, one ask at a time.
+///
+/// Nothing is allocated as long as each answer comes before the next ask. A slot in which ports are left
+/// (a late replier's) is left to them, and the next ask takes a fresh one.
+pub struct Asker<R> {
+    spare: Option<Spare<R>>,
+}
+
+impl<R> Asker<R> {
+    /// An asker without a slot; the first ask takes one.
+    pub const fn new() -> Self {
+        Self { spare: None }
+    }
+}
+
+impl<R> Default for Asker<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R> fmt::Debug for Asker<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker").field("has_slot", &self.spare.is_some()).finish()
+    }
+}
+
+/// An [`Asker`]'s answer on its way; like [`Ask`].
+#[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
+pub struct Pending<'a, R> {
+    waiting: Waiting<R>,
+    asker: &'a mut Asker<R>,
+}
+
+impl<R> Pending<'_, R> {
+    /// Gives the answer `limit` from now, as [`Ask::within`].
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.waiting.set_limit(limit);
+        self
+    }
+
+    /// Blocks this thread until the ask is over.
+    ///
+    /// # Errors
+    /// As [`Ask::wait`].
+    pub fn wait(mut self) -> Result<R, AskError> {
+        let (outcome, spare) = self.waiting.wait();
+        self.asker.spare = spare;
+        outcome
+    }
+}
+
+impl<R> Future for Pending<'_, R> {
+    type Output = Result<R, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.waiting.look(cx.waker(), true).map(|(outcome, spare)| {
+            this.asker.spare = spare;
+            outcome
+        })
+    }
+}
+
+impl<R> fmt::Debug for Pending<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("state", &self.waiting.state).finish()
+    }
+}
+
+/// Begins an ask in the asker's slot.
+#[inline]
+pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Pending<'_, R>) {
+    let spare = asker.spare.take().unwrap_or_else(Spare::take);
+    let (reply_to, waiting) = Waiting::begin(spare, timekeeper);
+    (reply_to, Pending { waiting, asker })
+}
+
+/// Marks a pending ask whose request the target refused, as [`refuse`] does.
+pub fn refuse_pending<R>(pending: &mut Pending<'_, R>) {
+    pending.waiting.refuse();
+}
+
+/// What [`Ask`] and [`Pending`] have in common.
+struct Waiting<R> {
+    state: State<R>,
+    limit: Option<Limit>,
+    alarm: Option<Alarm>,
+    timekeeper: Timekeeper,
+}
+
+enum State<R> {
+    Pending(Promise<R>),
+    /// Over without an answer, and not yet told.
+    Failed(AskError),
+    /// Told.
+    Over,
+}
+
+impl<R> fmt::Debug for State<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
+            Self::Pending(_) => f.write_str("Pending"),
+            Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+            Self::Over => f.write_str("Over"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Limit {
+    after: Duration,
+    at: Duration,
+}
+
+/// An alarm that is set, and the waker that it was set for.
+struct Alarm {
+    key: AlarmKey,
+    waker: Waker,
+}
+
+/// An ask's end: what the asker gets, and the slot if it can be used again.
+type End<R> = (Outcome<R>, Option<Spare<R>>);
+
+/// How often [`Waiting::wait`] looks before it parks: one or two microseconds on current machines, which
+/// is what an answer from a running actor takes, and less than parking and being woken.
+const SPINS: u32 = if cfg!(pointsman_loom) { 0 } else { 64 };
+
+impl<R> Waiting<R> {
+    #[inline]
+    fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
+        count(Row::Begun);
+        let (promise, port) = spare.begin();
+        (port.into(), Self { state: State::Pending(promise), limit: None, alarm: None, timekeeper })
+    }
+
+    fn set_limit(&mut self, after: Duration) {
+        self.cancel_alarm();
+        // A sum too large for a `Duration` is as good as no limit.
+        self.limit = self.timekeeper.now().checked_add(after).map(|at| Limit { after, at });
+    }
+
+    fn refuse(&mut self) {
+        if let State::Pending(promise) = &self.state {
+            if !promise.is_answered() {
+                // Counted when it is told. The promise leaves here, so that the port is late.
+                self.state = State::Failed(AskError::Undeliverable);
+            }
+        }
+    }
+
+    fn is_answered(&self) -> bool {
+        match &self.state {
+            State::Pending(promise) => promise.is_answered(),
+            State::Failed(_) | State::Over => true,
+        }
+    }
+
+    fn wait(&mut self) -> End<R> {
+        if matches!(self.state, State::Pending(_)) && !may_block() {
+            return self.end(Err(AskError::WouldBlockWorker), None);
+        }
+        for _ in 0..SPINS {
+            if self.is_answered() {
+                break;
+            }
+            hint::spin_loop();
+        }
+        if let Some(end) = self.try_end() {
+            return end;
+        }
+        let waker = thread_waker();
+        let real = self.timekeeper.is_real();
+        loop {
+            // By a real clock the park itself ends at the limit; another one needs the alarm. The time
+            // is read before the waiter is registered, so that nothing comes between that and the park.
+            let rest = self.limit.filter(|_| real).map(|it| it.at.saturating_sub(self.timekeeper.now()));
+            match self.look(&waker, !real) {
+                Poll::Ready(end) => return end,
+                Poll::Pending => match rest {
+                    Some(rest) => thread::park_timeout(rest),
+                    None => thread::park(),
+                },
+            }
+        }
+    }
+
+    /// Looks at the answer, then at the clock; if neither ends the ask, has `waker` woken by either.
+    fn look(&mut self, waker: &Waker, by_alarm: bool) -> Poll<End<R>> {
+        if let Some(end) = self.try_end() {
+            return Poll::Ready(end);
+        }
+        if let Some(limit) = self.limit {
+            if self.timekeeper.now() >= limit.at {
+                return Poll::Ready(self.time_out(limit));
+            }
+            if by_alarm {
+                self.set_alarm(limit, waker);
+            }
+        }
+        let State::Pending(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
+        if promise.register(waker) {
+            return Poll::Ready(self.try_end().expect("the promise has just shown its answer"));
+        }
+        Poll::Pending
+    }
+
+    /// Ends the ask if its answer is there.
+    fn try_end(&mut self) -> Option<End<R>> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Pending(promise) => match promise.take() {
+                Ok((outcome, spare)) => Some(self.end(outcome, spare)),
+                Err(promise) => {
+                    self.state = State::Pending(promise);
+                    None
+                }
+            },
+            State::Failed(error) => Some(self.end(Err(error), None)),
+            State::Over => panic!("an ask was polled after it had given its answer"),
+        }
+    }
+
+    /// Ends the ask at its limit, or with an answer that came before the asker could leave.
+    fn time_out(&mut self, limit: Limit) -> End<R> {
+        let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
+            unreachable!("`try_end` ends all others")
+        };
+        let left = promise.leave();
+        self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare)
+    }
+
+    fn end(&mut self, outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
+        self.cancel_alarm();
+        self.state = State::Over;
+        let row = match &outcome {
+            Ok(_) => Some(Row::Answered),
+            Err(error) => error.row(),
+        };
+        row.into_iter().for_each(count);
+        (outcome, spare)
+    }
+
+    fn set_alarm(&mut self, limit: Limit, waker: &Waker) {
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.waker.will_wake(waker)) {
+            return;
+        }
+        self.cancel_alarm();
+        let key = self.timekeeper.wake_at(limit.at, waker.clone());
+        self.alarm = Some(Alarm { key, waker: waker.clone() });
+    }
+
+    fn cancel_alarm(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            self.timekeeper.cancel(alarm.key);
+        }
+    }
+}
+
+impl<R> Drop for Waiting<R> {
+    fn drop(&mut self) {
+        self.cancel_alarm();
+        let row = match &self.state {
+            State::Pending(_) => Some(Row::Cancelled),
+            State::Failed(error) => error.row(),
+            State::Over => None,
+        };
+        row.into_iter().for_each(count);
+    }
+}
+
+/// Whether the calling thread may wait for replies.
+fn may_block() -> bool {
+    !crate::scheduler::on_worker()
+}
+
+/// The clock of asks through references that belong to no system.
+pub static NO_SYSTEM: NoSystem = NoSystem;
+
+/// Measures by the machine's clock, and rings each alarm from a thread of its own.
+pub struct NoSystem;
+
+impl Alarms for NoSystem {
+    fn now(&self) -> Duration {
+        static START: std::sync::LazyLock<std::time::Instant> =
+            std::sync::LazyLock::new(std::time::Instant::now);
+        START.elapsed()
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
+        let rest = at.saturating_sub(self.now());
+        let ring = move || {
+            thread::park_timeout(rest);
+            waker.wake();
+        };
+        // Without a thread the future is woken by its answer alone.
+        let _ = thread::Builder::new().name("pointsman-alarm".to_owned()).spawn(ring);
+        AlarmKey((0, 0))
+    }
+
+    fn cancel(&self, _: AlarmKey) {}
+}
+
+/// Wakes a parked thread.
+struct ThreadWaker(thread::Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+per_thread! {
+    static THREAD_WAKER: OnceCell<Waker> = OnceCell::new();
+}
+
+/// The calling thread's waker, made once for each thread.
+fn thread_waker() -> Waker {
+    fn make() -> Waker {
+        Waker::from(Arc::new(ThreadWaker(thread::current())))
+    }
+    THREAD_WAKER.try_with(|cached| cached.get_or_init(make).clone()).unwrap_or_else(|_| make())
+}

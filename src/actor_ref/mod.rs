@@ -1,0 +1,473 @@
+//! References: the only way to reach an actor, a router, or anything else that takes messages.
+//!
+//! `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one besides
+//! an actor; `ask.rs`, `reply.rs` and `promise.rs` how answers come back; `dead_letters.rs` where what
+//! nobody took is counted and shown.
+
+mod any;
+pub mod ask;
+mod dead_letters;
+pub mod promise;
+mod recipient;
+pub mod reply;
+pub mod reply_counts;
+pub mod slot_memory;
+mod to_actor;
+
+pub use any::{AnyRef, WrongType};
+pub(crate) use ask::{AlarmKey, Timekeeper};
+pub use ask::{Alarms, Ask, AskError, Asker, Pending};
+pub use dead_letters::{DeadLetter, DeadLetterReason, DeadLetters, Subscription};
+pub(crate) use recipient::Foreign;
+pub use recipient::{Accepted, Recipient};
+pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
+
+use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
+use crate::error::SendError;
+use crate::mailbox::{Position, Pushed, Refused};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::time::Instant;
+
+/// Takes messages of type `M`: an actor, a router, a keyed group, an adapter, anything.
+///
+/// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
+/// Equal references mean the same incarnation of the same actor.
+///
+/// # Delivery
+///
+/// Messages from one thread to one actor are handled in the order sent. A message that cannot be delivered
+/// is a dead letter ([`tell`](Self::tell)) or comes back ([`try_tell`](Self::try_tell)); it never vanishes.
+pub struct ActorRef<M>(NonNull<Header>, PhantomData<fn(M)>);
+
+// SAFETY: a reference only hands messages over, so it is as free to move as the messages are.
+unsafe impl<M: Send> Send for ActorRef<M> {}
+// SAFETY: as above; the mailbox takes messages from many threads at once.
+unsafe impl<M: Send> Sync for ActorRef<M> {}
+
+const _: () = assert!(size_of::<Option<ActorRef<()>>>() == size_of::<usize>());
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Takes over one counted reference.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a `Local<M>` or of a `Foreign<M>`, and the caller gives up one counted reference
+    /// (or never drops the result).
+    pub(crate) unsafe fn from_header(header: NonNull<Header>) -> Self {
+        Self(header, PhantomData)
+    }
+
+    /// A reference to anything that takes messages.
+    pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
+        // SAFETY: the header is that of a new `Foreign<M>` with a count of one, which passes over.
+        unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
+    }
+
+    /// What stands behind: an actor's cell, or something else.
+    #[inline]
+    fn target(&self) -> Target<'_, M> {
+        // SAFETY: the reference keeps the allocation alive.
+        let kind = unsafe { self.0.as_ref() }.kind;
+        match kind {
+            // SAFETY: the kind says that it is a cell, and its type of message is this reference's.
+            Kind::Local => Target::Local(unsafe { self.0.cast::<Local<M>>().as_ref() }),
+            // SAFETY: the kind says that it is foreign, and its type of message is this reference's.
+            Kind::Foreign => Target::Foreign(unsafe { self.0.cast::<Foreign<M>>().as_ref() }),
+        }
+    }
+
+    /// Sends a message. Never blocks (but see [`Full::Wait`](crate::Full::Wait)) and never fails: what
+    /// cannot be delivered is a dead letter, counted and shown to
+    /// [`dead_letters`](crate::SystemRef::dead_letters).
+    #[inline]
+    pub fn tell(&self, message: impl Into<M>) {
+        if let Err(refused) = self.send(message.into()) {
+            self.dead_letter(refused);
+        }
+    }
+
+    /// Sends a message, and gets it back if it is not accepted.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Full`] when the mailbox is bounded, full, and refuses; [`SendError::Closed`] when the
+    /// actor has stopped. Either holds the message.
+    #[inline]
+    pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send(message.into()).inspect_err(|_| {
+            if let Some(system) = self.system() {
+                system.ledger().mine().handed_back(1);
+            }
+        })
+    }
+
+    /// Counts a message as sent and delivers it.
+    #[inline]
+    fn send(&self, message: M) -> Result<(), SendError<M>> {
+        match self.target() {
+            Target::Local(local) => {
+                local.core.system.ledger().mine().sent(1);
+                self.push(local, message)
+            }
+            Target::Foreign(foreign) => {
+                if let Some(system) = foreign.recipient.system() {
+                    system.core().ledger().mine().sent(1);
+                }
+                match foreign.recipient.deliver(message)? {
+                    Accepted::Passed => {}
+                    Accepted::Handled => {
+                        if let Some(system) = foreign.recipient.system() {
+                            system.core().ledger().mine().handled(1);
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Delivers a message that is counted as sent already: on its way through a router or an adapter.
+    #[inline]
+    pub(crate) fn pass_on(&self, message: M) -> Result<(), SendError<M>> {
+        match self.target() {
+            Target::Local(local) => self.push(local, message),
+            Target::Foreign(foreign) => {
+                if foreign.recipient.deliver(message)? == Accepted::Handled {
+                    if let Some(system) = foreign.recipient.system() {
+                        system.core().ledger().mine().handled(1);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
+    #[inline]
+    fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+        match local.mailbox.push(message) {
+            Ok(Pushed::Queued) => Ok(()),
+            Ok(Pushed::Wake) => {
+                self.schedule();
+                Ok(())
+            }
+            Ok(displaced) => {
+                self.displaced(local, displaced);
+                Ok(())
+            }
+            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
+            Err(Refused::Full(message)) => self.full(local, message),
+        }
+    }
+
+    #[inline]
+    fn schedule(&self) {
+        // SAFETY: this reference keeps the cell alive, and the push has just given us the token.
+        unsafe { actor::schedule(self.0) };
+    }
+
+    /// A ring made room by letting its oldest message go.
+    #[cold]
+    fn displaced(&self, local: &Local<M>, pushed: Pushed<M>) {
+        if let Pushed::Displaced { oldest, wake } = pushed {
+            if wake {
+                self.schedule();
+            }
+            self.drop_by_policy(local, oldest);
+        }
+    }
+
+    #[cold]
+    fn drop_by_policy(&self, local: &Local<M>, message: M) {
+        let system = &local.core.system;
+        system.ledger().mine().dropped(1);
+        system.dead_letters().publish(DeadLetterReason::Dropped, std::any::type_name::<M>(), || self.path());
+        actor::drop_guarded(message);
+    }
+
+    #[cold]
+    fn full(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+        match local.core.full {
+            FullPolicy::Refuse => Err(SendError::Full(message)),
+            FullPolicy::DropNewest => {
+                self.drop_by_policy(local, message);
+                Ok(())
+            }
+            // A worker that waited could be the one that has to make the room.
+            FullPolicy::Wait(_) if crate::scheduler::on_worker() => Err(SendError::Full(message)),
+            FullPolicy::Wait(limit) => {
+                match local.mailbox.push_waiting(message, Instant::now().checked_add(limit)) {
+                    Ok(Pushed::Wake) => {
+                        self.schedule();
+                        Ok(())
+                    }
+                    Ok(_) => Ok(()),
+                    Err(Refused::Full(message)) => Err(SendError::Full(message)),
+                    Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn dead_letter(&self, refused: SendError<M>) {
+        if let Some(system) = self.system() {
+            let reason = DeadLetterReason::of(&refused);
+            system.ledger().mine().dead_lettered(1);
+            system.dead_letters().publish(reason, std::any::type_name::<M>(), || self.path());
+        }
+        actor::drop_guarded(refused);
+    }
+
+    /// The system that counts what is sent here.
+    fn system(&self) -> Option<std::sync::Arc<actor::SystemCore>> {
+        match self.target() {
+            Target::Local(local) => Some(local.core.system.clone()),
+            Target::Foreign(foreign) => foreign.recipient.system().map(|system| system.core().clone()),
+        }
+    }
+
+    // ---- asking
+
+    /// Sends a request and returns its answer on the way: a [`Future`] under any executor, or
+    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Double;
+    /// # #[derive(Debug)] struct Of(u32);
+    /// # impl Request for Of { type Reply = u32; }
+    /// # impl Actor for Double {
+    /// #     type Message = Call<Of>;
+    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+    /// #         call.answer(|Of(x)| 2 * x);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let double = system.actor("double").spawn(|| Double)?;
+    /// let four = double.ask(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
+    /// assert_eq!(four, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ask<Q>(&self, request: Q) -> Ask<Q::Reply>
+    where
+        Q: Request,
+        M: From<Call<Q>>,
+    {
+        self.ask_with(|reply_to| M::from(Call::new(request, reply_to)))
+    }
+
+    /// As [`ask`](Self::ask) with a deadline, which is checked first: nothing is sent when it is zero.
+    pub fn ask_within<Q>(&self, request: Q, deadline: std::time::Duration) -> Ask<Q::Reply>
+    where
+        Q: Request,
+        M: From<Call<Q>>,
+    {
+        if deadline.is_zero() {
+            return ask::failed(AskError::NoTime, self.timekeeper());
+        }
+        self.ask(request).within(deadline)
+    }
+
+    /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
+    pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
+        let (reply_to, mut ask) = ask::begin(self.timekeeper());
+        if let Err(refused) = self.send(make(reply_to)) {
+            // Before the message is dropped, whose port would say `NoReply`.
+            ask::refuse(&mut ask);
+            self.dead_letter(refused);
+        }
+        ask
+    }
+
+    fn timekeeper(&self) -> Timekeeper {
+        match self.any() {
+            Some(any) => Timekeeper::Target(any),
+            None => Timekeeper::Static(&ask::NO_SYSTEM),
+        }
+    }
+
+    // ---- what it is
+
+    /// The untyped reference to the actor behind: a router's is its head. `None` if there is none, as
+    /// behind a function.
+    pub fn any(&self) -> Option<AnyRef> {
+        match self.target() {
+            Target::Local(_) => Some(self.any_local()),
+            Target::Foreign(foreign) => foreign.recipient.any(),
+        }
+    }
+
+    /// As [`any`](Self::any), where the kind is known.
+    pub(crate) fn any_local(&self) -> AnyRef {
+        debug_assert!(matches!(self.target(), Target::Local(_)));
+        // SAFETY: this reference keeps the cell alive.
+        unsafe { AnyRef::retain(self.0) }
+    }
+
+    /// Where it stands in the tree of actors; `/deadLetters` for what stands nowhere.
+    pub fn path(&self) -> ActorPath {
+        match self.any() {
+            Some(any) => any.path(),
+            None => ActorPath::from_names(["deadLetters".into()].into_iter()),
+        }
+    }
+
+    /// A number that tells this incarnation from others at the same path; 0 for what stands nowhere.
+    pub fn uid(&self) -> u32 {
+        self.any().map_or(0, |any| any.uid())
+    }
+
+    /// Whether messages are refused: the actor has stopped, or the router has.
+    pub fn is_closed(&self) -> bool {
+        match self.target() {
+            Target::Local(local) => local.mailbox.gate.is_closed(),
+            Target::Foreign(foreign) => foreign.recipient.is_closed(),
+        }
+    }
+
+    /// How much there is to do behind it; a router's load is that of its least loaded routee.
+    pub fn load(&self) -> Load {
+        match self.target() {
+            Target::Local(local) => {
+                let gate = &local.mailbox.gate;
+                if gate.is_closed() {
+                    Load::Closed
+                } else if gate.is_suspended() {
+                    Load::Suspended
+                } else if gate.is_idle_and_empty() {
+                    Load::Idle
+                } else {
+                    Load::Busy { queued: gate.len() as usize }
+                }
+            }
+            Target::Foreign(foreign) => foreign.recipient.load(),
+        }
+    }
+
+    /// Messages in the mailbox, the one being handled left out; `None` where nobody counts.
+    pub fn queued(&self) -> Option<usize> {
+        match self.load() {
+            Load::Busy { queued } => Some(queued),
+            Load::Idle => Some(0),
+            Load::Suspended | Load::Closed => self.any().map(|any| any.queued()),
+            Load::Unknown => None,
+        }
+    }
+
+    /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
+    pub fn stop(&self) {
+        if let Some(any) = self.any() {
+            any.stop();
+        }
+    }
+
+    /// Ends the actor once it has handled everything that this thread has sent so far.
+    pub fn poison(&self) {
+        if let Some(any) = self.any() {
+            any.poison();
+        }
+    }
+
+    // ---- adapters
+
+    /// A reference that takes only a part of the protocol: `N` goes in, `M` arrives.
+    pub fn narrow<N>(&self) -> ActorRef<N>
+    where
+        N: Send + 'static,
+        M: From<N>,
+    {
+        self.contramap(M::from)
+    }
+
+    /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
+    /// and may capture; when it panics, the message is gone and counted as a dead letter.
+    pub fn contramap<N: Send + 'static>(
+        &self,
+        change: impl Fn(N) -> M + Send + Sync + 'static,
+    ) -> ActorRef<N> {
+        ActorRef::to_recipient(recipient::Adapter { target: self.clone(), change })
+    }
+}
+
+enum Target<'a, M> {
+    Local(&'a Local<M>),
+    Foreign(&'a Foreign<M>),
+}
+
+/// How much there is to do behind a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Load {
+    /// Nothing queued, nothing being handled.
+    Idle,
+    /// Something being handled (or about to be), and this many messages behind it.
+    Busy {
+        /// Messages in the mailbox.
+        queued: usize,
+    },
+    /// Suspended by a failure: handles nothing for now.
+    Suspended,
+    /// Stopped.
+    Closed,
+    /// Nobody counts, as for a remote actor.
+    Unknown,
+}
+
+impl<M> Clone for ActorRef<M> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: this reference keeps the allocation alive.
+        unsafe { self.0.as_ref() }.retain();
+        Self(self.0, PhantomData)
+    }
+}
+
+impl<M> Drop for ActorRef<M> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: each `ActorRef` owns one counted reference and is not used after this.
+        unsafe { Header::release(self.0) };
+    }
+}
+
+impl<M> PartialEq for ActorRef<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<M> Eq for ActorRef<M> {}
+
+impl<M> Hash for ActorRef<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorRef<{}>({}#{})", std::any::type_name::<M>(), self.path(), self.uid())
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends positioned control to the actor behind, if there is one.
+    pub(crate) fn send_drain(&self, router: ActorRef<M>) -> bool {
+        match self.target() {
+            Target::Local(local) => {
+                let position = Position::At(local.mailbox.gate.position());
+                let drain = actor::SystemMessage::Drain(Box::new(router));
+                // SAFETY: this reference keeps the cell alive.
+                unsafe { actor::send_system(self.0, drain, position) }.is_ok()
+            }
+            Target::Foreign(_) => false,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What may stand behind a reference besides an actor.
+
+use crate::actor::{Header, Kind, SystemRef, VTable};
+use crate::actor_ref::{ActorRef, AnyRef, Load};
+use crate::error::SendError;
+use crate::scheduler::{Ran, Task, Turn};
+use std::any::TypeId;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+
+/// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// It went on to another reference, or was counted by whoever took it.
+    Passed,
+    /// It was handled here and now.
+    Handled,
+}
+
+/// Anything that takes messages: implement it to put something of your own behind an
+/// [`ActorRef`].
+///
+/// # Concurrency
+///
+/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::{Accepted, SendError};
+/// use std::sync::mpsc;
+///
+/// struct ToChannel(mpsc::Sender<u32>);
+///
+/// impl Recipient<u32> for ToChannel {
+///     fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
+///         self.0.send(message).map(|()| Accepted::Handled).map_err(|error| SendError::Closed(error.0))
+///     }
+/// }
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let port: ActorRef<u32> = ActorRef::to_recipient(ToChannel(sender));
+/// port.tell(7u32);
+/// assert_eq!(receiver.recv(), Ok(7));
+/// ```
+pub trait Recipient<M>: Send + Sync + 'static {
+    /// Takes one message.
+    ///
+    /// # Errors
+    ///
+    /// A message that is not accepted comes back.
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>>;
+
+    /// Whether no more messages are taken.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// How much there is to do.
+    fn load(&self) -> Load {
+        Load::Unknown
+    }
+
+    /// The actor behind, if there is one.
+    fn any(&self) -> Option<AnyRef> {
+        None
+    }
+
+    /// The system whose ledger counts what is sent here; `None`: nobody counts.
+    fn system(&self) -> Option<SystemRef> {
+        self.any().map(|any| SystemRef::new(any.core().system.clone()))
+    }
+}
+
+/// What a reference to a recipient points to.
+#[repr(C)]
+pub struct Foreign<M> {
+    header: Header,
+    pub recipient: Box<dyn Recipient<M>>,
+}
+
+impl<M: 'static> Foreign<M> {
+    const VTABLE: VTable = VTable {
+        free: Self::free,
+        core_offset: 0,
+        message_type: TypeId::of::<M>,
+        message_name: std::any::type_name::<M>,
+    };
+
+    /// Makes one with a count of one.
+    pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
+        let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
+        NonNull::from(Box::leak(Box::new(Self { header, recipient }))).cast()
+    }
+
+    /// # Safety
+    ///
+    /// The last reference to a `Foreign<M>` made by [`allocate`](Self::allocate) is gone.
+    unsafe fn free(header: NonNull<Header>) {
+        // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
+        let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
+        crate::actor::drop_guarded(foreign);
+    }
+}
+
+/// # Safety
+///
+/// Never called: nothing schedules a foreign recipient.
+unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
+    Ran::Idle
+}
+
+/// Changes messages on their way to another reference.
+pub struct Adapter<M, F> {
+    pub target: ActorRef<M>,
+    pub change: F,
+}
+
+impl<M, N, F> Recipient<N> for Adapter<M, F>
+where
+    M: Send + 'static,
+    N: Send + 'static,
+    F: Fn(N) -> M + Send + Sync + 'static,
+{
+    fn deliver(&self, message: N) -> Result<Accepted, SendError<N>> {
+        let changed = match catch_unwind(AssertUnwindSafe(|| (self.change)(message))) {
+            Ok(changed) => changed,
+            Err(panic) => {
+                // The message went down with the closure; the sender's thread unwinds, the count stays.
+                if let Some(system) = self.system() {
+                    system.core().ledger().mine().dead_lettered(1);
+                }
+                resume_unwind(panic);
+            }
+        };
+        match self.target.pass_on(changed) {
+            Ok(()) => Ok(Accepted::Passed),
+            Err(refused) => {
+                // It cannot be changed back, so it ends here.
+                self.target.dead_letter(refused);
+                Ok(Accepted::Passed)
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.target.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        self.target.load()
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.target.any()
+    }
+}

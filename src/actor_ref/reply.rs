@@ -1,0 +1,316 @@
+//! What a request looks like and how it is answered.
+
+use super::ask::AskError;
+use super::promise::{Outcome, Port, quietly};
+use super::reply_counts::{Row, count};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+// The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
+// and must hold a trait object, which loom's cannot.
+use std::sync::Arc;
+
+/// A request and the type of its reply.
+///
+/// ```ignore
+/// struct Get { key: String }
+///
+/// impl Request for Get {
+///     type Reply = Option<String>;
+/// }
+/// ```
+pub trait Request: Send + 'static {
+    /// What the asker gets.
+    type Reply: Send + 'static;
+
+    /// Whether `reply` is a success, for routers that ask several actors and take the first success.
+    ///
+    /// The default takes every reply for one.
+    fn is_success(reply: &Self::Reply) -> bool {
+        let _ = reply;
+        true
+    }
+}
+
+/// A request together with the right to answer it: what an actor receives when it is asked.
+#[must_use = "a dropped call fails the ask with `AskError::NoReply`"]
+pub struct Call<Q: Request> {
+    /// What is asked.
+    pub request: Q,
+    /// Where the answer goes.
+    pub reply_to: ReplyTo<Q::Reply>,
+}
+
+impl<Q: Request> Call<Q> {
+    /// Puts a request and its reply port together.
+    pub fn new(request: Q, reply_to: ReplyTo<Q::Reply>) -> Self {
+        Self { request, reply_to }
+    }
+
+    /// Answers with what `answer` makes of the request.
+    ///
+    /// `answer` runs even when nobody waits any more, since it may do more than answer; look at
+    /// [`ReplyTo::wanted`] first to skip work that only serves the reply. A late reply is dropped and
+    /// counted. When `answer` panics the ask fails with [`AskError::NoReply`] at once.
+    pub fn answer(self, answer: impl FnOnce(Q) -> Q::Reply) {
+        let Self { request, reply_to } = self;
+        let late = reply_to.send(answer(request));
+        drop(late);
+    }
+
+    /// Takes the call apart, to answer later or from somewhere else.
+    pub fn into_parts(self) -> (Q, ReplyTo<Q::Reply>) {
+        (self.request, self.reply_to)
+    }
+}
+
+impl<Q: Request + Clone> Clone for Call<Q> {
+    fn clone(&self) -> Self {
+        Self { request: self.request.clone(), reply_to: self.reply_to.clone() }
+    }
+}
+
+impl<Q: Request> fmt::Debug for Call<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("request", &format_args!("{}", std::any::type_name::<Q>()))
+            .field("reply_to", &self.reply_to)
+            .finish()
+    }
+}
+
+/// The right to answer an ask.
+///
+/// It can be cloned and passed on; the first reply wins. When the last clone is dropped and nobody has
+/// answered, the ask fails with [`AskError::NoReply`] at once, without waiting for its deadline; so a
+/// handler that panics, or a message that ends as a dead letter, fails the ask immediately.
+#[must_use = "dropping the last `ReplyTo` of an ask fails it with `AskError::NoReply`"]
+pub struct ReplyTo<R> {
+    destination: Destination<R>,
+}
+
+enum Destination<R> {
+    Slot(Port<R>),
+    Sink(SinkPort<R>),
+}
+
+impl<R> ReplyTo<R> {
+    /// Answers.
+    ///
+    /// # Errors
+    /// [`LateReply`] hands the reply back when somebody has answered already, or when the asker has
+    /// stopped waiting. It is counted.
+    #[inline]
+    pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
+        let refused = match self.destination {
+            Destination::Slot(port) => match port.answer(Ok(reply)) {
+                Ok(()) => return Ok(()),
+                Err(outcome) => outcome.ok(),
+            },
+            Destination::Sink(port) => match port.answer(reply) {
+                Ok(()) => return Ok(()),
+                Err(reply) => Some(reply),
+            },
+        };
+        count(Row::Late);
+        // An outcome is handed back as it was given.
+        refused.map_or(Ok(()), |reply| Err(LateReply(reply)))
+    }
+
+    /// Whether an answer would still reach somebody: `false` once one was given or nobody waits any more.
+    ///
+    /// A moment later it may be so; work that only serves the reply can be skipped then.
+    pub fn wanted(&self) -> bool {
+        match &self.destination {
+            Destination::Slot(port) => port.is_wanted(),
+            Destination::Sink(port) => port.is_wanted(),
+        }
+    }
+}
+
+impl<R> Clone for ReplyTo<R> {
+    fn clone(&self) -> Self {
+        let destination = match &self.destination {
+            Destination::Slot(port) => Destination::Slot(port.clone()),
+            Destination::Sink(port) => Destination::Sink(port.clone()),
+        };
+        Self { destination }
+    }
+}
+
+impl<R> From<Port<R>> for ReplyTo<R> {
+    #[inline]
+    fn from(port: Port<R>) -> Self {
+        Self { destination: Destination::Slot(port) }
+    }
+}
+
+impl<R> fmt::Debug for ReplyTo<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyTo").field("wanted", &self.wanted()).finish()
+    }
+}
+
+/// A reply that came after its ask was over, handed back to whoever sent it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LateReply<R>(pub R);
+
+impl<R> LateReply<R> {
+    /// The reply.
+    pub fn into_inner(self) -> R {
+        self.0
+    }
+}
+
+impl<R> fmt::Debug for LateReply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateReply(..)")
+    }
+}
+
+impl<R> fmt::Display for LateReply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("late reply: the ask was answered before, timed out, or was given up by its asker")
+    }
+}
+
+impl<R> std::error::Error for LateReply<R> {}
+
+/// Takes an ask's outcome where nobody waits in a slot: an actor that gets the answer as a message, say.
+pub trait ReplySink<R>: Send + Sync {
+    /// Takes the outcome; called once at most, in the thread that answers or drops the last port.
+    ///
+    /// A panic in here is caught: it is the asker's, not the replier's.
+    fn complete(&self, outcome: Result<R, AskError>);
+
+    /// Whether an answer is still of use; asked only while there is none.
+    fn wanted(&self) -> bool {
+        true
+    }
+}
+
+/// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
+///
+/// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
+/// neither, if the handle's [`expire`](SinkHandle::expire) comes first.
+pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
+where
+    S: ReplySink<R> + 'static,
+{
+    count(Row::Begun);
+    let cell: Arc<SinkCell<dyn ReplySink<R>>> = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
+    let port = SinkPort { cell: cell.clone() };
+    (ReplyTo { destination: Destination::Sink(port) }, SinkHandle { cell })
+}
+
+/// One outcome on its way to a sink. The claim decides who brings it: the first reply, the last port's
+/// `NoReply`, or the owner, who then keeps it for himself.
+struct SinkCell<S: ?Sized> {
+    /// Bit 0: CLAIMED; above: the number of living ports.
+    state: AtomicUsize,
+    sink: S,
+}
+
+/// Somebody has won the right to bring the outcome.
+const CLAIMED: usize = 1;
+/// One port.
+const PORT: usize = 2;
+/// More ports than any program holds at once.
+const PORTS_MAX: usize = usize::MAX / 2;
+
+impl<S: ?Sized> SinkCell<S> {
+    fn is_claimed(&self) -> bool {
+        // Ordering: Relaxed; advice only, the claim itself decides.
+        self.state.load(Ordering::Relaxed) & CLAIMED != 0
+    }
+
+    /// `true` for the first.
+    fn claim(&self) -> bool {
+        // Ordering: Relaxed; the claim passes on a right and no data: whoever wins it brings along what
+        // the sink is to have.
+        self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED == 0
+    }
+}
+
+struct SinkPort<R> {
+    cell: Arc<SinkCell<dyn ReplySink<R>>>,
+}
+
+impl<R> SinkPort<R> {
+    fn is_wanted(&self) -> bool {
+        !self.cell.is_claimed() && self.cell.sink.wanted()
+    }
+
+    fn answer(self, reply: R) -> Result<(), R> {
+        if self.cell.is_claimed() || !self.cell.claim() {
+            return Err(reply);
+        }
+        self.complete(Ok(reply));
+        Ok(())
+    }
+
+    fn complete(&self, outcome: Outcome<R>) {
+        count(if outcome.is_ok() { Row::Answered } else { Row::NoReply });
+        quietly(|| self.cell.sink.complete(outcome));
+    }
+}
+
+impl<R> Clone for SinkPort<R> {
+    fn clone(&self) -> Self {
+        // Ordering: Relaxed; this port is in the count until the new one is.
+        let before = self.cell.state.fetch_add(PORT, Ordering::Relaxed);
+        if before >= PORTS_MAX {
+            // Only forgotten ports get here; going on would end in an ask failed while ports are left.
+            std::process::abort();
+        }
+        Self { cell: self.cell.clone() }
+    }
+}
+
+impl<R> Drop for SinkPort<R> {
+    fn drop(&mut self) {
+        // Ordering: Release and Acquire; the last port reports that nobody answered after everything that
+        // the other ports did.
+        let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
+        // Of the last port's claim and the owner's one wins; the other ports are gone.
+        if before == PORT && self.cell.claim() {
+            self.complete(Err(AskError::NoReply));
+        }
+    }
+}
+
+/// The sink owner's side of an ask.
+pub struct SinkHandle<R> {
+    cell: Arc<SinkCell<dyn ReplySink<R>>>,
+}
+
+impl<R> SinkHandle<R> {
+    /// Ends the ask from the owner's side, at its deadline; `true` if no outcome was first.
+    ///
+    /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn expire(&self) -> bool {
+        let won = self.cell.claim();
+        if won {
+            count(Row::TimedOut);
+        }
+        won
+    }
+
+    /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
+    pub fn time_out(&self, after: std::time::Duration) {
+        if self.expire() {
+            quietly(|| self.cell.sink.complete(Err(AskError::Timeout { after })));
+        }
+    }
+
+    /// Whether the ask is over.
+    pub fn is_over(&self) -> bool {
+        self.cell.is_claimed()
+    }
+}
+
+impl<R> fmt::Debug for SinkHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkHandle").field("over", &self.is_over()).finish()
+    }
+}

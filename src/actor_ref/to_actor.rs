@@ -1,0 +1,109 @@
+//! Asks whose answer is a message to the actor that asked.
+
+use super::ask::AskError;
+use super::reply::{Call, ReplySink, Request, SinkHandle, to_sink};
+use super::{ActorRef, Ask};
+use crate::sync::{Mutex, lock};
+use crate::time::TimerHandle;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// Turns the outcome into a message for the actor that asked.
+struct Answer<M, F> {
+    asker: ActorRef<M>,
+    state: Mutex<State<F>>,
+}
+
+struct State<F> {
+    /// `None` once the outcome is there.
+    wrap: Option<F>,
+    /// The deadline's timer, cancelled with the outcome.
+    timer: Option<TimerHandle>,
+}
+
+struct Sink<M, F>(StdArc<Answer<M, F>>);
+
+impl<R, M, F> ReplySink<R> for Sink<M, F>
+where
+    M: Send + 'static,
+    F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
+{
+    fn complete(&self, outcome: Result<R, AskError>) {
+        let (wrap, timer) = {
+            let mut state = lock(&self.0.state);
+            (state.wrap.take(), state.timer.take())
+        };
+        if let Some(timer) = timer {
+            self.0.asker.cancel_timer(timer);
+        }
+        if let Some(wrap) = wrap {
+            self.0.asker.tell(wrap(outcome));
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        !self.0.asker.is_closed()
+    }
+}
+
+impl<R: Send + 'static> Ask<R> {
+    /// Asks `target`; the outcome goes to `asker` as the message that `wrap` makes of it, at the latest
+    /// after `deadline`.
+    pub(crate) fn to_actor<N, Q, M>(
+        target: &ActorRef<N>,
+        request: Q,
+        asker: ActorRef<M>,
+        deadline: Option<Duration>,
+        wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request<Reply = R>,
+        M: Send + 'static,
+    {
+        let state = Mutex::new(State { wrap: Some(wrap), timer: None });
+        let answer = StdArc::new(Answer { asker, state });
+        let (reply_to, handle) = to_sink(Sink(answer.clone()));
+        if let Some(deadline) = deadline {
+            if deadline.is_zero() {
+                handle.time_out(deadline);
+                return;
+            }
+            arm(&answer, handle, deadline);
+        }
+        target.tell(N::from(Call::new(request, reply_to)));
+    }
+}
+
+/// Sets the deadline, before the request is sent.
+fn arm<M, F, R>(answer: &Answer<M, F>, handle: SinkHandle<R>, deadline: Duration)
+where
+    M: Send + 'static,
+    R: Send + 'static,
+{
+    let timer = answer.asker.call_after(deadline, Box::new(move || handle.time_out(deadline)));
+    let mut state = lock(&answer.state);
+    match &state.wrap {
+        Some(_) => state.timer = timer,
+        // The deadline has passed already.
+        None => {
+            drop(state);
+            if let Some(timer) = timer {
+                answer.asker.cancel_timer(timer);
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    fn call_after(&self, delay: Duration, call: Box<dyn FnOnce() + Send>) -> Option<TimerHandle> {
+        let any = self.any()?;
+        let timers = any.core().system.timers();
+        Some(timers.call_at(timers.now().saturating_add(delay), call))
+    }
+
+    fn cancel_timer(&self, timer: TimerHandle) {
+        if let Some(any) = self.any() {
+            any.core().system.timers().cancel(timer);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Threads for tasks that block: as many as there is work for, up to a bound.
+//!
+//! One lock guards the queue and the counts, for a thread is started or woken at most once per turn, and
+//! turns here are long. The rule that strands no task:
+//! 1. `idle_count` counts the threads that wait, those included that are notified but not yet awake.
+//! 2. After each push, under the same lock, either `queue.len() <= idle_count`, and each waiting thread
+//!    takes one task before it does anything else; or one more thread is started; or the bound is reached
+//!    and the next thread to end its turn takes the task.
+//! 3. A thread whose patience ends looks at the queue once more under the lock before it leaves, so a
+//!    notify that found nobody waiting is no loss.
+
+use super::threads::Threads;
+use crate::scheduler::task::Outcome;
+use crate::scheduler::{JoinError, StartError, TaskRef, Turn, TurnHooks};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, thread};
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// Most threads in one pool.
+pub const THREAD_COUNT_MAX: usize = 4096;
+
+/// How a blocking pool is made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of the threads, followed by a number.
+    pub name: String,
+    /// Threads kept always, and at most; within `1..=`[`THREAD_COUNT_MAX`].
+    pub thread_count: RangeInclusive<usize>,
+    /// How long a thread above the minimum waits for work before it ends; `None`: for ever.
+    pub keep_alive: Option<Duration>,
+    /// Messages per turn, at least 1.
+    pub throughput: u32,
+}
+
+/// A running pool whose threads may block.
+#[derive(Clone)]
+pub struct BlockingPool(Arc<Shared>);
+
+struct Shared {
+    settings: Settings,
+    state: Mutex<State>,
+    /// Notified for a task pushed while somebody waits, and at the stop.
+    changed: Condvar,
+    threads: Threads,
+    /// Starts one more thread. Erased here, so that the pool's users need not name the hooks; std's count,
+    /// which only keeps the factory alive.
+    thread_body: std::sync::Arc<dyn Fn(BlockingPool) + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<TaskRef>,
+    /// Threads that wait or are on their way from a wait to the queue.
+    idle_count: usize,
+    /// Threads alive or just being started.
+    thread_count: usize,
+    stopping: bool,
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), StartError> {
+        let (min, max) = (*self.thread_count.start(), *self.thread_count.end());
+        let bad = |requested| Err(StartError::ThreadCount { requested, max: THREAD_COUNT_MAX });
+        match () {
+            () if min == 0 => bad(min),
+            () if max > THREAD_COUNT_MAX => bad(max),
+            () if min > max => Err(StartError::EmptyThreadRange { min, max }),
+            () if self.throughput == 0 => Err(StartError::ZeroThroughput),
+            () => Ok(()),
+        }
+    }
+}
+
+impl BlockingPool {
+    /// Starts the minimum of threads.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are out of bounds or a thread cannot be had; those already started have ended then.
+    pub fn start<H: TurnHooks>(
+        settings: Settings,
+        hooks: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        settings.check()?;
+        let min = *settings.thread_count.start();
+        let pool = Self(Arc::new(Shared {
+            threads: Threads::new(&settings.name),
+            settings,
+            state: Mutex::new(State { thread_count: min, ..State::default() }),
+            changed: Condvar::new(),
+            thread_body: std::sync::Arc::new(move |pool: BlockingPool| pool.work(hooks())),
+        }));
+        for _ in 0..min {
+            if let Err(error) = pool.spawn() {
+                pool.stop();
+                // The calling thread is not in the pool.
+                let _ = pool.join();
+                return Err(StartError::Thread(error));
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Queues a task and sees to it that a thread takes it.
+    pub fn schedule(&self, task: TaskRef) {
+        let mut state = lock(&self.0.state);
+        state.queue.push_back(task);
+        self.provide(state);
+    }
+
+    /// Messages per turn.
+    pub fn throughput(&self) -> u32 {
+        self.0.settings.throughput
+    }
+
+    /// Threads alive.
+    pub fn thread_count(&self) -> usize {
+        lock(&self.0.state).thread_count
+    }
+
+    /// Tells the threads to end once the queue is empty. Never blocks.
+    pub fn stop(&self) {
+        lock(&self.0.state).stopping = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Waits until every thread has ended, after [`BlockingPool::stop`].
+    ///
+    /// # Errors
+    ///
+    /// On a thread of this very pool; nothing has happened then.
+    pub fn join(&self) -> Result<(), JoinError> {
+        self.0.threads.join_all()?;
+        debug_assert!(lock(&self.0.state).queue.is_empty(), "tasks were scheduled after the threads ended");
+        Ok(())
+    }
+
+    /// Sees to it that there are threads for the tasks in the queue (rule 2).
+    fn provide(&self, mut state: MutexGuard<'_, State>) {
+        if state.queue.len() <= state.idle_count {
+            drop(state);
+            self.0.changed.notify_one();
+        } else if state.thread_count < *self.0.settings.thread_count.end() {
+            state.thread_count += 1;
+            drop(state);
+            if self.spawn().is_err() {
+                // The system has no thread for us now. The minimum of threads lives, so the task waits
+                // for one of them, as it would at the bound.
+                lock(&self.0.state).thread_count -= 1;
+            }
+        }
+    }
+
+    /// Starts a thread that is counted already.
+    fn spawn(&self) -> std::io::Result<()> {
+        let (pool, body) = (self.clone(), self.0.thread_body.clone());
+        self.0.threads.spawn(move || body(pool)).map(drop)
+    }
+
+    /// The main loop of each thread.
+    fn work(&self, mut hooks: impl TurnHooks) {
+        let turn = Turn::new(self.throughput(), None);
+        let mut unfinished = None;
+        let mut busy_run = 0;
+        loop {
+            // A thread here may block for hours in any turn, so it reports at both ends of each.
+            hooks.rest();
+            let Some(task) = self.next_task(unfinished.take()) else { return };
+            hooks.resume();
+            match task.run(&turn) {
+                Outcome::Idle => busy_run = 0,
+                Outcome::Requeue(task) => {
+                    busy_run = 0;
+                    unfinished = Some(task);
+                }
+                Outcome::Busy(task) => {
+                    super::wait_for_sender(busy_run);
+                    busy_run += 1;
+                    unfinished = Some(task);
+                }
+            }
+        }
+    }
+
+    /// The oldest task, after `unfinished` went behind all others; `None` when the thread shall end.
+    fn next_task(&self, unfinished: Option<TaskRef>) -> Option<TaskRef> {
+        let mut state = lock(&self.0.state);
+        if let Some(task) = unfinished {
+            state.queue.push_back(task);
+            // One goes in, one comes out: what rule 2 says stays true.
+            return state.queue.pop_front();
+        }
+        let mut deadline = None;
+        loop {
+            if let Some(task) = state.queue.pop_front() {
+                return Some(task);
+            }
+            let above_min = state.thread_count > *self.0.settings.thread_count.start();
+            let patience = match self.0.settings.keep_alive {
+                // At the minimum nobody ever ends: then no clock wakes an idle thread.
+                Some(keep_alive) if above_min => {
+                    let now = Instant::now();
+                    let deadline = *deadline.get_or_insert_with(|| now.checked_add(keep_alive));
+                    deadline.map(|deadline| deadline.saturating_duration_since(now))
+                }
+                _ => None,
+            };
+            if state.stopping || patience == Some(Duration::ZERO) {
+                state.thread_count -= 1;
+                return None;
+            }
+            state.idle_count += 1;
+            state = self.wait(state, patience);
+            state.idle_count -= 1;
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, patience: Option<Duration>) -> MutexGuard<'a, State> {
+        let changed = &self.0.changed;
+        match patience {
+            None => changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            Some(patience) => {
+                changed.wait_timeout(state, patience).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BlockingPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockingPool").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,362 @@
+//! Where actors run: what a dispatcher is made of, and its running form.
+//!
+//! * [`work_stealing`](Dispatcher::work_stealing): few threads that never wait, one per core
+//!   ([`crate::scheduler`]).
+//! * [`blocking`](Dispatcher::blocking): a growing pool of threads for handlers that block.
+//! * [`pinned`](Dispatcher::pinned): one thread for each actor.
+//!
+//! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
+//! which says where its token goes. A shared queue in front of several actors (balancing) is a matter of
+//! mailboxes: such actors have the same kind of home.
+
+pub mod blocking;
+pub mod pinned;
+mod threads;
+
+use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
+use crate::sync::{Arc, hint, thread};
+use blocking::BlockingPool;
+use pinned::{PinnedHome, PinnedThreads};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Messages that an actor handles in one turn before it makes room for others.
+const THROUGHPUT_DEFAULT: u32 = 64;
+
+/// How long a blocking thread waits for work before it ends.
+const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Recipe for the threads that actors run on.
+///
+/// A system has one named `default` and as many others as it is given. Bounds are checked when the system
+/// is built.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Dispatcher {
+    /// Workers that steal from each other.
+    WorkStealing(WorkStealing),
+    /// A growing pool of threads for handlers that block.
+    Blocking(Blocking),
+    /// One thread for each actor.
+    Pinned(Pinned),
+}
+
+/// Recipe for a work-stealing dispatcher; made by [`Dispatcher::work_stealing`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct WorkStealing {
+    thread_count: Option<usize>,
+    pin_to: Option<Vec<usize>>,
+    throughput: u32,
+    spin: Duration,
+    lifo: bool,
+}
+
+/// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Blocking {
+    thread_count: RangeInclusive<usize>,
+    keep_alive: Duration,
+    throughput: u32,
+}
+
+/// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Pinned {
+    throughput: u32,
+}
+
+/// What kind of dispatcher it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// See [`Dispatcher::work_stealing`].
+    WorkStealing,
+    /// See [`Dispatcher::blocking`].
+    Blocking,
+    /// See [`Dispatcher::pinned`].
+    Pinned,
+}
+
+/// A dispatcher whose threads run.
+#[derive(Clone, Debug)]
+pub enum Running {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedThreads),
+}
+
+/// Where one actor runs.
+#[derive(Clone, Debug)]
+pub enum Home {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedHome),
+}
+
+impl Dispatcher {
+    /// Worker threads that steal from each other: one per core unless told otherwise.
+    ///
+    /// The right place for handlers that compute and send. A handler that waits for something outside
+    /// belongs on a blocking dispatcher.
+    pub fn work_stealing() -> WorkStealing {
+        WorkStealing {
+            thread_count: None,
+            pin_to: None,
+            throughput: THROUGHPUT_DEFAULT,
+            spin: Duration::from_micros(5),
+            lifo: true,
+        }
+    }
+
+    /// A pool of threads that grows with the number of actors that have something to do: 1 to 64 threads
+    /// unless told otherwise.
+    pub fn blocking() -> Blocking {
+        Blocking { thread_count: 1..=64, keep_alive: KEEP_ALIVE_DEFAULT, throughput: THROUGHPUT_DEFAULT }
+    }
+
+    /// One thread for each actor, from its start to its end.
+    pub fn pinned() -> Pinned {
+        Pinned { throughput: THROUGHPUT_DEFAULT }
+    }
+
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::WorkStealing(_) => Kind::WorkStealing,
+            Self::Blocking(_) => Kind::Blocking,
+            Self::Pinned(_) => Kind::Pinned,
+        }
+    }
+
+    /// Starts the threads, named after `name`; `hooks` is called once on each of them.
+    pub(crate) fn start<H: TurnHooks>(
+        &self,
+        name: &str,
+        hooks: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Running, StartError> {
+        match self {
+            Self::WorkStealing(recipe) => {
+                Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
+            }
+            Self::Blocking(recipe) => {
+                BlockingPool::start(recipe.settings(name), hooks).map(Running::Blocking)
+            }
+            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput, hooks).map(Running::Pinned),
+        }
+    }
+}
+
+impl WorkStealing {
+    /// Number of worker threads, 1 to 1,024. Default: one for each core named with
+    /// [`pin_to`](Self::pin_to), or else as many as the operating system recommends.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.thread_count = Some(count);
+        self
+    }
+
+    /// Pins each worker to one of these cores, in order: as many cores as threads. A core may be named
+    /// more than once. Cores that the operating system keeps out of normal use may be named, too.
+    pub fn pin_to(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
+        self.pin_to = Some(cores.into_iter().collect());
+        self
+    }
+
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers
+    /// sooner and costs CPU time; zero is one look at everything.
+    pub fn spin(mut self, length: Duration) -> Self {
+        self.spin = length;
+        self
+    }
+
+    /// Whether the actor woken last on a worker runs there next, before those that wait. Default: yes.
+    /// It keeps a conversation of two actors on one core; without it, actors take strict turns.
+    pub fn lifo(mut self, is_on: bool) -> Self {
+        self.lifo = is_on;
+        self
+    }
+
+    fn settings(&self, name: &str) -> scheduler::Settings {
+        let thread_count = match (self.thread_count, &self.pin_to) {
+            (Some(count), _) => count,
+            (None, Some(cores)) => cores.len(),
+            (None, None) => default_thread_count(),
+        };
+        scheduler::Settings {
+            pin_to: self.pin_to.clone(),
+            throughput: self.throughput,
+            spin: self.spin,
+            lifo: self.lifo,
+            ..scheduler::Settings::new(name, thread_count)
+        }
+    }
+}
+
+impl Blocking {
+    /// Threads kept always, and at most: within `1..=4096`. Default: `1..=64`.
+    pub fn threads(mut self, range: RangeInclusive<usize>) -> Self {
+        self.thread_count = range;
+        self
+    }
+
+    /// How long a thread above the minimum waits for work before it ends. Default: 10 s.
+    pub fn keep_alive(mut self, length: Duration) -> Self {
+        self.keep_alive = length;
+        self
+    }
+
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    fn settings(&self, name: &str) -> blocking::Settings {
+        blocking::Settings {
+            name: name.to_owned(),
+            thread_count: self.thread_count.clone(),
+            keep_alive: Some(self.keep_alive),
+            throughput: self.throughput,
+        }
+    }
+}
+
+impl Pinned {
+    /// Messages that an actor handles between two looks at what its thread owes others, at least 1.
+    /// Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+}
+
+impl From<WorkStealing> for Dispatcher {
+    fn from(recipe: WorkStealing) -> Self {
+        Self::WorkStealing(recipe)
+    }
+}
+
+impl From<Blocking> for Dispatcher {
+    fn from(recipe: Blocking) -> Self {
+        Self::Blocking(recipe)
+    }
+}
+
+impl From<Pinned> for Dispatcher {
+    fn from(recipe: Pinned) -> Self {
+        Self::Pinned(recipe)
+    }
+}
+
+impl Running {
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::WorkStealing(_) => Kind::WorkStealing,
+            Self::Blocking(_) => Kind::Blocking,
+            Self::Pinned(_) => Kind::Pinned,
+        }
+    }
+
+    /// Messages per turn.
+    pub fn throughput(&self) -> u32 {
+        match self {
+            Self::WorkStealing(pool) => pool.throughput(),
+            Self::Blocking(pool) => pool.throughput(),
+            Self::Pinned(threads) => threads.throughput(),
+        }
+    }
+
+    /// The place of a new actor; on a pinned dispatcher this starts its thread.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a thread.
+    pub fn new_task_home(&self) -> Result<Home, StartError> {
+        match self {
+            Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
+            Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
+            Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
+        }
+    }
+
+    /// Tells the threads to end once there is nothing left to run. Never blocks; all actors are gone by
+    /// then.
+    pub fn stop(&self) {
+        match self {
+            Self::WorkStealing(pool) => pool.stop(),
+            Self::Blocking(pool) => pool.stop(),
+            Self::Pinned(threads) => threads.stop(),
+        }
+    }
+
+    /// Stops and waits until every thread has ended.
+    ///
+    /// # Errors
+    ///
+    /// On one of the threads: they are told to stop, and another thread must join them.
+    pub fn stop_and_join(&self) -> Result<(), JoinError> {
+        self.stop();
+        match self {
+            Self::WorkStealing(pool) => pool.join(),
+            Self::Blocking(pool) => pool.join(),
+            Self::Pinned(threads) => threads.join(),
+        }
+    }
+}
+
+impl Home {
+    /// Hands the actor over to be run.
+    #[inline]
+    pub fn schedule(&self, task: TaskRef) {
+        match self {
+            Self::WorkStealing(pool) => pool.schedule(task),
+            Self::Blocking(pool) => pool.schedule(task),
+            Self::Pinned(home) => home.schedule(task),
+        }
+    }
+
+    /// Messages per turn.
+    pub fn throughput(&self) -> u32 {
+        match self {
+            Self::WorkStealing(pool) => pool.throughput(),
+            Self::Blocking(pool) => pool.throughput(),
+            Self::Pinned(home) => home.throughput(),
+        }
+    }
+
+    /// The actor is gone and will not be scheduled again: a thread of its own ends.
+    pub fn release(&self) {
+        if let Self::Pinned(home) = self {
+            home.release();
+        }
+    }
+}
+
+/// As many threads as the operating system recommends.
+fn default_thread_count() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(scheduler::WORKER_COUNT_MAX)
+}
+
+/// Gives a sender that has claimed a place and not yet filled it the time to do so.
+///
+/// Sleeping, after a while, lets a sender of lower priority have the core.
+#[cold]
+fn wait_for_sender(busy_run: u32) {
+    match busy_run {
+        0..8 if !cfg!(pointsman_loom) => hint::spin_loop(),
+        0..40 => thread::yield_now(),
+        _ => thread::park_timeout(Duration::from_micros(50 << (busy_run - 40).min(4))),
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests;

@@ -1,0 +1,202 @@
+//! A thread for one actor alone.
+//!
+//! The run queue is one slot, which is enough: the actor has one token ([`crate::scheduler::task`],
+//! rule 1). A scheduler fills the slot and then unparks; the thread looks into the slot and then parks.
+//! An unpark between the two makes the park return at once, so no wake is lost. A handler that parks for
+//! reasons of its own may swallow that unpark; it comes after the store into the slot, so the look after
+//! the handler sees the task.
+
+use super::threads::Threads;
+use crate::scheduler::task::Outcome;
+use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn, TurnHooks};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Arc, OnceLock};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+/// Makes threads for single actors.
+#[derive(Clone)]
+pub struct PinnedThreads(Arc<Shared>);
+
+struct Shared {
+    throughput: u32,
+    threads: Threads,
+    /// Every thread ends once its slot is empty.
+    stopping: AtomicBool,
+    /// The main loop, erased as in the blocking pool.
+    thread_body: std::sync::Arc<ThreadBody>,
+}
+
+type ThreadBody = dyn Fn(&Shared, &Seat) + Send + Sync;
+
+/// The thread of one actor.
+#[derive(Clone)]
+pub struct PinnedHome {
+    dispatcher: PinnedThreads,
+    seat: Arc<Seat>,
+}
+
+struct Seat {
+    /// The task, while it is scheduled and not yet taken.
+    slot: AtomicPtr<Task>,
+    /// The actor is gone; the thread ends once the slot is empty.
+    released: AtomicBool,
+    /// Set before anyone has the home.
+    thread: OnceLock<Thread>,
+}
+
+impl PinnedThreads {
+    /// No thread runs until there is an actor.
+    ///
+    /// # Errors
+    ///
+    /// If `throughput` is 0.
+    pub fn start<H: TurnHooks>(
+        name: &str,
+        throughput: u32,
+        hooks: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        if throughput == 0 {
+            return Err(StartError::ZeroThroughput);
+        }
+        Ok(Self(Arc::new(Shared {
+            throughput,
+            threads: Threads::new(name),
+            stopping: AtomicBool::new(false),
+            thread_body: std::sync::Arc::new(move |shared, seat| seat.work(shared, hooks())),
+        })))
+    }
+
+    /// Starts the thread of one actor.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses the thread.
+    pub fn new_home(&self) -> Result<PinnedHome, StartError> {
+        let seat = Arc::new(Seat {
+            slot: AtomicPtr::new(ptr::null_mut()),
+            released: AtomicBool::new(false),
+            thread: OnceLock::new(),
+        });
+        let (shared, served) = (self.0.clone(), seat.clone());
+        let thread = self.0.threads.spawn(move || (shared.thread_body)(&shared, &served));
+        let set = seat.thread.set(thread.map_err(StartError::Thread)?);
+        assert!(set.is_ok(), "a new seat has no thread");
+        Ok(PinnedHome { dispatcher: self.clone(), seat })
+    }
+
+    /// Messages per turn.
+    pub fn throughput(&self) -> u32 {
+        self.0.throughput
+    }
+
+    /// Tells every thread to end once its slot is empty. Never blocks.
+    pub fn stop(&self) {
+        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`, as does the
+        // unpark behind it.
+        self.0.stopping.store(true, Ordering::Release);
+        self.0.threads.unpark_all();
+    }
+
+    /// Waits until every thread has ended, after [`PinnedThreads::stop`].
+    ///
+    /// # Errors
+    ///
+    /// On one of the threads; nothing has happened then.
+    pub fn join(&self) -> Result<(), JoinError> {
+        self.0.threads.join_all()
+    }
+}
+
+impl PinnedHome {
+    /// Hands the actor to its thread.
+    pub fn schedule(&self, task: TaskRef) {
+        // Ordering: AcqRel (the write of a word that is swapped elsewhere); pairs with the swap in
+        // `next_task`. The thread sees all that led to this wake.
+        let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::AcqRel);
+        debug_assert!(before.is_null(), "a home was given two tasks");
+        self.unpark();
+    }
+
+    /// Messages per turn.
+    pub fn throughput(&self) -> u32 {
+        self.dispatcher.throughput()
+    }
+
+    /// Lets the thread end, for its actor is gone. A task scheduled before is still run.
+    pub fn release(&self) {
+        // Ordering: Release; pairs with the Acquire load of `released` in `next_task`. Whoever sees it
+        // also sees the last task put into the slot.
+        self.seat.released.store(true, Ordering::Release);
+        self.unpark();
+    }
+
+    fn unpark(&self) {
+        self.seat.thread.get().expect("set before anyone has the home").unpark();
+    }
+}
+
+impl Seat {
+    fn work(&self, shared: &Shared, mut hooks: impl TurnHooks) {
+        let turn = Turn::new(shared.throughput, None);
+        while let Some(mut task) = self.next_task(shared, &mut hooks) {
+            let mut busy_run = 0;
+            loop {
+                match task.run(&turn) {
+                    Outcome::Idle => break,
+                    Outcome::Requeue(same) => {
+                        busy_run = 0;
+                        task = same;
+                    }
+                    Outcome::Busy(same) => {
+                        super::wait_for_sender(busy_run);
+                        busy_run += 1;
+                        task = same;
+                    }
+                }
+                hooks.quiescent();
+            }
+        }
+    }
+
+    fn next_task(&self, shared: &Shared, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        if let Some(task) = self.take() {
+            hooks.quiescent();
+            return Some(task);
+        }
+        hooks.rest();
+        loop {
+            // Ordering: Acquire; pairs with the Release stores in `release` and `stop`. Before the look
+            // into the slot, so that a task scheduled before the release is seen.
+            let ends = self.released.load(Ordering::Acquire) || shared.stopping.load(Ordering::Acquire);
+            if let Some(task) = self.take() {
+                hooks.resume();
+                return Some(task);
+            }
+            if ends {
+                return None;
+            }
+            thread::park();
+        }
+    }
+
+    fn take(&self) -> Option<TaskRef> {
+        // Ordering: AcqRel; pairs with the swap in `schedule`.
+        let task = NonNull::new(self.slot.swap(ptr::null_mut(), Ordering::AcqRel))?;
+        // SAFETY: `schedule` put the token into the slot, and the swap took it out.
+        Some(unsafe { TaskRef::new(task) })
+    }
+}
+
+impl fmt::Debug for PinnedThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PinnedThreads").field("throughput", &self.0.throughput).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PinnedHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PinnedHome").field("dispatcher", &self.dispatcher).finish_non_exhaustive()
+    }
+}

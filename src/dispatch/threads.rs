@@ -1,0 +1,94 @@
+//! Threads that come and go, and that are all joined in the end.
+
+use crate::scheduler::JoinError;
+use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
+use crate::sync::{Arc, Mutex, lock};
+use std::io;
+
+/// The threads of one dispatcher.
+#[derive(Debug)]
+pub struct Threads {
+    name: String,
+    roster: Arc<Mutex<Roster>>,
+}
+
+#[derive(Debug, Default)]
+struct Roster {
+    /// How many were ever started; numbers their names.
+    started_count: usize,
+    handles: Vec<JoinHandle<()>>,
+    /// Threads about to end, which are joined by whoever comes next.
+    ended: Vec<ThreadId>,
+}
+
+/// Notes the end of a thread, however it comes.
+struct NoteEnd(Arc<Mutex<Roster>>);
+
+impl Threads {
+    pub fn new(name: &str) -> Self {
+        // A zero byte in a thread's name would panic.
+        Self { name: name.replace('\0', ""), roster: Arc::new(Mutex::new(Roster::default())) }
+    }
+
+    /// Starts a thread and joins those that have ended since the last start.
+    pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+        let at_end = NoteEnd(self.roster.clone());
+        let (thread, ended) = {
+            let mut roster = lock(&self.roster);
+            let name = format!("{}-{}", self.name, roster.started_count);
+            let handle = thread::Builder::new().name(name).spawn(move || {
+                let _at_end = at_end;
+                body();
+            })?;
+            let thread = handle.thread().clone();
+            roster.started_count += 1;
+            roster.handles.push(handle);
+            (thread, roster.take_ended())
+        };
+        ended.into_iter().for_each(join);
+        Ok(thread)
+    }
+
+    /// Unparks each of them.
+    pub fn unpark_all(&self) {
+        lock(&self.roster).handles.iter().for_each(|handle| handle.thread().unpark());
+    }
+
+    /// Joins all, those included that are started meanwhile by the others.
+    pub fn join_all(&self) -> Result<(), JoinError> {
+        let me = thread::current().id();
+        if lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me) {
+            return Err(JoinError::OwnThread);
+        }
+        loop {
+            let Some(handle) = lock(&self.roster).handles.pop() else { return Ok(()) };
+            join(handle);
+        }
+    }
+}
+
+impl Roster {
+    fn take_ended(&mut self) -> Vec<JoinHandle<()>> {
+        if self.ended.is_empty() {
+            return Vec::new();
+        }
+        let ended = std::mem::take(&mut self.ended);
+        let (ended, living) = std::mem::take(&mut self.handles)
+            .into_iter()
+            .partition(|handle| ended.contains(&handle.thread().id()));
+        self.handles = living;
+        ended
+    }
+}
+
+impl Drop for NoteEnd {
+    fn drop(&mut self) {
+        lock(&self.0).ended.push(thread::current().id());
+    }
+}
+
+/// Threads of ours don't unwind; should one, its message is on stderr already and the others are joined
+/// all the same.
+fn join(handle: JoinHandle<()>) {
+    let _ = handle.join();
+}

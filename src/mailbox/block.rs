@@ -1,0 +1,399 @@
+//! Blocks of message slots, and where they rest between uses.
+//!
+//! A slot is ready when its stamp equals the block's generation. Every use of a block begins with a new
+//! generation, so that old stamps read as "not ready" and the consumer never writes to a slot. That is why
+//! memory may pass between blocks only if stamps lie at the same places in both: the caches below are
+//! keyed by the distance between slots and hold only blocks whose first slot follows the header at once.
+//! Messages of a stricter alignment than 8 shift the slots, so their blocks go straight to the allocator.
+
+use super::slot::Slot;
+use crate::sync::atomic::{AtomicPtr, AtomicU64};
+use crate::sync::cell::UnsafeCell;
+use std::alloc::{Layout, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+/// What precedes the slots of a block; the same for all message types.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Block {
+    /// The next block of the chain; links free blocks while cached.
+    pub next: AtomicPtr<Block>,
+    /// Index of the message that the first slot takes.
+    start: UnsafeCell<u64>,
+    /// Grows with every use; survives in the cache, so nothing may overlay it.
+    generation: UnsafeCell<u64>,
+    /// 1 + the tail index from which on no claim leads into this block any more; 0 while `tail_block` has
+    /// not moved past it.
+    pub observed: AtomicU64,
+}
+
+impl Block {
+    /// # Safety
+    /// `this` is a block that the caller reached through its chain between claim and publish, or owns.
+    #[inline(always)]
+    pub unsafe fn start(this: *const Block) -> u64 {
+        // SAFETY: alive by the caller's promise; written only before the block is published.
+        unsafe { (*this).start.with(|start| *start) }
+    }
+
+    /// # Safety
+    /// As [`start`](Self::start).
+    #[inline(always)]
+    pub unsafe fn generation(this: *const Block) -> u64 {
+        // SAFETY: alive by the caller's promise; written only before the block is published.
+        unsafe { (*this).generation.with(|generation| *generation) }
+    }
+
+    /// Moves an unpublished block to another place in its chain.
+    ///
+    /// # Safety
+    /// The caller alone can reach `this`.
+    pub unsafe fn set_start(this: *mut Block, index: u64) {
+        // SAFETY: exclusive by the caller's promise.
+        unsafe { (*this).start.with_mut(|start| *start = index) }
+    }
+
+    /// Begins a new use: all slots empty, no successor.
+    ///
+    /// # Safety
+    /// The caller alone can reach `this`.
+    pub unsafe fn renew(this: *mut Block, start: u64) {
+        // SAFETY: exclusive by the caller's promise, as for the four below.
+        unsafe { ptr::addr_of_mut!((*this).next).write(AtomicPtr::new(ptr::null_mut())) };
+        // SAFETY: see above.
+        unsafe { ptr::addr_of_mut!((*this).observed).write(AtomicU64::new(0)) };
+        // SAFETY: see above.
+        unsafe { (*this).generation.with_mut(|generation| *generation += 1) };
+        // SAFETY: see above.
+        unsafe { Self::set_start(this, start) };
+    }
+}
+
+/// Geometry of the blocks for messages of type `M`.
+pub struct Shape<M>(PhantomData<M>);
+
+impl<M> Shape<M> {
+    const STRIDE: usize = size_of::<Slot<M>>();
+
+    /// Slots per block: 31 make a block of eight-byte messages 528 bytes; large messages get fewer, so that
+    /// a block stays near 2 KiB, but never fewer than 2.
+    #[cfg(not(pointsman_loom))]
+    pub const SLOTS: usize = {
+        let fitting = (2048 - size_of::<Block>()) / Self::STRIDE;
+        if fitting > 31 {
+            31
+        } else if fitting < 2 {
+            2
+        } else {
+            fitting
+        }
+    };
+    /// Two, so that a model crosses from block to block with three messages.
+    #[cfg(pointsman_loom)]
+    pub const SLOTS: usize = 2;
+
+    const ALIGN: usize = {
+        let (header, slot) = (align_of::<Block>(), align_of::<Slot<M>>());
+        if header > slot { header } else { slot }
+    };
+    /// Distance of the first slot from the beginning of the block.
+    const FIRST_SLOT: usize = size_of::<Block>().next_multiple_of(align_of::<Slot<M>>());
+    const LAYOUT: Layout =
+        match Layout::from_size_align(Self::FIRST_SLOT + Self::SLOTS * Self::STRIDE, Self::ALIGN) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a block of two messages exceeds the address space"),
+        };
+
+    /// Which cache takes blocks of this shape.
+    #[cfg(not(pointsman_loom))]
+    const CLASS: Option<usize> = {
+        let class = Self::STRIDE / cache::STRIDE_UNIT;
+        if Self::ALIGN == align_of::<Block>() && class < cache::CLASSES {
+            assert!(Self::STRIDE % cache::STRIDE_UNIT == 0 && Self::FIRST_SLOT == size_of::<Block>());
+            Some(class)
+        } else {
+            None
+        }
+    };
+
+    /// The slot numbered `number` of `block`.
+    ///
+    /// # Safety
+    /// `block` is alive and of this shape, and `number < SLOTS`.
+    #[inline(always)]
+    pub unsafe fn slot(block: *mut Block, number: usize) -> *const Slot<M> {
+        debug_assert!(number < Self::SLOTS);
+        // SAFETY: within the block's allocation by the caller's promise.
+        unsafe { block.byte_add(Self::FIRST_SLOT).cast::<Slot<M>>().add(number) }
+    }
+
+    /// A block with empty slots that nobody else knows. Runs no user code but the global allocator, and
+    /// holds nothing borrowed while that runs.
+    pub fn allocate(start: u64) -> *mut Block {
+        #[cfg(not(pointsman_loom))]
+        let cached = Self::CLASS.and_then(cache::take);
+        #[cfg(pointsman_loom)]
+        let cached = None::<NonNull<Block>>;
+        let block = cached.unwrap_or_else(Self::allocate_fresh).as_ptr();
+        // SAFETY: fresh or from the cache: ours alone.
+        unsafe { Block::renew(block, start) };
+        block
+    }
+
+    /// Zeroed memory is a block: generation 0, before the first [`Block::renew`], and all stamps 0.
+    #[cold]
+    fn allocate_fresh() -> NonNull<Block> {
+        // SAFETY: the layout has a size, that of the header at least.
+        let memory = unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) };
+        let Some(block) = NonNull::new(memory.cast::<Block>()) else { handle_alloc_error(Self::LAYOUT) };
+        // Loom's atomics and cells must be made, zeroes will not do.
+        #[cfg(pointsman_loom)]
+        // SAFETY: ours alone, of this layout.
+        unsafe {
+            block.as_ptr().write(Block {
+                next: AtomicPtr::new(ptr::null_mut()),
+                start: UnsafeCell::new(0),
+                generation: UnsafeCell::new(0),
+                observed: AtomicU64::new(0),
+            });
+            for number in 0..Self::SLOTS {
+                Self::slot(block.as_ptr(), number).cast_mut().write(Slot::new());
+            }
+        }
+        block
+    }
+
+    /// Takes a block out of use.
+    ///
+    /// # Safety
+    /// The caller alone can reach `block`, which is of this shape; no slot holds a message any more.
+    pub unsafe fn release(block: *mut Block) {
+        // A writing access to every cell lets loom check that nobody else is left in the block.
+        #[cfg(pointsman_loom)]
+        // SAFETY: exclusive by the caller's promise.
+        unsafe {
+            Block::set_start(block, u64::MAX / 2);
+            for number in 0..Self::SLOTS {
+                (*Self::slot(block, number)).claim_for_release();
+            }
+        }
+        #[cfg(not(pointsman_loom))]
+        if let Some(class) = Self::CLASS {
+            // SAFETY: ours alone; the class is that of this shape.
+            return unsafe { cache::put(class, block, Self::LAYOUT) };
+        }
+        // SAFETY: allocated with this layout by `allocate_fresh`.
+        unsafe { std::alloc::dealloc(block.cast(), Self::LAYOUT) }
+    }
+
+    /// Takes a whole chain out of use.
+    ///
+    /// # Safety
+    /// As [`release`](Self::release), for each block.
+    pub unsafe fn release_chain(mut block: *mut Block) {
+        while !block.is_null() {
+            // SAFETY: exclusive by the caller's promise; `next` is read before the block goes.
+            let next = unsafe { (*block).next.load(crate::sync::atomic::Ordering::Relaxed) };
+            // SAFETY: the caller's promise.
+            unsafe { Self::release(block) };
+            block = next;
+        }
+    }
+}
+
+/// Free blocks: a few per thread, and a process-wide depot through which they travel.
+///
+/// Senders allocate and owners free, often on different threads: without the depot a one-way stream would
+/// call the allocator once per block for ever. Blocks enter and leave it in magazines of 32 under a lock
+/// (a lock-free stack that pops single magazines would suffer from ABA). Nothing in here allocates, so a
+/// global allocator that sends messages may re-enter at any allocation of ours.
+#[cfg(not(pointsman_loom))]
+mod cache {
+    use super::{Block, Layout, NonNull, ptr};
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{Mutex, lock, per_thread, process_wide};
+    use std::cell::Cell;
+
+    /// Slots of all cached shapes are multiples of this.
+    pub const STRIDE_UNIT: usize = 8;
+    /// Slots of 256 bytes and more bypass the caches.
+    pub const CLASSES: usize = 32;
+    const THREAD_MAX: usize = 64;
+    const MAGAZINE: usize = 32;
+    /// Per class: 512 blocks. What a flood leaves beyond that goes back to the allocator.
+    const DEPOT_MAX: usize = 16;
+
+    /// A list linked by `next`.
+    #[derive(Debug)]
+    struct Free {
+        first: Cell<*mut Block>,
+        count: Cell<usize>,
+        /// Known since the first block came; all blocks of a class have one layout.
+        layout: Cell<Layout>,
+    }
+
+    impl Free {
+        fn pop(&self) -> Option<NonNull<Block>> {
+            let block = NonNull::new(self.first.get())?;
+            // SAFETY: blocks in the list belong to the list.
+            let next = unsafe { (*block.as_ptr()).next.load(Ordering::Relaxed) };
+            self.first.set(next);
+            self.count.set(self.count.get() - 1);
+            Some(block)
+        }
+
+        /// # Safety
+        /// `block` is the caller's alone and of this list's class.
+        unsafe fn push(&self, block: *mut Block) {
+            // SAFETY: the caller's promise.
+            unsafe { (*block).next.store(self.first.get(), Ordering::Relaxed) };
+            self.first.set(block);
+            self.count.set(self.count.get() + 1);
+        }
+
+        /// Cuts the first [`MAGAZINE`] blocks off, of which there must be as many.
+        fn cut(&self) -> *mut Block {
+            let first = self.first.get();
+            let mut last = first;
+            for _ in 1..MAGAZINE {
+                // SAFETY: the list has at least `MAGAZINE` blocks, and they belong to it.
+                last = unsafe { (*last).next.load(Ordering::Relaxed) };
+            }
+            // SAFETY: as above.
+            self.first.set(unsafe { (*last).next.load(Ordering::Relaxed) });
+            // SAFETY: as above.
+            unsafe { (*last).next.store(ptr::null_mut(), Ordering::Relaxed) };
+            self.count.set(self.count.get() - MAGAZINE);
+            first
+        }
+    }
+
+    #[derive(Debug)]
+    struct ThreadCache([Free; CLASSES]);
+
+    impl Drop for ThreadCache {
+        fn drop(&mut self) {
+            for (class, free) in self.0.iter().enumerate() {
+                while free.count.get() >= MAGAZINE {
+                    give(class, free.cut(), free.layout.get());
+                }
+                while let Some(block) = free.pop() {
+                    // SAFETY: cached blocks of a class have the layout recorded at the first one.
+                    unsafe { std::alloc::dealloc(block.as_ptr().cast(), free.layout.get()) };
+                }
+            }
+        }
+    }
+
+    per_thread! {
+        static CACHE: ThreadCache = ThreadCache(
+            [const {
+                Free {
+                    first: Cell::new(ptr::null_mut()),
+                    count: Cell::new(0),
+                    layout: Cell::new(Layout::new::<Block>()),
+                }
+            }; CLASSES],
+        );
+    }
+
+    /// Magazines of one class.
+    #[derive(Debug)]
+    struct Depot {
+        magazines: [*mut Block; DEPOT_MAX],
+        count: usize,
+    }
+
+    // SAFETY: the blocks in a depot belong to it alone, and free memory has no thread.
+    unsafe impl Send for Depot {}
+
+    #[derive(Debug)]
+    struct Shelf {
+        /// `count` of the depot, to be read without the lock; only a hint.
+        filled: AtomicUsize,
+        depot: Mutex<Depot>,
+    }
+
+    process_wide! {
+        static SHELVES: [Shelf; CLASSES] = std::array::from_fn(|_| Shelf {
+            filled: AtomicUsize::new(0),
+            depot: Mutex::new(Depot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 }),
+        });
+    }
+
+    /// A free block of the class, if there is one.
+    #[inline]
+    pub fn take(class: usize) -> Option<NonNull<Block>> {
+        // Thread-locals are gone while their destructors run: then the allocator serves.
+        CACHE
+            .try_with(|cache| {
+                let free = &cache.0[class];
+                free.pop().or_else(|| refill(class, free))
+            })
+            .ok()
+            .flatten()
+    }
+
+    #[cold]
+    fn refill(class: usize, free: &Free) -> Option<NonNull<Block>> {
+        let shelf = &SHELVES[class];
+        if shelf.filled.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let magazine = {
+            let mut depot = lock(&shelf.depot);
+            depot.count = depot.count.checked_sub(1)?;
+            shelf.filled.fetch_sub(1, Ordering::Relaxed);
+            depot.magazines[depot.count]
+        };
+        free.first.set(magazine);
+        free.count.set(MAGAZINE);
+        free.pop()
+    }
+
+    /// Keeps the block for later.
+    ///
+    /// # Safety
+    /// `block` is the caller's alone, and of the class, whose blocks all have this layout.
+    #[inline]
+    pub unsafe fn put(class: usize, block: *mut Block, layout: Layout) {
+        let overflow = CACHE.try_with(|cache| {
+            let free = &cache.0[class];
+            free.layout.set(layout);
+            // SAFETY: the caller's promise.
+            unsafe { free.push(block) };
+            (free.count.get() > THREAD_MAX).then(|| free.cut())
+        });
+        match overflow {
+            Ok(None) => {}
+            Ok(Some(magazine)) => give(class, magazine, layout),
+            // SAFETY: the caller's promise; the thread's cache is gone.
+            Err(_) => unsafe { std::alloc::dealloc(block.cast(), layout) },
+        }
+    }
+
+    /// Puts a magazine on its shelf, or frees it when the shelf is full.
+    #[cold]
+    fn give(class: usize, magazine: *mut Block, layout: Layout) {
+        let shelf = &SHELVES[class];
+        {
+            let mut depot = lock(&shelf.depot);
+            let count = depot.count;
+            if count < DEPOT_MAX {
+                depot.magazines[count] = magazine;
+                depot.count += 1;
+                shelf.filled.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        let mut block = magazine;
+        while !block.is_null() {
+            // SAFETY: the magazine is ours.
+            let next = unsafe { (*block).next.load(Ordering::Relaxed) };
+            // SAFETY: as above; its class has this layout.
+            unsafe { std::alloc::dealloc(block.cast(), layout) };
+            block = next;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a bounded mailbox and a ring have beyond the unbounded one.
+
+use super::room::Room;
+use crate::sync::ArrayQueue;
+use crate::sync::cell::UnsafeCell;
+
+/// The bound of a mailbox and what happens at it.
+pub enum Limit<M> {
+    /// At `capacity` messages the push is refused; senders may wait in `room`.
+    Refuse { capacity: u64, room: Option<Room> },
+    /// At `capacity` messages the oldest is displaced.
+    Displace(Ring<M>),
+}
+
+impl<M> Limit<M> {
+    pub fn room(&self) -> Option<&Room> {
+        match self {
+            Self::Refuse { room, .. } => room.as_ref(),
+            Self::Displace(_) => None,
+        }
+    }
+}
+
+/// Messages of a ring mailbox, each with the index that its sender claimed.
+pub struct Ring<M> {
+    queue: ArrayQueue<(u64, M)>,
+    /// The oldest message once the owner has seen it. From then on it is not displaced: had the owner looked
+    /// at the lane for this message and then taken a later one in its place, that one could overtake control
+    /// sent before it.
+    front: UnsafeCell<Option<(u64, M)>>,
+}
+
+impl<M> Ring<M> {
+    pub fn new(capacity: usize) -> Self {
+        Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None) }
+    }
+
+    /// Adds a message; when the ring is full the oldest comes back.
+    pub fn push(&self, index: u64, message: M) -> Option<M> {
+        self.queue.force_push((index, message)).map(|(_, oldest)| oldest)
+    }
+
+    /// The claimed index of the front message, which is fetched from the ring if need be.
+    ///
+    /// # Safety
+    /// The caller owns the mailbox.
+    pub unsafe fn fetch_front(&self) -> Option<u64> {
+        // SAFETY: only the owner touches `front`.
+        self.front.with_mut(|front| {
+            let front = unsafe { &mut *front };
+            if front.is_none() {
+                *front = self.queue.pop();
+            }
+            front.as_ref().map(|(index, _)| *index)
+        })
+    }
+
+    /// The claimed index of the front message if it was fetched.
+    ///
+    /// # Safety
+    /// The caller owns the mailbox.
+    pub unsafe fn front(&self) -> Option<u64> {
+        // SAFETY: only the owner touches `front`.
+        self.front.with(|front| unsafe { &*front }.as_ref().map(|(index, _)| *index))
+    }
+
+    /// Takes the front message that was fetched before.
+    ///
+    /// # Safety
+    /// The caller owns the mailbox.
+    pub unsafe fn take_front(&self) -> Option<M> {
+        // SAFETY: only the owner touches `front`.
+        self.front.with_mut(|front| unsafe { &mut *front }.take().map(|(_, message)| message))
+    }
+}

@@ -1,0 +1,783 @@
+//! The mailbox of an actor: many senders, one owner at a time, and the word that says who that is.
+//!
+//! Messages lie in a chain of blocks. A sender claims an index with one `fetch_add` on the
+//! [word](word::Word), writes the slot that the index leads to, and stamps it; the owner takes slots in the
+//! order of their indices. A claimed slot that is not stamped yet makes the owner see
+//! [`Busy`](Ready::Busy): nobody ever waits inside a push or a take.
+//!
+//! # Why this shape
+//! One allocation per message (linked nodes, as in Vyukov's queue, or a stack that the owner reverses, as in
+//! CAF) costs two to three times as much in bursts. A locked deque makes senders wait for whoever is
+//! preempted in it. A bounded ring alone would have to refuse. tokio's blocks need a second read-modify-write
+//! per message to mark a slot ready; stamps that carry the block's generation need none.
+//!
+//! # The ownership token
+//! Exactly one holder may run the actor: a worker, or the word itself, under IDLE (nothing to do) or PARKED
+//! (suspended). The owner lays the token down by a compare-exchange that succeeds only on the word that says
+//! "nothing claimed beyond `head`, no LANE". Every later claim or system message is later in the order of
+//! changes of that one word and sees IDLE. So no wake-up is lost (invariant 4 of the crate), without a fence.
+//!
+//! # An idle mailbox owns no block
+//! The message that wakes an idle actor travels in the *inline* slot. When the owner goes idle it takes the
+//! whole chain apart; EPOCH flips, so that senders know the pointer in `tail_block` for a stale one. The index
+//! of an inline message leaves a hole in the first block.
+//!
+//! One bit of epoch suffices: between a sender's claim and its publishing the owner cannot go idle, because
+//! its head cannot pass the claim. It flips only when a chain existed, for otherwise two idle transitions in a
+//! row would make the stale pointer look valid again.
+//!
+//! # Bounded mailboxes and rings
+//! A bounded mailbox claims by compare-exchange after comparing `tail - head` with its capacity. A ring claims
+//! like an unbounded one and then pushes to a bounded queue that displaces its oldest element; a displaced
+//! message moves `head` as a taken one does. So close, going idle, positions and length are one word's matter
+//! for all three.
+//!
+//! # Rules
+//! * **M1** An atomic that several threads change is changed by read-modify-writes only.
+//! * **M2** A sender touches blocks only between its claim and its publishing.
+//! * **M3** Whoever has laid the token down touches nothing of the mailbox any more.
+//! * **M4** `inline_index` is written by the owner only, before it lays the token down.
+//! * **M5** Nothing that can unwind runs between claim and publishing: a claim cannot be undone.
+//! * **M6** An owner that finds the mailbox empty goes idle at once: polling would take the senders' line away.
+//! * **M7** No borrow of the block cache is held across an allocation: the allocator may send.
+//!
+//! # Accepted limits
+//! `tail_block` stops before a claim that is not published, since the block it leads into is not final. A
+//! sender preempted there for long makes every other push walk the chain from that block: half a
+//! microsecond after 8,000 messages, three after 40,000. It ends when the sender is scheduled again.
+//!
+//! A ring may briefly wait inside `push` and `ready` for a preempted pusher, as its queue does.
+
+mod block;
+mod lane;
+mod limit;
+mod queue;
+mod room;
+mod slot;
+mod word;
+
+use block::{Block, Shape};
+use lane::Lane;
+pub use lane::{Batch, Position};
+use limit::{Limit, Ring};
+use queue::{Cursor, Place};
+use room::Room;
+use slot::Slot;
+use word::{State, Word};
+
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::cell::UnsafeCell;
+use std::any::Any;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::time::Instant;
+
+/// The part of a mailbox that does not depend on the type of its messages.
+///
+/// `H` is what the cell keeps on the senders' line and lies at offset 0; 40 bytes of it fill the line. `S` is
+/// the type of system messages. Nothing here is padded or over-aligned, so that a reference to the gate covers
+/// no byte of the inline slot behind it. The cell around it is to be aligned to a line.
+#[repr(C)]
+pub struct Gate<H, S> {
+    pub header: H,
+    word: Word,
+    /// A block from which the next claim is a short walk; bit 0 is the epoch of its chain.
+    tail_block: AtomicPtr<Block>,
+    /// The index of a claim on the idle mailbox: who gets it, and sees IDLE, uses the inline slot.
+    inline_index: AtomicU64,
+    // Up to here senders; from here on the owner.
+    /// Messages taken, and in a ring displaced, so far. A ring's senders change it too, by read-modify-writes.
+    head: AtomicU64,
+    /// The chain installed in this epoch, until the owner has adopted it.
+    first_block: AtomicPtr<Block>,
+    cursor: UnsafeCell<Cursor>,
+    /// How many claims hold; meaningful once closed.
+    close_index: AtomicU64,
+    lane: Lane<S>,
+}
+
+// SAFETY: senders change atomics and the lane, which moves `S` between threads; `cursor` is the owner's, and
+// the token that makes one moves by Release and Acquire on `word`.
+unsafe impl<H: Send, S: Send> Send for Gate<H, S> {}
+// SAFETY: as above; `header` is shared.
+unsafe impl<H: Sync, S: Send> Sync for Gate<H, S> {}
+
+#[cfg(not(pointsman_loom))]
+const _: () = {
+    type Packed = Gate<[u64; 5], ()>;
+    assert!(std::mem::offset_of!(Packed, header) == 0);
+    assert!(std::mem::offset_of!(Packed, head) == 64 || size_of::<usize>() != 8);
+    assert!(size_of::<Packed>() == 112 || size_of::<usize>() != 8);
+};
+
+/// A mailbox for messages of type `M`; see the [module](self).
+#[repr(C)]
+pub struct Mailbox<H, S, M> {
+    pub gate: Gate<H, S>,
+    inline: Slot<M>,
+    limit: Option<Box<Limit<M>>>,
+}
+
+// SAFETY: see `Gate`; messages move from senders to the owner.
+unsafe impl<H: Send, S: Send, M: Send> Send for Mailbox<H, S, M> {}
+// SAFETY: as above; no thread gets a reference to a message in here.
+unsafe impl<H: Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
+
+/// What an accepted push asks of its caller.
+#[must_use = "whoever is told to wake holds the token and must schedule the actor"]
+pub enum Pushed<M> {
+    /// Nothing: the actor is on its way.
+    Queued,
+    /// The caller holds the ownership token now, and must schedule the actor.
+    Wake,
+    /// The message took the place of the oldest one.
+    Displaced {
+        oldest: M,
+        /// As [`Wake`](Self::Wake).
+        wake: bool,
+    },
+}
+
+/// Why a push was refused; the message comes back.
+pub enum Refused<M> {
+    /// The mailbox is at its capacity.
+    Full(M),
+    /// The mailbox is closed for good.
+    Closed(M),
+}
+
+/// What an accepted system message asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "whoever is told to wake holds the token and must schedule the actor"]
+pub enum SystemPushed {
+    /// Nothing: the owner will look at the lane.
+    Queued,
+    /// The caller holds the ownership token now, and must schedule the actor.
+    Wake,
+}
+
+/// What the owner finds at the head.
+pub enum Ready<'o, 'a, H, S, M> {
+    /// A message, still in its place.
+    Message(Front<'o, 'a, H, S, M>),
+    /// Nothing was claimed beyond the head: go idle.
+    Empty,
+    /// The next message is claimed and not published yet: come back later.
+    Busy,
+}
+
+/// What is left of a closed mailbox.
+pub enum Drained<M> {
+    /// The next message that was accepted before the close.
+    Message(M),
+    /// The next one is claimed and not published yet: come back later.
+    Busy,
+    /// All that were accepted have been taken.
+    Done,
+}
+
+impl<H, S> Gate<H, S> {
+    fn new(header: H, limited: bool) -> Self {
+        Self {
+            header,
+            word: Word::new(limited),
+            tail_block: AtomicPtr::new(ptr::null_mut()),
+            inline_index: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            first_block: AtomicPtr::new(ptr::null_mut()),
+            cursor: UnsafeCell::new(Cursor::NONE),
+            close_index: AtomicU64::new(0),
+            lane: Lane::new(),
+        }
+    }
+
+    /// Sends a system message; an error hands it back because the lane is closed.
+    ///
+    /// Works on a closed mailbox as long as its lane is open.
+    pub fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
+        self.lane.push(message, position)?;
+        Ok(if self.word.announce_lane() { SystemPushed::Wake } else { SystemPushed::Queued })
+    }
+
+    /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
+    /// sender has it then.
+    pub fn begin(&self) -> bool {
+        self.word.wake_idle()
+    }
+
+    /// The index behind all claims that the caller made or knows of, for [`Position::At`].
+    pub fn position(&self) -> u64 {
+        self.word.look_acquire().index()
+    }
+
+    /// Messages that are accepted and not yet taken, those not yet published included. Never below 0; exact
+    /// when nobody sends meanwhile, and otherwise a value that was true during the call or nearly so.
+    pub fn len(&self) -> u64 {
+        let mut before = self.word.look_acquire();
+        let mut tries = 3;
+        loop {
+            // Ordering: Acquire; pairs with the Release of `head` in `Front::take`. Message h is claimed
+            // before head is h + 1, so the word read below has an index of at least this head.
+            let head = self.head.load(Ordering::Acquire);
+            let after = self.word.look_acquire();
+            tries -= 1;
+            if before.index() == after.index() || tries == 0 {
+                // Ordering: Acquire; pairs with the store in `close`. Until that is seen: none are left.
+                let end =
+                    if after.is_closed() { self.close_index.load(Ordering::Acquire) } else { after.index() };
+                return end.saturating_sub(head);
+            }
+            before = after;
+        }
+    }
+
+    /// What a router compares: messages queued, and one more if the actor is running or scheduled.
+    pub fn load(&self) -> u64 {
+        let running = !self.word.look().is_unowned();
+        self.len() + u64::from(running)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.word.look_acquire().is_closed()
+    }
+
+    /// True if nobody runs the actor and nothing is queued; reads the senders' line only.
+    pub fn is_idle_and_empty(&self) -> bool {
+        let state = self.word.look_acquire();
+        // IDLE alone is not empty: a sender may have claimed and not yet woken.
+        state.is_idle() && !state.is_closed() && state.index() == self.inline_index.load(Ordering::Relaxed)
+    }
+
+    /// True if the owner has said that the actor takes no user messages for now; see
+    /// [`Owner::set_suspended`].
+    pub fn is_suspended(&self) -> bool {
+        self.word.look().is_suspended()
+    }
+}
+
+impl<H, S, M> Mailbox<H, S, M> {
+    /// Takes any number of messages.
+    pub fn unbounded(header: H) -> Self {
+        Self { gate: Gate::new(header, false), inline: Slot::new(), limit: None }
+    }
+
+    /// Refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
+    /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
+    pub fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
+        let room = waiting.then(Room::new);
+        Self::limited(header, Limit::Refuse { capacity: capacity.get() as u64, room })
+    }
+
+    /// Keeps the newest `capacity` messages and hands the oldest to whoever displaces it. One more may be
+    /// held while the owner looks at it.
+    pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
+        Self::limited(header, Limit::Displace(Ring::new(capacity.get())))
+    }
+
+    fn limited(header: H, limit: Limit<M>) -> Self {
+        Self { gate: Gate::new(header, true), inline: Slot::new(), limit: Some(Box::new(limit)) }
+    }
+
+    /// Sends a message; never waits.
+    #[inline]
+    pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if self.gate.word.look().is_plain_and_unbounded() {
+            let old = self.gate.word.claim();
+            if old.is_plain() {
+                self.publish_in_block(old, message);
+                return Ok(Pushed::Queued);
+            }
+            return self.finish(old, message);
+        }
+        self.push_otherwise(message)
+    }
+
+    /// As [`push`](Self::push), but waits for room, until the deadline if there is one; then `Full`.
+    ///
+    /// Only mailboxes made with `waiting` wait. Not for workers: the actor that would make room may need
+    /// this thread.
+    pub fn push_waiting(&self, message: M, deadline: Option<Instant>) -> Result<Pushed<M>, Refused<M>> {
+        let message = match self.push(message) {
+            Err(Refused::Full(message)) => message,
+            done => return done,
+        };
+        let Some(room) = self.room() else { return Err(Refused::Full(message)) };
+        let mut message = Some(message);
+        let outcome = room.wait(deadline, || match self.push(message.take()?) {
+            Err(Refused::Full(refused)) => {
+                message = Some(refused);
+                None
+            }
+            done => Some(done),
+        });
+        match (outcome, message) {
+            (Some(done), _) => done,
+            (None, Some(message)) => Err(Refused::Full(message)),
+            (None, None) => unreachable!("the message is either refused or pushed"),
+        }
+    }
+
+    fn room(&self) -> Option<&Room> {
+        self.limit.as_ref().and_then(|limit| limit.room())
+    }
+
+    /// All but the usual push: idle, closed, or limited.
+    #[inline(never)]
+    fn push_otherwise(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if let Some(limit) = &self.limit {
+            return match &**limit {
+                Limit::Refuse { capacity, .. } => self.push_bounded(*capacity, message),
+                Limit::Displace(ring) => self.push_displacing(ring, message),
+            };
+        }
+        let seen = self.gate.word.look();
+        if seen.is_closed() {
+            // Without the claim: the index of a closed mailbox is left alone where possible.
+            return Err(Refused::Closed(message));
+        }
+        // One exchange claims and takes the token. Equal words are equal states, whatever lay between.
+        if seen.is_idle() && self.gate.word.try_claim(seen).is_ok() {
+            self.publish(seen, message);
+            return Ok(Pushed::Wake);
+        }
+        let old = self.gate.word.claim();
+        self.finish(old, message)
+    }
+
+    /// Completes a claim made in state `old` without the token.
+    #[cold]
+    #[inline(never)]
+    fn finish(&self, old: State, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if old.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        self.publish(old, message);
+        Ok(if self.wake_after(old) { Pushed::Wake } else { Pushed::Queued })
+    }
+
+    /// Whoever claimed on an idle word tries to take the token, after publishing.
+    fn wake_after(&self, old: State) -> bool {
+        old.is_idle() && self.gate.word.wake_idle()
+    }
+
+    fn push_bounded(&self, capacity: u64, message: M) -> Result<Pushed<M>, Refused<M>> {
+        let mut seen = self.gate.word.look_acquire();
+        loop {
+            if seen.is_closed() {
+                return Err(Refused::Closed(message));
+            }
+            // Ordering: Acquire; pairs with the Release store of `head` in `Front::take`: room implies that the
+            // slot's last message is out.
+            let head = self.gate.head.load(Ordering::Acquire);
+            // Behind a stale word the head may be ahead; the exchange fails then.
+            if seen.index().saturating_sub(head) >= capacity {
+                return Err(Refused::Full(message));
+            }
+            match self.gate.word.try_claim(seen) {
+                Ok(()) => break,
+                Err(now) => seen = now,
+            }
+        }
+        self.publish(seen, message);
+        Ok(if seen.is_idle() { Pushed::Wake } else { Pushed::Queued })
+    }
+
+    fn push_displacing(&self, ring: &Ring<M>, message: M) -> Result<Pushed<M>, Refused<M>> {
+        let seen = self.gate.word.look();
+        if seen.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        let (old, woke) = if seen.is_idle() && self.gate.word.try_claim(seen).is_ok() {
+            (seen, true)
+        } else {
+            (self.gate.word.claim(), false)
+        };
+        if old.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        let displaced = ring.push(old.index(), message);
+        if displaced.is_some() {
+            // Ordering: Release; pairs with the Acquire loads of `head`: the displaced message's claim, which
+            // the ring has shown us, comes before.
+            self.gate.head.fetch_add(1, Ordering::Release);
+        }
+        let wake = woke || self.wake_after(old);
+        Ok(match displaced {
+            Some(oldest) => Pushed::Displaced { oldest, wake },
+            None if wake => Pushed::Wake,
+            None => Pushed::Queued,
+        })
+    }
+
+    /// Puts the message where the claim made in state `old` leads.
+    fn publish(&self, old: State, message: M) {
+        let index = old.index();
+        // Relaxed: the claim's Acquire has made the value of the last idle transition visible (M4).
+        if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
+            // SAFETY: only this claim has this index, and it saw IDLE: the slot's last message was taken
+            // before the token was laid down.
+            unsafe { self.inline.publish(message, index + 1) };
+        } else {
+            self.publish_in_block(old, message);
+        }
+    }
+
+    #[inline(always)]
+    fn publish_in_block(&self, old: State, message: M) {
+        let index = old.index();
+        let block = self.find_block(index, old.epoch());
+        // SAFETY: the block is of our chain, which cannot be released while our claim is unpublished (M2).
+        let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
+        // SAFETY: `find_block` returns the block with this index.
+        let slot = unsafe { &*Shape::<M>::slot(block, (index - start) as usize) };
+        // SAFETY: only this claim has this index, and it did not use it before.
+        unsafe { slot.publish(message, generation) };
+    }
+
+    /// The owner's view.
+    ///
+    /// # Safety
+    /// The caller holds the ownership token: it was told to [`Wake`](Pushed::Wake), or was handed the token by
+    /// one who was, and has not laid it down since. There is one view at a time.
+    pub unsafe fn owner(&self) -> Owner<'_, H, S, M> {
+        // SAFETY: the caller's promise.
+        unsafe { Owner::from_raw(NonNull::from(self)) }
+    }
+}
+
+impl<H, S, M> Drop for Mailbox<H, S, M> {
+    fn drop(&mut self) {
+        // SAFETY: `&mut self`: nobody else has any view, whoever holds the token.
+        let mut owner = unsafe { self.owner() };
+        let panic = drop_each(|| match owner.ready() {
+            Ready::Message(front) => Some(front.take()),
+            Ready::Empty | Ready::Busy => None,
+        });
+        // SAFETY: as above. `ready` has adopted whatever chain was installed for a message.
+        let cursor =
+            self.gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) });
+        // SAFETY: nobody else is left, and all messages are out.
+        unsafe { Shape::<M>::release_chain(cursor.oldest) };
+        propagate(panic);
+    }
+}
+
+/// The holder of the ownership token at work.
+///
+/// Dropping it does nothing: the token stays with whoever drops it, to be handed on or laid down by
+/// [`try_idle`](Self::try_idle) or [`try_suspend`](Self::try_suspend).
+pub struct Owner<'a, H, S, M> {
+    /// A pointer and no reference: once the token is laid down, the mailbox may go while we return.
+    mailbox: NonNull<Mailbox<H, S, M>>,
+    lifetime: PhantomData<&'a Mailbox<H, S, M>>,
+}
+
+impl<'a, H, S, M> Owner<'a, H, S, M> {
+    /// # Safety
+    /// As [`Mailbox::owner`]; the mailbox stays where it is for as long as the token is not laid down.
+    pub unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
+        Self { mailbox, lifetime: PhantomData }
+    }
+
+    fn mailbox(&self) -> &Mailbox<H, S, M> {
+        // SAFETY: alive by the promise given to `from_raw`.
+        unsafe { self.mailbox.as_ref() }
+    }
+
+    pub fn gate(&self) -> &Gate<H, S> {
+        &self.mailbox().gate
+    }
+
+    /// Messages taken, and in a ring displaced, so far.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.gate().head.load(Ordering::Relaxed)
+    }
+
+    /// Looks for the next message and leaves it where it is, so that the owner can look at the lane before
+    /// it takes it: a system message sent before a user message is then seen before it.
+    #[inline]
+    pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
+        let head = self.head();
+        let place = match self.ring() {
+            None => self.mailbox().locate(head),
+            // SAFETY: we are the owner.
+            Some(ring) => match unsafe { ring.fetch_front() } {
+                Some(index) => return Ready::Message(Front { owner: self, head: index, slot: None }),
+                None => Place::Nowhere,
+            },
+        };
+        match place {
+            // SAFETY: never null.
+            Place::Slot(slot) => {
+                Ready::Message(Front { owner: self, head, slot: NonNull::new(slot.cast_mut()) })
+            }
+            Place::Nowhere => self.nothing_ready(head),
+        }
+    }
+
+    #[cold]
+    fn nothing_ready(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
+        let state = self.gate().word.look_acquire();
+        // Refused claims move the index of a closed mailbox, and lead nowhere.
+        let end =
+            if state.is_closed() { self.gate().close_index.load(Ordering::Relaxed) } else { state.index() };
+        if end == head { Ready::Empty } else { Ready::Busy }
+    }
+
+    #[inline(always)]
+    fn ring(&self) -> Option<&Ring<M>> {
+        match self.mailbox().limit.as_deref() {
+            Some(Limit::Displace(ring)) => Some(ring),
+            _ => None,
+        }
+    }
+
+    /// True if every message with a claim below `index` has been taken or displaced, those of one sender at
+    /// least: a system message at that position is due.
+    ///
+    /// In a ring messages of different senders may lie in another order than their claims; there the answer
+    /// is about the message that [`ready`](Self::ready) has shown, and exact for each sender.
+    pub fn has_reached(&self, index: u64) -> bool {
+        // SAFETY: we are the owner.
+        let front = self.ring().and_then(|ring| unsafe { ring.front() });
+        front.unwrap_or_else(|| self.head()) >= index
+    }
+
+    /// True if the lane has something; a plain load.
+    #[inline(always)]
+    pub fn has_system(&self) -> bool {
+        self.gate().lane.has_any()
+    }
+
+    /// Takes all system messages, oldest first.
+    ///
+    /// LANE is left as it is: it is cleared where the token is laid down, and there a look at the lane lies
+    /// between clearing it and the exchange.
+    pub fn take_system(&mut self) -> Batch<S> {
+        self.gate().lane.take()
+    }
+
+    /// Says to onlookers whether the actor takes user messages. Only advice: the owner itself must know.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.gate().word.set_suspended(suspended);
+    }
+
+    /// Lays the token down if there is nothing to do; `Err` returns the view because there is: look at the
+    /// lane and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
+    #[inline]
+    pub fn try_idle(self) -> Result<(), Self> {
+        let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+        if seen.index() != self.head() {
+            return Err(self);
+        }
+        // SAFETY: the mailbox is alive until the token is laid down.
+        let gate = unsafe { ptr::addr_of!((*self.mailbox.as_ptr()).gate) };
+        // SAFETY: we are the owner; all claims are taken and the lane was looked at.
+        match unsafe { Mailbox::<H, S, M>::lay_down(gate, seen) } {
+            Ok(chain) => {
+                // SAFETY: the exchange made the chain ours: no claim is unpublished, and none made later
+                // leads into it (M2).
+                unsafe { Shape::<M>::release_chain(chain) };
+                Ok(())
+            }
+            Err(()) => Err(self),
+        }
+    }
+
+    /// Lays the token down under PARKED, so that only a system message wakes the actor; `Err` returns the view
+    /// because the lane has something. User messages may queue up meanwhile.
+    pub fn try_suspend(self) -> Result<(), Self> {
+        loop {
+            let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+            // SAFETY: alive until the token is laid down; the reference lives for the exchange only.
+            let parked = unsafe { (*self.mailbox.as_ptr()).gate.word.park(seen) };
+            // A failure is a claim, which does not matter here, or a system message, which the next round sees.
+            if parked.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Clears LANE and then looks at the lane. A system message announced later changes the word again, so an
+    /// exchange that expects the state returned here fails. `None` if the lane has something, or the mailbox is
+    /// closed.
+    #[inline]
+    fn nothing_in_lane(&self) -> Option<State> {
+        let gate = self.gate();
+        let mut seen = gate.word.look();
+        if seen.has_lane() {
+            seen = gate.word.forget_lane();
+        }
+        (!gate.lane.has_any() && !seen.is_closed()).then_some(seen)
+    }
+
+    /// Refuses all further messages and returns how many were accepted in all. The lane stays open until
+    /// [`close_lane`](Self::close_lane); the token stays with the owner for good.
+    pub fn close(&mut self) -> u64 {
+        let gate = self.gate();
+        let before = gate.word.close();
+        if before.is_closed() {
+            return gate.close_index.load(Ordering::Relaxed);
+        }
+        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+        gate.close_index.store(before.index(), Ordering::Release);
+        if let Some(room) = self.mailbox().room() {
+            room.closed();
+        }
+        before.index()
+    }
+
+    /// Takes what a closed mailbox still holds. Compares with the close before looking, since refused pushes
+    /// leave no message.
+    pub fn drain_next(&mut self) -> Drained<M> {
+        debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
+        if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
+            return Drained::Done;
+        }
+        match self.ready() {
+            Ready::Message(front) => Drained::Message(front.take()),
+            Ready::Busy => Drained::Busy,
+            Ready::Empty => Drained::Done,
+        }
+    }
+
+    /// Closes the lane and returns what was accepted until now.
+    pub fn close_lane(&mut self) -> Batch<S> {
+        self.gate().lane.close()
+    }
+}
+
+/// The next message, still in the mailbox; dropping this leaves it there.
+pub struct Front<'o, 'a, H, S, M> {
+    owner: &'o Owner<'a, H, S, M>,
+    /// The message's index.
+    head: u64,
+    /// Where it is; none in a ring.
+    slot: Option<NonNull<Slot<M>>>,
+}
+
+impl<H, S, M> Front<'_, '_, H, S, M> {
+    /// As [`Owner::has_system`]: the look that belongs between `ready` and `take`.
+    #[inline(always)]
+    pub fn has_system(&self) -> bool {
+        self.owner.has_system()
+    }
+
+    /// The index that the message's sender claimed: a system message positioned at or below it goes first.
+    #[inline(always)]
+    pub fn index(&self) -> u64 {
+        self.head
+    }
+
+    /// Takes the message out.
+    #[inline]
+    pub fn take(self) -> M {
+        let mailbox = self.owner.mailbox();
+        let Some(slot) = self.slot else { return Self::take_from_ring(self.owner) };
+        // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
+        let message = unsafe { slot.as_ref().take() };
+        // Ordering: Release; pairs with the Acquire loads in `Gate::len` and `Mailbox::push_bounded`.
+        mailbox.gate.head.store(self.head + 1, Ordering::Release);
+        if let Some(room) = mailbox.room() {
+            room.made();
+        }
+        message
+    }
+
+    #[cold]
+    fn take_from_ring(owner: &Owner<'_, H, S, M>) -> M {
+        // SAFETY: we own the mailbox.
+        let message = owner.ring().and_then(|ring| unsafe { ring.take_front() });
+        // Ordering: as in `take`.
+        owner.gate().head.fetch_add(1, Ordering::Release);
+        message.expect("a front in a ring has been fetched")
+    }
+}
+
+impl<M> Pushed<M> {
+    /// True if the caller holds the token now.
+    pub fn wakes(&self) -> bool {
+        matches!(self, Self::Wake | Self::Displaced { wake: true, .. })
+    }
+}
+
+impl<M> Refused<M> {
+    pub fn into_message(self) -> M {
+        match self {
+            Self::Full(message) | Self::Closed(message) => message,
+        }
+    }
+}
+
+impl<H, S> std::fmt::Debug for Gate<H, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate")
+            .field("state", &self.word.look())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<H, S, M> std::fmt::Debug for Mailbox<H, S, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Mailbox").field(&self.gate).finish()
+    }
+}
+
+impl<H, S, M> std::fmt::Debug for Owner<'_, H, S, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Owner").field(self.gate()).finish()
+    }
+}
+
+impl<M> std::fmt::Debug for Pushed<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Queued => f.write_str("Queued"),
+            Self::Wake => f.write_str("Wake"),
+            Self::Displaced { wake, .. } => {
+                f.debug_struct("Displaced").field("wake", wake).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<M> std::fmt::Debug for Refused<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(_)",
+            Self::Closed(_) => "Closed(_)",
+        })
+    }
+}
+
+/// Drops what `next` yields, one by one, so that a panic in one drop does not leak the rest; returns the first.
+fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dyn Any + Send>> {
+    let mut first = None;
+    loop {
+        match catch_unwind(AssertUnwindSafe(|| next().map(drop))) {
+            Ok(Some(())) => {}
+            Ok(None) => return first,
+            // Later payloads are forgotten: dropping one is user code again.
+            Err(panic) if first.is_some() => std::mem::forget(panic),
+            Err(panic) => first = Some(panic),
+        }
+    }
+}
+
+/// Lets a caught panic go on, unless the thread unwinds already.
+fn propagate(panic: Option<Box<dyn Any + Send>>) {
+    if let Some(panic) = panic {
+        if crate::sync::thread::panicking() {
+            std::mem::forget(panic);
+        } else {
+            resume_unwind(panic);
+        }
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests;

@@ -1,0 +1,321 @@
+//! The chain of blocks: where a claim leads, what the owner finds next, and when memory comes back.
+
+use super::block::{Block, Shape};
+use super::word::{Chain, State};
+use super::{Gate, Mailbox};
+use crate::sync::atomic::Ordering;
+use std::ptr;
+
+/// The owner's place in the chain. Both are null or neither is.
+#[derive(Debug)]
+pub struct Cursor {
+    /// The block being consumed.
+    pub current: *mut Block,
+    /// The first block not yet recycled; `current` or a predecessor of it.
+    pub oldest: *mut Block,
+}
+
+impl Cursor {
+    pub const NONE: Self = Self { current: ptr::null_mut(), oldest: ptr::null_mut() };
+}
+
+/// `block` marked with an epoch in bit 0, as `tail_block` holds it.
+#[inline(always)]
+fn tag(block: *mut Block, epoch: usize) -> *mut Block {
+    block.map_addr(|address| address | epoch)
+}
+
+#[inline(always)]
+fn untag(tagged: *mut Block) -> *mut Block {
+    tagged.map_addr(|address| address & !1)
+}
+
+#[inline(always)]
+fn has_epoch(tagged: *mut Block, epoch: usize) -> bool {
+    tagged.addr() & 1 == epoch
+}
+
+/// Where the next message is.
+pub enum Place<M> {
+    Slot(*const super::slot::Slot<M>),
+    /// Not there: unclaimed, or claimed and not yet published.
+    Nowhere,
+}
+
+impl<H, S, M> Mailbox<H, S, M> {
+    /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.
+    #[inline(always)]
+    pub(super) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
+        // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `walk`, which published
+        // the block.
+        let tagged = self.gate.tail_block.load(Ordering::Acquire);
+        if has_epoch(tagged, epoch) {
+            let block = untag(tagged);
+            // SAFETY: the block belongs to the chain of our epoch, which cannot be released while our claim is
+            // unpublished (M2).
+            if index.wrapping_sub(unsafe { Block::start(block) }) < Shape::<M>::SLOTS as u64 {
+                return block;
+            }
+        }
+        self.find_block_slow(index, epoch, tagged)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_block_slow(&self, index: u64, epoch: usize, tagged: *mut Block) -> *mut Block {
+        let block = if has_epoch(tagged, epoch) { untag(tagged) } else { self.install(epoch, tagged) };
+        self.walk(block, index, epoch)
+    }
+
+    /// Begins the chain of this epoch, or finds that another sender has.
+    fn install(&self, epoch: usize, stale: *mut Block) -> *mut Block {
+        // Relaxed: any value will do between `head` at the last idle transition, which our claim has made
+        // visible, and the oldest unpublished claim, which `head` cannot pass: the chain then covers all
+        // claims that need a place.
+        let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
+        // Ordering: Release; pairs with the Acquire load in `find_block`: whoever sees the block sees its
+        // header. Acquire on failure: the winner's header.
+        match self.gate.tail_block.compare_exchange(
+            stale,
+            tag(fresh, epoch),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => {
+                // Ordering: Release; pairs with the Acquire load in `locate`.
+                self.gate.first_block.store(fresh, Ordering::Release);
+                fresh
+            }
+            Err(winner) => {
+                // SAFETY: never published.
+                unsafe { Shape::<M>::release(fresh) };
+                untag(winner)
+            }
+        }
+    }
+
+    /// Follows the chain from `block` to the block of `index`, growing it and advancing `tail_block` past
+    /// full blocks.
+    fn walk(&self, mut block: *mut Block, index: u64, epoch: usize) -> *mut Block {
+        let slots = Shape::<M>::SLOTS as u64;
+        // SAFETY: as in `find_block`; the same holds for every block reached from it.
+        let distance = index - unsafe { Block::start(block) };
+        // Only senders far behind the end try to advance it, those with early slots sooner: a few at a time
+        // are enough, and the others keep off the line.
+        let mut may_advance = distance / slots > distance % slots;
+        loop {
+            // SAFETY: as above.
+            if index - unsafe { Block::start(block) } < slots {
+                return block;
+            }
+            let next = self.next_or_grow(block);
+            may_advance = may_advance && self.is_final(block);
+            if may_advance {
+                may_advance = self.advance(block, next, epoch);
+            }
+            block = next;
+        }
+    }
+
+    fn next_or_grow(&self, block: *mut Block) -> *mut Block {
+        // SAFETY: alive, see `walk`.
+        let link = unsafe { &(*block).next };
+        // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `reclaim`.
+        let next = link.load(Ordering::Acquire);
+        if !next.is_null() {
+            return next;
+        }
+        // SAFETY: alive, see `walk`.
+        let fresh = Shape::<M>::allocate(unsafe { Block::start(block) } + Shape::<M>::SLOTS as u64);
+        // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header.
+        match link.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(winner) => {
+                // SAFETY: never published.
+                unsafe { Shape::<M>::release(fresh) };
+                winner
+            }
+        }
+    }
+
+    /// True if every claim that leads into the block is published.
+    fn is_final(&self, block: *mut Block) -> bool {
+        // The message that woke the actor travelled inline, and its index leaves a hole in the first block.
+        let hole = self.inline.stamp();
+        // SAFETY: alive, see `walk`.
+        let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
+        (0..Shape::<M>::SLOTS).all(|number| {
+            // SAFETY: alive, and the number is in range.
+            let slot = unsafe { &*Shape::<M>::slot(block, number) };
+            slot.stamp() == generation || start + number as u64 + 1 == hole
+        })
+    }
+
+    /// Moves `tail_block` from `block` to `next`; false if another sender has moved it.
+    fn advance(&self, block: *mut Block, next: *mut Block, epoch: usize) -> bool {
+        // Ordering: Release; pairs with the Acquire load in `find_block`: the header of `next`, which we have
+        // acquired, comes along. Relaxed on failure: nothing is read through the value.
+        let moved = self.gate.tail_block.compare_exchange(
+            tag(block, epoch),
+            tag(next, epoch),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if moved.is_err() {
+            return false;
+        }
+        let observed = self.gate.word.mark_advance();
+        // SAFETY: alive, see `walk`.
+        let mark = unsafe { &(*block).observed };
+        // Ordering: Release; pairs with the Acquire load in `reclaim`.
+        mark.store(observed + 1, Ordering::Release);
+        true
+    }
+
+    /// Owner: where message `head` is.
+    #[inline]
+    pub(super) fn locate(&self, head: u64) -> Place<M> {
+        if self.inline.stamp() == head + 1 {
+            return Place::Slot(&self.inline);
+        }
+        // SAFETY: only the owner touches the cursor.
+        let mut block = self.gate.cursor.with(|cursor| unsafe { (*cursor).current });
+        if block.is_null() {
+            block = self.adopt();
+            if block.is_null() {
+                return Place::Nowhere;
+            }
+        }
+        // SAFETY: blocks from `current` on are released by the owner alone.
+        let mut number = head - unsafe { Block::start(block) };
+        if number >= Shape::<M>::SLOTS as u64 {
+            block = self.step(block, head);
+            if block.is_null() {
+                return Place::Nowhere;
+            }
+            number = 0;
+        }
+        // SAFETY: as above; the number is in range.
+        let slot = unsafe { Shape::<M>::slot(block, number as usize) };
+        // SAFETY: as above.
+        if unsafe { (*slot).stamp() == Block::generation(block) } {
+            Place::Slot(slot)
+        } else {
+            Place::Nowhere
+        }
+    }
+
+    /// Makes the chain that a sender installed in this epoch the owner's; null if there is none.
+    #[cold]
+    fn adopt(&self) -> *mut Block {
+        // Ordering: Acquire; pairs with the Release store in `install`.
+        let first = self.gate.first_block.load(Ordering::Acquire);
+        if !first.is_null() {
+            // Relaxed: the next to write it is the installer of a later epoch, which has seen the idle
+            // transition in between.
+            self.gate.first_block.store(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: only the owner touches the cursor.
+            self.gate.cursor.with_mut(|cursor| unsafe { *cursor = Cursor { current: first, oldest: first } });
+        }
+        first
+    }
+
+    /// Goes on to the block after `block`, all of whose messages are taken; null if there is none yet.
+    #[cold]
+    fn step(&self, block: *mut Block, head: u64) -> *mut Block {
+        // SAFETY: as in `locate`.
+        let link = unsafe { &(*block).next };
+        // Ordering: Acquire; pairs with the Release exchanges in `next_or_grow` and `reclaim`.
+        let next = link.load(Ordering::Acquire);
+        if !next.is_null() {
+            // SAFETY: only the owner touches the cursor.
+            self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).current = next });
+            self.reclaim(head, next);
+        }
+        next
+    }
+
+    /// Recycles the blocks before `current` that no sender can reach any more.
+    fn reclaim(&self, head: u64, current: *mut Block) {
+        // SAFETY: only the owner touches the cursor.
+        let mut oldest = self.gate.cursor.with(|cursor| unsafe { (*cursor).oldest });
+        while oldest != current {
+            // SAFETY: blocks from `oldest` on are released by the owner alone.
+            let mark = unsafe { &(*oldest).observed };
+            // Ordering: Acquire; pairs with the Release store in `advance`: the advancing sender is done with
+            // the block.
+            let observed = mark.load(Ordering::Acquire);
+            // A claim at or behind the observed index saw `tail_block` beyond the block. All claims before it
+            // are published once `head` has reached it, and then their senders are done with blocks (M2).
+            if observed == 0 || observed - 1 > head {
+                break;
+            }
+            // SAFETY: as above. Relaxed: the cursor has gone this way before.
+            let next = unsafe { (*oldest).next.load(Ordering::Relaxed) };
+            // SAFETY: unreachable by the argument above, hence ours alone; its messages are taken.
+            unsafe { self.recycle(oldest) };
+            oldest = next;
+        }
+        // SAFETY: only the owner touches the cursor.
+        self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).oldest = oldest });
+    }
+
+    /// Appends a block to the chain it came from, so that a steady stream needs no cache; after three failed
+    /// tries it is released.
+    ///
+    /// # Safety
+    /// The caller alone can reach `block`; its messages are taken.
+    unsafe fn recycle(&self, block: *mut Block) {
+        // Ordering: Acquire; pairs with the Release exchanges that published the block.
+        let mut end = untag(self.gate.tail_block.load(Ordering::Acquire));
+        // SAFETY: ours alone.
+        unsafe { Block::renew(block, 0) };
+        for _ in 0..3 {
+            // SAFETY: `tail_block` has moved past every block with a mark in `observed`, so `end` lies among those
+            // not reclaimed, which the owner alone releases.
+            let start = unsafe { Block::start(end) } + Shape::<M>::SLOTS as u64;
+            // SAFETY: ours alone until the exchange succeeds.
+            unsafe { Block::set_start(block, start) };
+            // SAFETY: as for `start`.
+            let link = unsafe { &(*end).next };
+            // Ordering: Release; pairs with the Acquire loads of `next`. Acquire on failure: we follow it.
+            match link.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(next) => end = next,
+            }
+        }
+        // SAFETY: the caller's promise; the block was not published again.
+        unsafe { Shape::<M>::release(block) };
+    }
+
+    /// Owner: lays the token down under IDLE if the word is still `seen`, which says that all claims are taken
+    /// and the lane was looked at. The chain, if there is one, comes back to the caller.
+    ///
+    /// # Safety
+    /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of
+    /// it, and it may be gone (M3).
+    pub(super) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
+        let Cursor { current, oldest } = {
+            // SAFETY: we are the owner.
+            let gate = unsafe { &*gate };
+            // Relaxed: published by the exchange below. A sender that saw IDLE reads it before the owner can
+            // come here again, because its claim is not taken before.
+            gate.inline_index.store(seen.index(), Ordering::Relaxed);
+            // SAFETY: only the owner touches the cursor. It is emptied before the exchange, for the next
+            // owner may come with it.
+            gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) })
+        };
+        // The epoch flips if and only if a chain was installed in it, or a later claim would take a chain
+        // released earlier for its own: after two flips the epoch bit is back where it was. `current` tells
+        // exactly: a chain is installed only for a claim that goes into it, we get here only when that claim
+        // is taken, and messages in blocks are taken only through `current`.
+        let chain = if current.is_null() { Chain::None } else { Chain::Released };
+        // SAFETY: we are the owner; the reference to the word lives for the exchange only.
+        if unsafe { (*gate).word.lay_down(seen, chain) } {
+            return Ok(oldest);
+        }
+        // SAFETY: the exchange failed, we are still the owner, as for the cursor.
+        unsafe { (*gate).cursor.with_mut(|cursor| *cursor = Cursor { current, oldest }) };
+        Err(())
+    }
+}

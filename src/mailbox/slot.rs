@@ -1,0 +1,54 @@
+//! Room for one message and the stamp that says when it is there.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+/// Written once by the sender whose claim leads here, then read once by the owner.
+#[repr(C)]
+pub struct Slot<M> {
+    /// In a block: the generation whose message is here. Inline: 1 + the message's index.
+    stamp: AtomicU64,
+    value: UnsafeCell<MaybeUninit<M>>,
+}
+
+impl<M> Slot<M> {
+    pub fn new() -> Self {
+        Self { stamp: AtomicU64::new(0), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// Puts the message in and says so.
+    ///
+    /// # Safety
+    /// The caller holds the only claim that leads to this slot, and has not used it yet.
+    #[inline(always)]
+    pub unsafe fn publish(&self, message: M, stamp: u64) {
+        // SAFETY: the claim makes us the only writer; the owner waits for the stamp stored below.
+        self.value.with_mut(|place| unsafe { (*place).write(message) });
+        // Ordering: Release; pairs with the Acquire load in `stamp`. Whoever sees this stamp sees the message
+        // written above, and every push to the lane that the sender made before.
+        self.stamp.store(stamp, Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub fn stamp(&self) -> u64 {
+        // Ordering: Acquire; pairs with the Release store in `publish`.
+        self.stamp.load(Ordering::Acquire)
+    }
+
+    /// Moves the message out.
+    ///
+    /// # Safety
+    /// The caller owns the mailbox, saw the slot's stamp of this use, and takes each message once.
+    #[inline(always)]
+    pub unsafe fn take(&self) -> M {
+        // SAFETY: the stamp showed the message, which nobody but the owner moves.
+        self.value.with_mut(|place| unsafe { (*place).assume_init_read() })
+    }
+
+    /// Fails the model if anybody is still at this slot.
+    #[cfg(pointsman_loom)]
+    pub fn claim_for_release(&self) {
+        self.value.with_mut(|_| ());
+    }
+}

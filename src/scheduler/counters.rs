@@ -1,0 +1,233 @@
+//! The idle word of a group of workers: who is asleep and how many are searching, in one atomic.
+//!
+//! Both facts share a word so that each transition of the sleep protocol ([`super::sleep`]) is one
+//! read-modify-write, and nobody can see a worker that is neither searching nor asleep on its way from
+//! one to the other.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Most workers in one group: the width of the sleep mask.
+pub const SEAT_COUNT_MAX: usize = 32;
+
+const SEARCHER: u64 = 1 << 32;
+const SLEEPERS: u64 = SEARCHER - 1;
+const SEARCHERS: u64 = 0xffff << 32;
+
+// Every worker of a group may be a searcher at once, with room to spare.
+const _: () = assert!(SEAT_COUNT_MAX as u64 <= SEARCHERS / SEARCHER);
+const _: () = assert!(SLEEPERS.count_ones() as usize == SEAT_COUNT_MAX);
+const _: () = assert!(SLEEPERS & SEARCHERS == 0);
+
+/// The shared word of one group. Written by read-modify-writes only.
+#[derive(Debug)]
+pub struct IdleWord {
+    /// ```text
+    ///  63        48 47             32 31                     0
+    /// |  always 0  | searching count |  sleep mask, bit = seat |
+    /// ```
+    word: AtomicU64,
+}
+
+/// The word as it was at one instant.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Idle(u64);
+
+/// What the end of a search asks of the worker.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "the last searcher owes the others a notify"]
+pub enum SearchEnded {
+    /// Nobody in the group is left searching: notify, for pushers may have counted on us.
+    Last,
+    /// Others go on.
+    OthersSearch,
+}
+
+/// How taking back one's own announcement went.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "a worker whose bit was taken has been woken and owes a search"]
+pub enum Retracted {
+    /// The bit was still there and is cleared.
+    Own,
+    /// A waker had taken it and counted us as searching.
+    TakenByWaker,
+}
+
+/// What a waker found.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "a worker whose bit was taken must be unparked"]
+pub enum Wake {
+    /// This seat's bit was taken and its worker counted as searching: unpark it.
+    Unpark(usize),
+    /// Somebody searches, and will find the task or notify in our place.
+    SomebodySearches,
+    /// All are busy; each of them looks for work before it sleeps.
+    NobodySleeps,
+}
+
+impl Idle {
+    /// Number of workers that search.
+    #[inline]
+    pub fn searcher_count(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    /// Whether the worker of this seat has announced sleep and nobody has taken the bit.
+    #[inline]
+    pub fn is_asleep(self, seat: usize) -> bool {
+        self.0 & bit(seat) != 0
+    }
+
+    /// Lowest seat that sleeps.
+    #[inline]
+    fn first_sleeper(self) -> Option<usize> {
+        match self.0 & SLEEPERS {
+            0 => None,
+            sleepers => Some(sleepers.trailing_zeros() as usize),
+        }
+    }
+
+    #[inline]
+    fn verdict(self) -> Wake {
+        match self.first_sleeper() {
+            _ if self.searcher_count() > 0 => Wake::SomebodySearches,
+            None => Wake::NobodySleeps,
+            Some(seat) => Wake::Unpark(seat),
+        }
+    }
+}
+
+impl IdleWord {
+    pub fn new() -> Self {
+        Self { word: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub fn load(&self) -> Idle {
+        // Ordering: Acquire; pairs with the AcqRel exchange in `wake_one`. A worker that finds its bit
+        // taken comes after its waker. (For the others the fence of `Sleep::notify` decides.)
+        Idle(self.word.load(Ordering::Acquire))
+    }
+
+    /// Counts the caller as searching.
+    pub fn begin_search(&self) {
+        // Ordering: AcqRel, as for every transition here: each pairs with the others, so that whoever
+        // comes later in the word's order also sees what the earlier ones had pushed.
+        self.word.fetch_add(SEARCHER, Ordering::AcqRel);
+    }
+
+    /// Counts the caller as searching no more, because it found work or leaves.
+    pub fn end_search(&self) -> SearchEnded {
+        // Ordering: AcqRel; see `begin_search`.
+        let before = Idle(self.word.fetch_sub(SEARCHER, Ordering::AcqRel));
+        debug_assert!(before.searcher_count() > 0, "a search ended that never began: {before:?}");
+        match before.searcher_count() {
+            1 => SearchEnded::Last,
+            _ => SearchEnded::OthersSearch,
+        }
+    }
+
+    /// Announces that the worker of `seat` is about to sleep; a searcher stops searching in the same step.
+    pub fn announce(&self, seat: usize, searching: bool) {
+        let change = if searching { bit(seat).wrapping_sub(SEARCHER) } else { bit(seat) };
+        // Ordering: AcqRel; see `begin_search`.
+        let before = Idle(self.word.fetch_add(change, Ordering::AcqRel));
+        debug_assert!(!before.is_asleep(seat), "seat {seat} announced twice: {before:?}");
+    }
+
+    /// Takes the announcement back and searches: either way the caller is counted as searching then.
+    pub fn retract_and_search(&self, seat: usize) -> Retracted {
+        self.retract(seat, SEARCHER)
+    }
+
+    /// Takes the announcement back; only when a waker was faster is the caller counted as searching.
+    pub fn retract_and_go_on(&self, seat: usize) -> Retracted {
+        self.retract(seat, 0)
+    }
+
+    fn retract(&self, seat: usize, plus: u64) -> Retracted {
+        let mut seen = self.load();
+        while seen.is_asleep(seat) {
+            // Ordering: AcqRel; see `begin_search`. Acquire on failure as in `load`.
+            match self.word.compare_exchange_weak(
+                seen.0,
+                seen.0 - bit(seat) + plus,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Retracted::Own,
+                Err(now) => seen = Idle(now),
+            }
+        }
+        Retracted::TakenByWaker
+    }
+
+    /// Takes one sleeper's bit, unless somebody searches already.
+    #[inline]
+    pub fn wake_one(&self) -> Wake {
+        let seen = self.load();
+        match seen.verdict() {
+            Wake::Unpark(_) => self.wake_one_from(seen),
+            nobody => nobody,
+        }
+    }
+
+    #[cold]
+    fn wake_one_from(&self, mut seen: Idle) -> Wake {
+        loop {
+            let verdict = seen.verdict();
+            let Wake::Unpark(seat) = verdict else { return verdict };
+            // Ordering: AcqRel; pairs with the Acquire load in `load`. See `begin_search`.
+            match self.word.compare_exchange_weak(
+                seen.0,
+                seen.0 - bit(seat) + SEARCHER,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return verdict,
+                Err(now) => seen = Idle(now),
+            }
+        }
+    }
+}
+
+#[inline]
+fn bit(seat: usize) -> u64 {
+    debug_assert!(seat < SEAT_COUNT_MAX, "seat {seat} of {SEAT_COUNT_MAX}");
+    1 << seat
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_is_woken_as_a_searcher_and_only_one_at_a_time() {
+        let word = IdleWord::new();
+        assert_eq!(word.wake_one(), Wake::NobodySleeps);
+        word.begin_search();
+        word.announce(31, true);
+        word.announce(3, false);
+        assert_eq!(word.load().searcher_count(), 0);
+        assert_eq!(word.wake_one(), Wake::Unpark(3));
+        assert!(!word.load().is_asleep(3) && word.load().is_asleep(31));
+        assert_eq!(word.wake_one(), Wake::SomebodySearches);
+        assert_eq!(word.end_search(), SearchEnded::Last);
+        assert_eq!(word.wake_one(), Wake::Unpark(31));
+        assert_eq!(word.retract_and_search(31), Retracted::TakenByWaker);
+        word.begin_search();
+        assert_eq!(word.end_search(), SearchEnded::OthersSearch);
+        assert_eq!(word.end_search(), SearchEnded::Last);
+        assert_eq!(word.load(), Idle(0));
+    }
+
+    #[test]
+    fn retracting_gives_the_bit_back() {
+        let word = IdleWord::new();
+        word.announce(0, false);
+        assert_eq!(word.retract_and_go_on(0), Retracted::Own);
+        assert_eq!(word.load(), Idle(0));
+        word.announce(0, false);
+        assert_eq!(word.retract_and_search(0), Retracted::Own);
+        assert_eq!(word.load().searcher_count(), 1);
+    }
+}

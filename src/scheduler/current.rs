@@ -1,0 +1,66 @@
+//! What the calling thread is to the scheduler.
+
+use super::Pool;
+use super::worker::Core;
+use crate::sync::per_thread;
+use std::cell::Cell;
+use std::ptr;
+
+per_thread! {
+    /// The worker that runs on this thread, or null. Set for the length of its main loop only.
+    static WORKER: Cell<*const Core> = Cell::new(ptr::null());
+}
+
+/// Makes the calling thread known as a worker until it is dropped.
+#[derive(Debug)]
+pub(super) struct Attached(());
+
+impl Attached {
+    /// # Safety
+    ///
+    /// `core` must live, in its place, until the value is dropped, which happens on the same thread.
+    pub(super) unsafe fn new(core: &Core) -> Self {
+        WORKER.with(|worker| worker.set(core));
+        Self(())
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // In a thread whose thread-locals are gone nobody can ask any more.
+        let _ = WORKER.try_with(|worker| worker.set(ptr::null()));
+    }
+}
+
+/// Hands the calling thread's worker to `ask`, if the thread is one.
+#[inline]
+pub(super) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
+    let worker = WORKER.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: not null only between `Attached::new` and its drop, on this very thread, and `Attached::new`
+    // demands that the worker live that long.
+    ask(unsafe { worker.as_ref() })
+}
+
+/// Whether the calling thread is a work-stealing worker, of any pool: such a thread must not wait.
+#[inline]
+pub fn on_worker() -> bool {
+    with_worker(|worker| worker.is_some())
+}
+
+/// Whether the calling thread is a worker of this pool.
+#[inline]
+pub fn is_worker_of(pool: &Pool) -> bool {
+    with_worker(|worker| worker.is_some_and(|worker| worker.belongs_to(pool)))
+}
+
+/// Runs `act`, which may block, after handing the calling worker's other tasks to its peers.
+///
+/// Without it a task in the LIFO slot, which nobody can steal, would wait for as long as `act` does, and
+/// for ever if `act` waits for that very task. Tasks woken inside `act` go where they can be stolen, too.
+/// On a thread that is no worker this only runs `act`.
+pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
+    with_worker(|worker| {
+        let _stepped_aside = worker.map(Core::step_aside);
+        act()
+    })
+}

@@ -1,0 +1,92 @@
+//! Why a pool of threads cannot be started or joined.
+
+use std::{error, fmt, io};
+
+/// Why threads could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The number of threads is 0 or above the bound.
+    ThreadCount {
+        /// What was asked for.
+        requested: usize,
+        /// The most that is possible.
+        max: usize,
+    },
+    /// The range of thread numbers is empty.
+    EmptyThreadRange {
+        /// Its lower end.
+        min: usize,
+        /// Its upper end, which is less.
+        max: usize,
+    },
+    /// A turn of 0 messages would never handle any.
+    ZeroThroughput,
+    /// There must be one core per thread.
+    PinCount {
+        /// Threads asked for.
+        thread_count: usize,
+        /// Cores named.
+        core_count: usize,
+    },
+    /// The operating system refused to pin a worker to this core.
+    Core {
+        /// The core that cannot be had.
+        core: usize,
+        /// The cores on which the starting thread may run, as far as the system tells.
+        available: Vec<usize>,
+    },
+    /// The operating system refused a thread.
+    Thread(io::Error),
+}
+
+/// Why threads could not be joined.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The caller is one of the threads, which cannot wait for itself.
+    OwnThread,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ThreadCount { requested, max } => {
+                write!(f, "{requested} threads: must be between 1 and {max}")
+            }
+            Self::EmptyThreadRange { min, max } => {
+                write!(f, "{min} to {max} threads: the upper end must not be below the lower")
+            }
+            Self::ZeroThroughput => write!(f, "throughput 0: must be at least 1 message per turn"),
+            Self::PinCount { thread_count, core_count } => write!(
+                f,
+                "{thread_count} threads pinned to {core_count} cores: name one core for each thread"
+            ),
+            Self::Core { core, available } => {
+                write!(f, "core {core} cannot be had: the process may use {available:?}, name one of these")
+            }
+            Self::Thread(_) => write!(f, "the operating system refused a thread"),
+        }
+    }
+}
+
+impl error::Error for StartError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Thread(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OwnThread => {
+                write!(f, "a dispatcher's own thread cannot wait for it to end: join from another thread")
+            }
+        }
+    }
+}
+
+impl error::Error for JoinError {}

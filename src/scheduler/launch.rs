@@ -1,0 +1,75 @@
+//! Starting threads all or none.
+
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, Condvar, Mutex, lock};
+use std::io;
+
+/// Where starting workers report and wait for the word to go.
+#[derive(Clone, Debug)]
+pub(super) struct Launch(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    reported_count: usize,
+    /// The first core that could not be had.
+    fault: Option<usize>,
+    /// Whether the workers shall run, once that is known.
+    go: Option<bool>,
+}
+
+impl Launch {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Shared { state: Mutex::new(State::default()), changed: Condvar::new() }))
+    }
+
+    /// A worker is in its place, or could not have its core; answers whether it shall run.
+    pub(super) fn report(&self, fault: Option<usize>) -> bool {
+        let mut state = lock(&self.0.state);
+        state.reported_count += 1;
+        state.fault = state.fault.or(fault);
+        self.0.changed.notify_all();
+        loop {
+            if let Some(go) = state.go {
+                return go;
+            }
+            state = self.0.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Waits for so many reports; the first core that could not be had.
+    pub(super) fn wait_for_all(&self, count: usize) -> Option<usize> {
+        let mut state = lock(&self.0.state);
+        while state.reported_count < count {
+            state = self.0.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.fault
+    }
+
+    pub(super) fn decide(&self, go: bool) {
+        lock(&self.0.state).go = Some(go);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Starts a thread called after its pool.
+pub(super) fn spawn(
+    pool: &str,
+    index: usize,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    // A zero byte in a thread's name would panic.
+    let name = format!("{}-{index}", pool.replace('\0', ""));
+    thread::Builder::new().name(name).spawn(body)
+}
+
+/// Joins a thread of ours. They don't unwind; if one does, the message is on stderr already and whoever
+/// shuts down shall go on to the other threads.
+pub(super) fn join(thread: JoinHandle<()>) {
+    let _ = thread.join();
+}

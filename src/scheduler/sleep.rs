@@ -1,0 +1,174 @@
+//! Both sides of the sleep protocol; the reasons and the proof are in [the module's notes](super).
+
+use super::counters::{IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{CachePadded, OnceLock};
+use std::time::Duration;
+
+/// Who sleeps in a pool, by groups of neighbours.
+#[derive(Debug)]
+pub struct Sleep {
+    groups: Box<[CachePadded<IdleWord>]>,
+    /// Each worker's handle, set by itself before it first announces sleep.
+    threads: Box<[OnceLock<Thread>]>,
+    seats_per_group: usize,
+}
+
+/// Where a worker sleeps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub group: usize,
+    pub seat: usize,
+}
+
+/// How a worker came back from [`Sleep::fall_asleep`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "the worker is counted as searching now"]
+pub enum Awake {
+    /// It found something at the last look, or a waker took its bit: it is counted as searching.
+    Searching,
+}
+
+impl Sleep {
+    pub fn new(worker_count: usize, seats_per_group: usize) -> Self {
+        assert!((1..=SEAT_COUNT_MAX).contains(&seats_per_group), "{seats_per_group} seats in a group");
+        let group_count = worker_count.div_ceil(seats_per_group);
+        Self {
+            groups: (0..group_count).map(|_| CachePadded::new(IdleWord::new())).collect(),
+            threads: (0..worker_count).map(|_| OnceLock::new()).collect(),
+            seats_per_group,
+        }
+    }
+
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub fn place(&self, worker: usize) -> Place {
+        Place { group: worker / self.seats_per_group, seat: worker % self.seats_per_group }
+    }
+
+    /// The workers of a group.
+    pub fn members(&self, group: usize) -> std::ops::Range<usize> {
+        let first = group * self.seats_per_group;
+        first..(first + self.seats_per_group).min(self.threads.len())
+    }
+
+    /// Makes the calling thread the one to unpark for this worker. Called once, before anything else.
+    pub fn take_seat(&self, worker: usize) {
+        let taken = self.threads[worker].set(thread::current());
+        assert!(taken.is_ok(), "worker {worker} took its seat twice");
+    }
+
+    /// Sees to it that somebody looks for a task that the caller has just pushed, beginning with the
+    /// workers of `group`.
+    #[inline]
+    pub fn notify(&self, group: usize) {
+        // Ordering: SeqCst fence between our push and our look at the idle words; pairs with the fence in
+        // `fall_asleep`, between announcement and last look. Ours first: the sleeper sees the task.
+        // Theirs first: we see the sleeper.
+        fence(Ordering::SeqCst);
+        match self.groups[group].wake_one() {
+            Wake::SomebodySearches => {}
+            Wake::Unpark(seat) => self.unpark(group, seat),
+            Wake::NobodySleeps => self.notify_neighbours(group),
+        }
+    }
+
+    /// The rest of `notify`, if its own group is all busy.
+    #[inline]
+    fn notify_neighbours(&self, own: usize) {
+        for group in (own + 1..self.groups.len()).chain(0..own) {
+            match self.groups[group].wake_one() {
+                Wake::SomebodySearches => return,
+                Wake::Unpark(seat) => return self.unpark(group, seat),
+                Wake::NobodySleeps => {}
+            }
+        }
+    }
+
+    fn unpark(&self, group: usize, seat: usize) {
+        let thread = self.threads[group * self.seats_per_group + seat].get();
+        thread.expect("a worker takes its seat before it sleeps").unpark();
+    }
+
+    /// Unparks every worker that has taken its seat, after the stop flag was set.
+    pub fn unpark_all(&self) {
+        // Ordering: SeqCst fence between the store of the stop flag and the look at the handles; pairs
+        // with the fence in `fall_asleep`. Ours first: the worker sees the flag. Theirs first: its
+        // handle is there.
+        fence(Ordering::SeqCst);
+        self.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
+    }
+
+    /// Whether one more worker of the group may search: at most half of them do, for they disturb each
+    /// other and those who work.
+    pub fn may_search(&self, group: usize) -> bool {
+        2 * self.groups[group].load().searcher_count() < self.members(group).len()
+    }
+
+    pub fn begin_search(&self, group: usize) {
+        self.groups[group].begin_search();
+    }
+
+    /// Ends a search. The last searcher of a group notifies: pushers saw that somebody searched and left
+    /// it at that, and with us that somebody is gone.
+    pub fn end_search(&self, group: usize) {
+        match self.groups[group].end_search() {
+            SearchEnded::Last => self.notify(group),
+            SearchEnded::OthersSearch => {}
+        }
+    }
+
+    /// Sleeps until woken. `look` is the last look: whether there is anything to do (a stop included).
+    /// `park` is [`thread::park`] with what belongs around it.
+    ///
+    /// `stopping` is asked after each return from `park`.
+    pub fn fall_asleep(
+        &self,
+        at: Place,
+        searching: bool,
+        look: impl Fn() -> bool,
+        stopping: impl Fn() -> bool,
+        around: impl FnOnce(&mut dyn FnMut()),
+    ) -> Awake {
+        let word = &self.groups[at.group];
+        word.announce(at.seat, searching);
+        // Ordering: SeqCst fence between announcement and last look; pairs with the fences in `notify` and
+        // `unpark_all`. Ours first: the pusher sees our bit. Theirs first: we see the task.
+        fence(Ordering::SeqCst);
+        if look() {
+            // Both answers leave us counted as searching, which is all that we need to know.
+            let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
+            return Awake::Searching;
+        }
+        around(&mut || {
+            loop {
+                thread::park();
+                // A return without our bit taken is spurious, or a token left from an earlier unpark.
+                if !word.load().is_asleep(at.seat) {
+                    return;
+                }
+                if stopping() {
+                    let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
+                    return;
+                }
+            }
+        });
+        Awake::Searching
+    }
+
+    /// Sleeps for a while, or until woken. Says whether a waker took the bit: then the caller is counted
+    /// as searching.
+    pub fn nap(&self, at: Place, length: Duration, look: impl Fn() -> bool) -> bool {
+        let word = &self.groups[at.group];
+        word.announce(at.seat, false);
+        // Ordering: SeqCst fence; as in `fall_asleep`.
+        fence(Ordering::SeqCst);
+        if !look() {
+            thread::park_timeout(length);
+        }
+        word.retract_and_go_on(at.seat) == Retracted::TakenByWaker
+    }
+}

@@ -1,0 +1,167 @@
+//! What the scheduler runs: an erased task and the one token that allows to run it.
+//!
+//! 1. A task has exactly one ownership token. It lies either in the task itself (an idle actor) or in
+//!    one [`TaskRef`], and a `TaskRef` is never copied: so a task sits in at most one queue, its link is
+//!    written by at most one thread, and at most one thread runs it.
+//! 2. Whoever made the task keeps its memory alive while a `TaskRef` exists.
+//! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may
+//!    schedule, run and free it, so the runner touches it no more.
+
+use crate::sync::atomic::{AtomicPtr, Ordering};
+use std::ptr::{self, NonNull};
+
+/// Runs one turn of a task.
+///
+/// # Safety
+///
+/// * The pointer is the one that the [`TaskRef`] was made of, with its provenance.
+/// * The caller holds the task's token and gives it up to the call; the answer tells who has it then.
+pub type RunFn = unsafe fn(NonNull<Task>, &Turn) -> Ran;
+
+/// The head of everything that can be scheduled; an actor's cell begins with it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Task {
+    /// Link of the injector's list. Written and read only by the holder of the token, through whichever
+    /// queue handed the token over; atomic because the list is built by compare-exchange.
+    next: AtomicPtr<Task>,
+    run: RunFn,
+}
+
+/// How a turn ended and who holds the token now.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "the token must go where the turn says"]
+pub enum Ran {
+    /// The token went back into the task, which must not be touched again.
+    Idle,
+    /// The budget is used up; the runner still has the token and queues the task behind its peers.
+    Requeue,
+    /// Nothing can be done until some sender finishes what it began; the runner still has the token.
+    Busy,
+}
+
+/// What a task may know about the turn that it is given.
+#[derive(Debug)]
+pub struct Turn {
+    throughput: u32,
+    worker: Option<usize>,
+}
+
+/// A scheduled task: the task's address together with its token.
+#[derive(Debug)]
+#[repr(transparent)]
+#[must_use = "a dropped token leaves its task unscheduled for ever"]
+pub struct TaskRef(NonNull<Task>);
+
+/// What is left after a turn: the token, if the task did not keep it.
+#[derive(Debug)]
+#[must_use = "the token must go where the turn says"]
+pub(crate) enum Outcome {
+    Idle,
+    Requeue(TaskRef),
+    Busy(TaskRef),
+}
+
+/// Ends the process when it is dropped: a turn unwound.
+struct AbortOnUnwind;
+
+// SAFETY: a `TaskRef` is a right to run the task, and `TaskRef::new` demands that the task may be run on
+// any thread.
+unsafe impl Send for TaskRef {}
+
+impl Task {
+    /// A head for a task that `run` knows how to run.
+    pub fn new(run: RunFn) -> Self {
+        Self { next: AtomicPtr::new(ptr::null_mut()), run }
+    }
+}
+
+impl Turn {
+    /// A turn of at most `throughput` messages, on the worker of that number, if a worker runs it.
+    pub fn new(throughput: u32, worker: Option<usize>) -> Self {
+        Self { throughput, worker }
+    }
+
+    /// How many messages the task may handle before it returns [`Ran::Requeue`].
+    pub fn throughput(&self) -> u32 {
+        self.throughput
+    }
+
+    /// The number of the work-stealing worker that runs the turn; `None` on other threads.
+    pub fn worker(&self) -> Option<usize> {
+        self.worker
+    }
+}
+
+impl TaskRef {
+    /// Wraps a task whose token the caller has just won.
+    ///
+    /// # Safety
+    ///
+    /// * The caller holds the task's token and hands it to this value; no other `TaskRef` of this task
+    ///   exists.
+    /// * `task` may be used for all that `run` does with it, on any thread, and stays so until the token
+    ///   is back in the task.
+    pub unsafe fn new(task: NonNull<Task>) -> Self {
+        Self(task)
+    }
+
+    /// Gives the raw form; the token travels with it.
+    pub fn into_raw(self) -> NonNull<Task> {
+        self.0
+    }
+
+    /// Runs one turn.
+    ///
+    /// By contract a turn never unwinds: the cell catches what user code throws. Should it happen all the
+    /// same, the token would be lost, and with it every message in that mailbox, in silence. So the
+    /// process is ended instead, with a message.
+    pub(crate) fn run(self, turn: &Turn) -> Outcome {
+        let guard = AbortOnUnwind;
+        // SAFETY: holding a `TaskRef` means that the task is alive (`TaskRef::new`).
+        let run = unsafe { self.0.as_ref() }.run;
+        // SAFETY: this is the pointer that `new` was given, and we hold the token.
+        let ran = unsafe { run(self.0, turn) };
+        std::mem::forget(guard);
+        match ran {
+            Ran::Idle => Outcome::Idle,
+            Ran::Requeue => Outcome::Requeue(self),
+            Ran::Busy => Outcome::Busy(self),
+        }
+    }
+
+    /// The injector's link in this task.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the token of `task` (a raw pointer gained by [`TaskRef::into_raw`]).
+    pub(super) unsafe fn link<'a>(task: NonNull<Task>) -> &'a AtomicPtr<Task> {
+        // SAFETY: whoever holds the token finds the task alive.
+        let task = unsafe { task.as_ref() };
+        &task.next
+    }
+
+    /// Reads the link to the next task of a list.
+    ///
+    /// # Safety
+    ///
+    /// As for [`TaskRef::link`].
+    pub(super) unsafe fn next(task: NonNull<Task>) -> Option<NonNull<Task>> {
+        // Ordering: Relaxed; only the holder of the token uses the link, and the queue that handed the
+        // token over ordered what its last holder wrote.
+        // SAFETY: passed on to the caller.
+        let next = unsafe { Self::link(task) }.load(Ordering::Relaxed);
+        NonNull::new(next)
+    }
+}
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        // A model's own failure unwinds through turns and must be reported, not aborted.
+        if cfg!(pointsman_loom) {
+            return;
+        }
+        eprintln!("pointsman: a turn unwound into the scheduler, its actor would be lost: aborting");
+        std::process::abort();
+    }
+}

@@ -1,0 +1,380 @@
+//! A worker's main loop: where the next task comes from, and where it goes after its turn.
+
+use super::injector::Injector;
+use super::sleep::{Awake, Place};
+use super::task::{Outcome, TaskRef, Turn};
+use super::{Pool, TurnHooks, current};
+use crate::sync::deque::{self, Steal};
+use crate::sync::{Arc, hint, thread};
+use std::cell::Cell;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Every so many turns a worker looks into the injector although it has work of its own, so that tasks
+/// from outside are not starved. A prime, as in Go's and tokio's schedulers: no rhythm of turns hits it.
+const INJECTOR_INTERVAL: u32 = 61;
+
+/// So many tasks in a row may come from the LIFO slot while others wait in the deque.
+const LIFO_RUN_MAX: u32 = 3;
+
+/// Between two looks at the clock while searching.
+const ROUNDS_PER_LOOK: u32 = 16;
+
+/// A worker, not yet running; [`Worker::run`] turns the calling thread into it.
+#[derive(Debug)]
+#[must_use = "a pool needs all its workers"]
+pub struct Worker {
+    pub(super) core: Core,
+}
+
+/// A worker's private state. Shared with nobody: what is woken on the worker's own thread reaches it
+/// through a thread-local pointer.
+pub struct Core {
+    pool: Arc<Pool>,
+    index: usize,
+    place: Place,
+    deque: deque::Worker<TaskRef>,
+    /// The task woken last by this worker; runs next, and cannot be stolen.
+    slot: Cell<Option<TaskRef>>,
+    /// Tasks taken from `slot` in a row.
+    lifo_run: Cell<u32>,
+    /// Tasks lie in `deque` of which no other worker was told.
+    untold: Cell<bool>,
+    /// Counted as searching in the group's idle word.
+    searching: Cell<bool>,
+    /// Number of [`StepAside`] guards alive: the running turn may block.
+    aside: Cell<u32>,
+    /// Busy turns since anything else happened.
+    busy_run: Cell<u32>,
+    tick: Cell<u32>,
+    random: Cell<u64>,
+}
+
+/// While it lives, nothing that this worker schedules waits for the running turn.
+#[derive(Debug)]
+pub(super) struct StepAside<'a>(&'a Core);
+
+/// What a worker does about a task that waits for a sender to finish.
+#[derive(Copy, Clone, Debug)]
+enum Patience {
+    Spin,
+    Yield,
+    Nap(Duration),
+}
+
+impl Worker {
+    pub(super) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
+        let place = pool.sleep.place(index);
+        Self {
+            core: Core {
+                pool,
+                index,
+                place,
+                deque,
+                slot: Cell::new(None),
+                lifo_run: Cell::new(0),
+                untold: Cell::new(false),
+                searching: Cell::new(false),
+                aside: Cell::new(0),
+                busy_run: Cell::new(0),
+                tick: Cell::new(0),
+                // Any odd number does for xorshift; neighbours begin their theft at different victims.
+                random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            },
+        }
+    }
+
+    /// Works until the pool is stopped and nothing is left to run.
+    pub fn run(self, mut hooks: impl TurnHooks) {
+        let core = self.core;
+        core.pool.sleep.take_seat(core.index);
+        // SAFETY: `core` stays in its place to the end of this function, and the guard, declared after
+        // it, is dropped before it.
+        let _attached = unsafe { current::Attached::new(&core) };
+        core.main_loop(&mut hooks);
+        debug_assert!(core.deque.is_empty(), "worker {} left tasks behind", core.index);
+    }
+}
+
+impl Core {
+    #[inline]
+    pub(super) fn belongs_to(&self, pool: &Pool) -> bool {
+        std::ptr::eq(&*self.pool, pool)
+    }
+
+    /// Schedules a task from this worker's own thread.
+    #[inline]
+    pub(super) fn schedule(&self, task: TaskRef) {
+        let to_deque = if self.pool.settings.lifo && self.aside.get() == 0 {
+            // An empty slot is filled without telling anyone: this worker runs it next.
+            self.slot.replace(Some(task))
+        } else {
+            Some(task)
+        };
+        if let Some(task) = to_deque {
+            self.deque.push(task);
+            self.pool.sleep.notify(self.place.group);
+        }
+    }
+
+    /// Makes all that waits for this worker available to others, until the guard is dropped.
+    pub(super) fn step_aside(&self) -> StepAside<'_> {
+        self.aside.set(self.aside.get() + 1);
+        if let Some(task) = self.slot.take() {
+            self.deque.push(task);
+        }
+        self.untold.set(false);
+        if !self.deque.is_empty() {
+            self.pool.sleep.notify(self.place.group);
+        }
+        StepAside(self)
+    }
+
+    fn main_loop(&self, hooks: &mut impl TurnHooks) {
+        let turn = Turn::new(self.pool.settings.throughput, Some(self.index));
+        while let Some(task) = self.next_task(hooks) {
+            self.before_turn();
+            match task.run(&turn) {
+                Outcome::Idle => self.busy_run.set(0),
+                Outcome::Requeue(task) => {
+                    self.busy_run.set(0);
+                    self.push_untold(task);
+                }
+                Outcome::Busy(task) => {
+                    self.push_untold(task);
+                    self.wait_for_sender();
+                }
+            }
+            hooks.quiescent();
+        }
+    }
+
+    fn next_task(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        self.next_own().or_else(|| self.take_injected(self.place.group)).or_else(|| self.find(hooks))
+    }
+
+    /// The next task that needs no other worker, nor, mostly, the injector.
+    #[inline]
+    fn next_own(&self) -> Option<TaskRef> {
+        let tick = self.tick.get().wrapping_add(1);
+        self.tick.set(tick);
+        if tick % INJECTOR_INTERVAL == 0 {
+            if let Some(task) = self.take_injected(self.place.group) {
+                // The slot's task would wait where nobody can help it.
+                if let Some(waiting) = self.slot.take() {
+                    self.push_untold(waiting);
+                }
+                return Some(task);
+            }
+        }
+        if let Some(task) = self.slot.take() {
+            let run = self.lifo_run.get();
+            if run < LIFO_RUN_MAX || self.deque.is_empty() {
+                self.lifo_run.set(run.saturating_add(1));
+                return Some(task);
+            }
+            self.push_untold(task);
+        }
+        self.lifo_run.set(0);
+        self.deque.pop()
+    }
+
+    /// Queues a task of which the others are told only if this worker turns to something else first.
+    #[inline]
+    fn push_untold(&self, task: TaskRef) {
+        self.deque.push(task);
+        self.untold.set(true);
+    }
+
+    /// Pays what is owed to the others before user code runs, for as long as it likes.
+    #[inline]
+    fn before_turn(&self) {
+        if self.searching.take() {
+            self.pool.sleep.end_search(self.place.group);
+        }
+        if self.untold.take() && !self.deque.is_empty() {
+            self.pool.sleep.notify(self.place.group);
+        }
+    }
+
+    /// Takes all that was pushed from outside into a group: the first to run, the rest to the deque.
+    fn take_injected(&self, group: usize) -> Option<TaskRef> {
+        let injector: &Injector = &self.pool.injectors[group];
+        let mut batch = injector.take();
+        let first = batch.next()?;
+        let mut told = false;
+        for task in batch {
+            self.deque.push(task);
+            // After the first push, not the last: moving a long list takes a while, and others can begin.
+            if !told {
+                self.pool.sleep.notify(self.place.group);
+                told = true;
+            }
+        }
+        Some(first)
+    }
+
+    /// Searches and sleeps until there is a task; `None` when the pool stops and nothing is left.
+    #[cold]
+    fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        let sleep = &self.pool.sleep;
+        loop {
+            let stopping = self.pool.is_stopping();
+            if !self.searching.get() && (stopping || sleep.may_search(self.place.group)) {
+                sleep.begin_search(self.place.group);
+                self.searching.set(true);
+            }
+            if self.searching.get() {
+                if let Some(task) = self.search(hooks) {
+                    return Some(task);
+                }
+            }
+            if stopping {
+                self.searching.set(false);
+                sleep.end_search(self.place.group);
+                return None;
+            }
+            let Awake::Searching = sleep.fall_asleep(
+                self.place,
+                self.searching.take(),
+                || self.pool.has_work() || self.pool.is_stopping(),
+                || self.pool.is_stopping(),
+                |park| {
+                    hooks.rest();
+                    park();
+                    hooks.resume();
+                },
+            );
+            self.searching.set(true);
+        }
+    }
+
+    /// Sweeps over the whole pool at least once, and again for as long as the settings say.
+    fn search(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        let spin = self.pool.settings.spin;
+        let mut began: Option<Instant> = None;
+        let mut round = 0_u32;
+        loop {
+            if let Some(task) = self.sweep() {
+                return Some(task);
+            }
+            if spin.is_zero() {
+                return None;
+            }
+            round += 1;
+            if round % ROUNDS_PER_LOOK == 0 {
+                if began.get_or_insert_with(Instant::now).elapsed() >= spin || self.pool.is_stopping() {
+                    return None;
+                }
+                // A search holds nothing that the running turns could not spare.
+                hooks.quiescent();
+                if round % (4 * ROUNDS_PER_LOOK) == 0 {
+                    thread::yield_now();
+                }
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Looks at every deque and injector once, own group first.
+    fn sweep(&self) -> Option<TaskRef> {
+        let group_count = self.pool.sleep.group_count();
+        let own = self.place.group;
+        (own..group_count)
+            .chain(0..own)
+            .find_map(|group| self.steal_from(group).or_else(|| self.take_injected(group)))
+    }
+
+    fn steal_from(&self, group: usize) -> Option<TaskRef> {
+        let members = self.pool.sleep.members(group);
+        let start = self.random_below(members.len());
+        let victims = members.clone().skip(start).chain(members.take(start));
+        victims.filter(|&victim| victim != self.index).find_map(|victim| {
+            loop {
+                match self.pool.stealers[victim].steal_batch_and_pop(&self.deque) {
+                    Steal::Success(task) => {
+                        // The rest of the batch lies in our deque now.
+                        self.untold.set(true);
+                        return Some(task);
+                    }
+                    Steal::Empty => return None,
+                    // Another thief was faster: somebody made progress.
+                    Steal::Retry => hint::spin_loop(),
+                }
+            }
+        })
+    }
+
+    /// A number below `bound`, by xorshift; good enough to choose a victim.
+    fn random_below(&self, bound: usize) -> usize {
+        // One victim order in models: which one comes first is no race.
+        if cfg!(pointsman_loom) {
+            return 0;
+        }
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        (random % bound as u64) as usize
+    }
+
+    /// Gives a sender that has claimed a place and not yet filled it the time to do so.
+    ///
+    /// Spinning and yielding help only against a sender that runs. One of lower priority gets the core
+    /// when this thread sleeps, so after a while it does; whoever schedules meanwhile wakes it.
+    #[cold]
+    fn wait_for_sender(&self) {
+        let run = self.busy_run.get();
+        self.busy_run.set(run.saturating_add(1));
+        // Something else is runnable here: do that first.
+        if self.has_slot_task() {
+            return;
+        }
+        match Patience::after(run) {
+            Patience::Spin => hint::spin_loop(),
+            Patience::Yield => thread::yield_now(),
+            Patience::Nap(length) => {
+                let look = || self.pool.has_injected() || self.pool.is_stopping();
+                if self.pool.sleep.nap(self.place, length, look) {
+                    self.searching.set(true);
+                }
+            }
+        }
+    }
+
+    fn has_slot_task(&self) -> bool {
+        let task = self.slot.take();
+        let has = task.is_some();
+        self.slot.set(task);
+        has
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The rest is the owner's alone.
+        f.debug_struct("Core").field("index", &self.index).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Patience {
+    fn after(busy_run: u32) -> Self {
+        // Models yield at once, since nothing else lets the sender run, and then nap.
+        let (spin_max, yield_max) = if cfg!(pointsman_loom) { (0, 1) } else { (8, 40) };
+        if busy_run < spin_max {
+            Self::Spin
+        } else if busy_run < yield_max {
+            Self::Yield
+        } else {
+            let doublings = (busy_run - yield_max).min(5);
+            Self::Nap(Duration::from_micros(50 << doublings).min(Duration::from_millis(1)))
+        }
+    }
+}
+
+impl Drop for StepAside<'_> {
+    fn drop(&mut self) {
+        self.0.aside.set(self.0.aside.get() - 1);
+    }
+}

@@ -1,0 +1,255 @@
+//! Where a system gets its time from.
+//!
+//! A system measures everything timed by one [`Clock`]: by a [`SystemClock`] in service, by a [`ManualClock`]
+//! in tests, where time passes only when told to.
+
+use std::fmt;
+// The counts of type-erased subscribers are no part of a protocol, and loom's `Arc` holds no `dyn`.
+use std::sync::Arc as StdArc;
+use std::time::{Duration, Instant};
+
+use crate::sync::{Arc, Mutex, lock};
+
+/// What a clock calls when it has been moved, with the time that it was moved to.
+pub type OnAdvance = Box<dyn Fn(Duration) + Send + Sync>;
+
+/// A source of time for an actor system.
+///
+/// A time is the distance from a start that the clock chooses; times of two clocks can't be compared.
+///
+/// # Concurrency
+/// All methods are called from any thread. Timers ask for the time often, so [`now`](Self::now) should not
+/// block for long.
+///
+/// # Examples
+/// A clock that goes on from where an earlier run of the program stopped:
+/// ```
+/// use std::time::Duration;
+/// use pointsman::{Clock, SystemClock};
+///
+/// struct Continued {
+///     earlier: Duration,
+///     clock: SystemClock,
+/// }
+///
+/// impl Clock for Continued {
+///     fn now(&self) -> Duration {
+///         self.earlier.saturating_add(self.clock.now())
+///     }
+/// }
+///
+/// let clock = Continued { earlier: Duration::from_secs(3600), clock: SystemClock::new() };
+/// assert!(clock.now() >= Duration::from_secs(3600));
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// The time since the clock's start.
+    ///
+    /// Never less than an earlier call returned, on whichever threads the two were made.
+    fn now(&self) -> Duration;
+
+    /// Whether the clock moves by itself and as fast as the time that threads sleep by; `true` by default.
+    ///
+    /// For a real clock, timers sleep until the next deadline. For any other they sleep until the clock calls
+    /// what was handed to [`on_advance`](Self::on_advance).
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    /// Takes a function to call whenever the clock has been moved. By default it is dropped, which is right
+    /// for a real clock only.
+    ///
+    /// The clock keeps the function as long as it lives, so the function should hold what it wakes weakly.
+    fn on_advance(&self, moved: OnAdvance) {
+        drop(moved);
+    }
+}
+
+/// The operating system's monotonic clock, counted from when the value was made.
+///
+/// # Examples
+/// ```
+/// use pointsman::{Clock, SystemClock};
+///
+/// let clock = SystemClock::new();
+/// let earlier = clock.now();
+/// assert!(clock.is_real());
+/// assert!(clock.now() >= earlier);
+/// ```
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+/// A clock that stands still until it is moved by hand.
+///
+/// Clones are handles to the same clock: give one to the system and keep one.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use pointsman::{Clock, ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let handle = clock.clone();
+/// assert_eq!(clock.now(), Duration::ZERO);
+///
+/// handle.advance(Duration::from_secs(30));
+/// assert_eq!(clock.now(), Duration::from_secs(30));
+/// ```
+#[derive(Clone, Default)]
+pub struct ManualClock {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// One lock around both, so that each subscriber hears of every move after its subscription.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Duration,
+    /// Replaced, never changed, so that a move can call them without the lock.
+    subscribers: StdArc<[StdArc<OnAdvance>]>,
+}
+
+impl SystemClock {
+    /// Makes a clock that starts now.
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+impl ManualClock {
+    /// Makes a clock that stands at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock forward, then calls each subscriber with the new time, in the order of subscription.
+    ///
+    /// The time stops at [`Duration::MAX`] instead of overflowing. To move by zero is to call the subscribers
+    /// once more.
+    ///
+    /// # Panics
+    /// When a subscriber does. The clock has moved by then; subscribers behind that one hear of it with the
+    /// next move.
+    ///
+    /// # Concurrency
+    /// Subscribers run on the calling thread with no lock held, so they may use the clock, and even move it.
+    /// If two threads move it at once, a subscriber may be given the later time first.
+    pub fn advance(&self, by: Duration) {
+        let (now, subscribers) = {
+            let mut state = lock(&self.shared.state);
+            state.now = state.now.saturating_add(by);
+            (state.now, StdArc::clone(&state.subscribers))
+        };
+        for moved in subscribers.iter() {
+            moved(now);
+        }
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Duration {
+        lock(&self.shared.state).now
+    }
+
+    fn is_real(&self) -> bool {
+        false
+    }
+
+    fn on_advance(&self, moved: OnAdvance) {
+        let moved = StdArc::new(moved);
+        let mut state = lock(&self.shared.state);
+        state.subscribers = state.subscribers.iter().cloned().chain([moved]).collect();
+    }
+}
+
+impl fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManualClock").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A subscriber, and the times that it was given.
+    fn recorder() -> (OnAdvance, Arc<Mutex<Vec<Duration>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&seen);
+        (Box::new(move |now| lock(&record).push(now)), seen)
+    }
+
+    #[test]
+    fn manual_time_saturates() {
+        let clock = ManualClock::new();
+        clock.advance(SECOND);
+        clock.advance(Duration::MAX);
+        assert_eq!(clock.now(), Duration::MAX);
+        clock.advance(SECOND);
+        assert_eq!(clock.now(), Duration::MAX);
+    }
+
+    #[test]
+    fn subscribers_of_any_handle_hear_of_each_move_after_it_happened() {
+        let clock = ManualClock::new();
+        clock.advance(SECOND);
+        let (record, seen) = recorder();
+        let watched = clock.clone();
+        clock.clone().on_advance(Box::new(move |now| {
+            assert_eq!(watched.now(), now);
+            record(now);
+        }));
+        clock.advance(SECOND);
+        clock.advance(Duration::ZERO);
+        assert_eq!(*lock(&seen), [2 * SECOND, 2 * SECOND]);
+    }
+
+    #[test]
+    fn a_subscriber_may_subscribe_and_move_the_clock() {
+        let clock = ManualClock::new();
+        let (record, seen) = recorder();
+        let (handle, record) = (clock.clone(), Mutex::new(Some(record)));
+        clock.on_advance(Box::new(move |_| {
+            // Its own statement: the lock must not be held when the move below comes back to here.
+            let record = lock(&record).take();
+            if let Some(record) = record {
+                handle.on_advance(record);
+                handle.advance(SECOND);
+            }
+        }));
+        clock.advance(SECOND);
+        assert_eq!(*lock(&seen), [2 * SECOND]);
+    }
+
+    #[test]
+    fn a_panicking_subscriber_leaves_the_clock_usable() {
+        let clock = ManualClock::new();
+        clock.on_advance(Box::new(|now| assert_ne!(now, SECOND)));
+        let (record, seen) = recorder();
+        clock.on_advance(record);
+        assert!(catch_unwind(AssertUnwindSafe(|| clock.advance(SECOND))).is_err());
+        clock.advance(SECOND);
+        assert_eq!((clock.now(), lock(&seen).as_slice()), (2 * SECOND, [2 * SECOND].as_slice()));
+    }
+}

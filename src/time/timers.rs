@@ -1,0 +1,247 @@
+//! The timers of one system: a wheel behind a lock, and one thread that sleeps until the next deadline.
+//!
+//! The thread starts with the first timer; a system that uses none has none. With a clock that is moved by
+//! hand there is no thread at all: whoever moves the clock fires what has come due, before
+//! [`ManualClock::advance`](crate::ManualClock::advance) returns.
+//!
+//! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
+//! it, since wakers and messages are user code.
+
+use crate::actor::SystemMessage;
+use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
+use crate::sync::{Condvar, Mutex, lock};
+use crate::time::Clock;
+use crate::time::wheel::{Key, Wheel, tick_begun_at, tick_not_before};
+use std::fmt;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::task::Waker;
+use std::time::Duration;
+
+/// Names one timer.
+#[derive(Debug, Clone, Copy)]
+pub struct TimerHandle(Key);
+
+/// The timers of one system.
+pub struct Timers {
+    clock: StdArc<dyn Clock>,
+    shared: StdArc<Shared>,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    /// Signalled when the timer thread has to look again.
+    changed: Condvar,
+}
+
+struct Table {
+    wheel: Wheel<Fire>,
+    /// Until when the timer thread sleeps; `None` while it doesn't.
+    sleeps_until: Option<u64>,
+    thread: Thread,
+}
+
+enum Thread {
+    /// Not needed yet, or never.
+    None,
+    Running(Option<crate::sync::thread::JoinHandle<()>>),
+    Stopped,
+}
+
+/// What a timer does.
+enum Fire {
+    Tick { actor: AnyRef, number: u64 },
+    Wake(Waker),
+    Call(Box<dyn FnOnce() + Send>),
+}
+
+impl Fire {
+    fn run(self) {
+        match self {
+            Fire::Tick { actor, number } => {
+                // An actor that has ended needs no tick.
+                let _ = actor.send_positioned(SystemMessage::Tick(number));
+            }
+            Fire::Wake(waker) => waker.wake(),
+            Fire::Call(call) => call(),
+        }
+    }
+}
+
+impl Timers {
+    pub fn new(clock: StdArc<dyn Clock>) -> Self {
+        let shared = StdArc::new(Shared {
+            table: Mutex::new(Table {
+                wheel: Wheel::new(tick_begun_at(clock.now())),
+                sleeps_until: None,
+                thread: Thread::None,
+            }),
+            changed: Condvar::new(),
+        });
+        if !clock.is_real() {
+            // Weak: the clock may outlive the system.
+            let weak: StdWeak<Shared> = StdArc::downgrade(&shared);
+            clock.on_advance(Box::new(move |now| {
+                if let Some(shared) = weak.upgrade() {
+                    shared.fire_due(now);
+                }
+            }));
+        }
+        Self { clock, shared }
+    }
+
+    /// The time since the clock's start.
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Sends the tick `number` to `actor` at `due`, never early.
+    pub fn tick_at(&self, due: Duration, actor: AnyRef, number: u64) -> TimerHandle {
+        self.insert(due, Fire::Tick { actor, number })
+    }
+
+    /// Runs `call` at `due`, never early, on the timer thread: it must be short.
+    pub fn call_at(&self, due: Duration, call: Box<dyn FnOnce() + Send>) -> TimerHandle {
+        self.insert(due, Fire::Call(call))
+    }
+
+    fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
+        let deadline = tick_not_before(due);
+        let mut table = lock(&self.shared.table);
+        let key = table.wheel.insert(deadline, fire);
+        if self.clock.is_real() {
+            match table.thread {
+                Thread::None => self.start(&mut table),
+                _ if table.sleeps_until.is_some_and(|until| deadline < until) => {
+                    self.shared.changed.notify_one();
+                }
+                _ => {}
+            }
+        }
+        TimerHandle(key)
+    }
+
+    /// Cancels a timer; one that has fired is forgotten already.
+    pub fn cancel(&self, timer: TimerHandle) {
+        let fire = lock(&self.shared.table).wheel.cancel(timer.0);
+        crate::actor::drop_guarded(fire);
+    }
+
+    /// How many timers wait.
+    pub fn len(&self) -> usize {
+        lock(&self.shared.table).wheel.len()
+    }
+
+    /// Starts the timer thread. Without one (the machine refused) real timers would never fire: the engine
+    /// cannot keep its promises, so that ends the process's use of this system loudly.
+    fn start(&self, table: &mut Table) {
+        let shared = self.shared.clone();
+        let clock = self.clock.clone();
+        let started = crate::sync::thread::Builder::new()
+            .name("pointsman-timer".to_owned())
+            .spawn(move || shared.serve(&*clock));
+        match started {
+            Ok(handle) => table.thread = Thread::Running(Some(handle)),
+            Err(error) => panic!("cannot start the timer thread: {error}"),
+        }
+    }
+
+    /// Ends the timer thread; timers that wait never fire. Called when all actors have ended.
+    pub fn stop(&self) {
+        let (thread, waiting) = {
+            let mut table = lock(&self.shared.table);
+            let thread = std::mem::replace(&mut table.thread, Thread::Stopped);
+            let now = table.wheel.now();
+            (thread, std::mem::replace(&mut table.wheel, Wheel::new(now)))
+        };
+        self.shared.changed.notify_all();
+        crate::actor::drop_guarded(waiting);
+        if let Thread::Running(Some(handle)) = thread {
+            // A timer thread that ends the system by what it fires cannot wait for itself.
+            if handle.thread().id() != crate::sync::thread::current().id() {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Fires everything due at `now`, in order of deadline.
+    fn fire_due(&self, now: Duration) {
+        let mut fired = Vec::new();
+        lock(&self.table).wheel.advance(tick_begun_at(now), &mut |_, fire| fired.push(fire));
+        for fire in fired {
+            run_guarded(fire);
+        }
+    }
+
+    /// The timer thread.
+    fn serve(&self, clock: &dyn Clock) {
+        let mut fired = Vec::new();
+        let mut table = lock(&self.table);
+        loop {
+            if matches!(table.thread, Thread::Stopped) {
+                return;
+            }
+            let now = clock.now();
+            table.wheel.advance(tick_begun_at(now), &mut |_, fire| fired.push(fire));
+            if !fired.is_empty() {
+                drop(table);
+                for fire in fired.drain(..) {
+                    run_guarded(fire);
+                }
+                table = lock(&self.table);
+                continue;
+            }
+            let next = table.wheel.next_deadline();
+            table.sleeps_until = Some(next.unwrap_or(u64::MAX));
+            table = match next {
+                Some(tick) => {
+                    let rest = Duration::from_millis(tick).saturating_sub(now);
+                    match self.changed.wait_timeout(table, rest) {
+                        Ok((table, _)) => table,
+                        Err(poisoned) => poisoned.into_inner().0,
+                    }
+                }
+                None => self.changed.wait(table).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            };
+            table.sleeps_until = None;
+        }
+    }
+}
+
+/// A waker or call that panics must not end the timer thread.
+fn run_guarded(fire: Fire) {
+    let run = std::panic::AssertUnwindSafe(move || fire.run());
+    if let Err(payload) = std::panic::catch_unwind(run) {
+        crate::actor::drop_guarded(payload);
+    }
+}
+
+impl Alarms for Timers {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn is_real(&self) -> bool {
+        self.clock.is_real()
+    }
+
+    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
+        AlarmKey(self.insert(at, Fire::Wake(waker)).0.parts())
+    }
+
+    fn cancel(&self, key: AlarmKey) {
+        if let Some(key) = Key::from_parts(key.0) {
+            Timers::cancel(self, TimerHandle(key));
+        }
+    }
+}
+
+impl fmt::Debug for Timers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timers")
+            .field("now", &self.now())
+            .field("waiting", &self.len())
+            .finish_non_exhaustive()
+    }
+}

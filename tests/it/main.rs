@@ -1,0 +1,3 @@
+//! Behaviour of the whole engine, one module per subject.
+
+mod basics;
