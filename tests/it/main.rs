@@ -1,3 +1,4 @@
 //! Behaviour of the whole engine, one module per subject.
 
 mod basics;
+mod routing;
