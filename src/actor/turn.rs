@@ -186,13 +186,13 @@ struct ActorTurn<'a, A: Actor, F> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     fn run(&mut self) -> Ran {
+        // Before any control: who stops an actor right after its creation stops one that has started.
+        if self.phase() == Phase::Unborn {
+            self.create();
+        }
         loop {
             self.take_lane();
             match self.phase() {
-                Phase::Unborn => {
-                    self.create();
-                    continue;
-                }
                 Phase::Draining => match self.drain() {
                     Drained::Busy => return Ran::Busy,
                     _ => {
@@ -206,7 +206,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     }
                     continue;
                 }
-                Phase::Alive => {}
+                Phase::Unborn | Phase::Alive => {}
             }
             if self.private(|private| private.suspended > 0) {
                 if self.owner().try_suspend().is_ok() {
@@ -223,7 +223,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
                 Pause::Empty => {
-                    if self.owner().try_idle().is_ok() {
+                    // The messages just handled may have been what positioned control waited for.
+                    if !self.act_on_position() && self.owner().try_idle().is_ok() {
                         return Ran::Idle;
                     }
                 }

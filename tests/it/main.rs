@@ -1,3 +1,8 @@
 //! Behaviour of the whole engine, one module per subject.
 
 mod basics;
+mod lifecycle;
+mod stopping;
+mod supervision;
+mod support;
+mod watch;
