@@ -159,6 +159,8 @@ struct Leases(RefCell<Vec<(u64, StdWeak<Shelf>, StdArc<Row>)>>);
 
 impl Drop for Leases {
     fn drop(&mut self) {
+        // Destructors of other thread-locals may still send: not through a row that has a new writer.
+        let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
         for (_, shelf, row) in self.0.get_mut().drain(..) {
             if let Some(shelf) = shelf.upgrade() {
                 lock(&shelf.rows).free.push(row);

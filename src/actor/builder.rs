@@ -264,11 +264,13 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     let (home, mut own_home) = match find_home(&system, dispatcher.as_deref()) {
         Ok(found) => found,
         Err(error) => {
-            system.actor_ended(false);
+            system.actor_ended();
             return Err(error);
         }
     };
     let mut born: Option<NonNull<Header>> = None;
+    // Where a refusal leaves it: dropped last, since that is user code and may panic.
+    let mut recipe = Some(recipe);
     let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
         let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
         let (mailbox, full) = match capacity {
@@ -295,9 +297,11 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
             routee_index,
             full,
             on_failure: on_failure.map(Box::new),
-            children: Children::default(),
+            // Its own children start as suspended as it is, or it would resume what was never suspended.
+            children: Children::of_suspended(birth.suspended),
             own_home: own_home.take(),
         };
+        let recipe = recipe.take().expect("a child is made once");
         let header = allocate::<A, F>(mailbox, core, birth.suspended, recipe);
         born = Some(header);
         // SAFETY: a new cell, and one of its three references.
@@ -314,7 +318,7 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     if let Some(home) = own_home {
         home.release();
     }
-    system.actor_ended(false);
+    system.actor_ended();
     Err(refusal)
 }
 

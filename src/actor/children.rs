@@ -45,6 +45,11 @@ pub struct Birth {
 }
 
 impl Children {
+    /// Those of a parent that starts suspended so often.
+    pub fn of_suspended(suspended: u32) -> Self {
+        Self(Mutex::new(Inner { family: None, closed: false, suspended }))
+    }
+
     /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
     /// take the name meanwhile.
     pub fn adopt<E>(

@@ -382,7 +382,8 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
-    /// and may capture; when it panics, the message is gone and counted as a dead letter.
+    /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
+    /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
     pub fn contramap<N: Send + 'static>(
         &self,
         change: impl Fn(N) -> M + Send + Sync + 'static,

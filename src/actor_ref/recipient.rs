@@ -157,4 +157,9 @@ where
     fn any(&self) -> Option<AnyRef> {
         self.target.any()
     }
+
+    fn system(&self) -> Option<SystemRef> {
+        // Not by way of `any`: what stands behind may be counted and yet be no actor.
+        self.target.system().map(SystemRef::new)
+    }
 }

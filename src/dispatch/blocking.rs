@@ -137,6 +137,11 @@ impl BlockingPool {
         Ok(())
     }
 
+    /// Whether the calling thread is one of the pool's.
+    pub fn runs_current_thread(&self) -> bool {
+        self.0.threads.have_current()
+    }
+
     /// Sees to it that there are threads for the tasks in the queue (rule 2).
     fn provide(&self, mut state: MutexGuard<'_, State>) {
         if state.queue.len() <= state.idle_count {

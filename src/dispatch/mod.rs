@@ -298,6 +298,15 @@ impl Running {
         }
     }
 
+    /// Whether the calling thread is one of the dispatcher's.
+    pub fn runs_current_thread(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => scheduler::is_worker_of(pool),
+            Self::Blocking(pool) => pool.runs_current_thread(),
+            Self::Pinned(threads) => threads.runs_current_thread(),
+        }
+    }
+
     /// Stops and waits until every thread has ended.
     ///
     /// # Errors

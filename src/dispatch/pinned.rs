@@ -99,6 +99,11 @@ impl PinnedThreads {
         self.0.threads.unpark_all();
     }
 
+    /// Whether the calling thread is one of these.
+    pub fn runs_current_thread(&self) -> bool {
+        self.0.threads.have_current()
+    }
+
     /// Waits until every thread has ended, after [`PinnedThreads::stop`].
     ///
     /// # Errors

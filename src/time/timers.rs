@@ -126,6 +126,14 @@ impl Timers {
         crate::actor::drop_guarded(fire);
     }
 
+    /// Whether the calling thread is the timer thread.
+    pub fn runs_current_thread(&self) -> bool {
+        match &lock(&self.shared.table).thread {
+            Thread::Running(Some(handle)) => handle.thread().id() == crate::sync::thread::current().id(),
+            _ => false,
+        }
+    }
+
     /// How many timers wait.
     pub fn len(&self) -> usize {
         lock(&self.shared.table).wheel.len()
