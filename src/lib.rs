@@ -14,6 +14,8 @@ mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;
 mod mailbox;
+#[cfg(any(feature = "net", pointsman_loom))]
+pub mod net;
 mod scheduler;
 mod supervision;
 mod sync;

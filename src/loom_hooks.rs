@@ -5,4 +5,5 @@ pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace;
 pub use crate::mailbox;
+pub use crate::net::readiness;
 pub use crate::scheduler::{self, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks};

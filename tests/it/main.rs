@@ -1,3 +1,5 @@
 //! Behaviour of the whole engine, one module per subject.
 
 mod basics;
+#[cfg(feature = "net")]
+mod net;
