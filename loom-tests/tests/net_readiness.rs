@@ -3,7 +3,7 @@
 //! Mutations that these were seen to catch: `raise` telling only on some bits (`before & bits.0 == 0`
 //! instead of `before == 0`: two messages under way); `take` leaving the bits (`load` instead of `swap`:
 //! an edge that nobody is told of); the owner reading the socket before it takes the bits (an edge lost);
-//! `take` Relaxed (the bits of a raise that sent no message, without what they tell of).
+//! `take` or `raise` Relaxed (the bits of a raise that sent no message, without what they tell of).
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
