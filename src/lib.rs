@@ -15,6 +15,8 @@ mod ledger;
 pub mod loom_hooks;
 mod mailbox;
 pub mod routing;
+#[cfg(any(feature = "net", pointsman_loom))]
+pub mod net;
 mod scheduler;
 mod striped;
 mod supervision;

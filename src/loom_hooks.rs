@@ -12,3 +12,4 @@ pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
+pub use crate::net::readiness;

@@ -62,6 +62,9 @@ pub struct SystemCore {
     books: Books,
     dead_letters: DeadLetters,
     timers: Timers,
+    /// Waits for sockets, once there is a listener.
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    net: crate::net::DriverSlot,
     dispatchers: BTreeMap<String, Dispatch>,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
     tree: Mutex<Option<Tree>>,
@@ -332,6 +335,8 @@ impl SystemBuilder {
             books: Books::new(),
             dead_letters: DeadLetters::default(),
             timers: Timers::new(clock),
+            #[cfg(all(feature = "net", not(pointsman_loom)))]
+            net: crate::net::DriverSlot::default(),
             dispatchers: running,
             tree: Mutex::new(None),
             next_uid: AtomicU32::new(1),
@@ -432,6 +437,11 @@ impl SystemCore {
 
     pub fn timers(&self) -> &Timers {
         &self.timers
+    }
+
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    pub fn net(&self) -> &crate::net::DriverSlot {
+        &self.net
     }
 
     pub fn now(&self) -> Duration {
@@ -574,8 +584,13 @@ impl SystemCore {
         if *lock(&self.end) == End::Joined {
             return Ok(());
         }
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        let until = Instant::now().checked_add(deadline);
         self.begin_end();
         self.wait_for_end(deadline)?;
+        // The last bytes of connections go out within the deadline too.
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        self.net.stop(until);
         self.timers.stop();
         self.dispatchers.values().for_each(Dispatch::end);
         *lock(&self.end) = End::Joined;

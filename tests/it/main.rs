@@ -7,3 +7,5 @@ mod stopping;
 mod supervision;
 mod support;
 mod watch;
+#[cfg(feature = "net")]
+mod net;

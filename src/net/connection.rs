@@ -1,0 +1,498 @@
+//! What a connection actor owns: a socket, what has come in, and what is to go out.
+
+use crate::actor_ref::ActorRef;
+use crate::net::Ready;
+use crate::net::driver::{Driver, Registration};
+use crate::net::linger::Lingering;
+use crate::net::readiness::Readiness;
+use crate::net::socket::Socket;
+use mio::Interest;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc as StdArc;
+use std::time::{Duration, Instant};
+
+/// The first size of the buffer for what comes in; it doubles as long as reads fill it.
+const READ_START: usize = 4 * 1024;
+/// Empty buffers larger than this are given back.
+const KEEP_MAX: usize = 64 * 1024;
+
+/// One connection; its actor owns it.
+///
+/// # Reading
+///
+/// On a [`Ready`], call [`ready`](Self::ready) and then [`fill`](Self::fill), which reads at most as much
+/// as it is told, so that a peer that never stops sending does not keep other actors waiting; if there is
+/// more, another `Ready` comes by itself. What has come in is looked at with [`received`](Self::received)
+/// and taken off the front with [`consume`](Self::consume).
+///
+/// # Writing
+///
+/// [`write`](Self::write) (or [`output`](Self::output)) puts bytes behind those that wait;
+/// [`flush`](Self::flush) hands the socket what it takes. What it does not take goes out when the peer has
+/// read: a `Ready` comes, and `ready` flushes. Once more than the high-water mark waits, `fill` reads
+/// nothing until no more than the low-water mark does, and then a `Ready` comes.
+///
+/// # The end
+///
+/// A peer that has ended its half of the connection is [`ReadOutcome::Eof`]; writing goes on working.
+/// Dropping a connection, as its actor does when it stops, sends what was written and not yet sent, for
+/// at most the [linger time](crate::net::ListenerBuilder::linger); [`abort`](Self::abort) throws it away.
+pub struct Connection {
+    /// Empty only within the destructor.
+    socket: Option<Socket>,
+    registration: Registration,
+    input: Input,
+    output: Output,
+    marks: Marks,
+    linger: Duration,
+    peer: Option<SocketAddr>,
+    /// Whether reading may find something: set by readiness, ended by "would block".
+    readable: bool,
+    /// Whether writing may get something through.
+    writable: bool,
+    /// Whether the end of input may follow what is read, so that a short read does not mean "no more".
+    read_ends: bool,
+    /// The peer sends no more.
+    eof: bool,
+    /// More than the high-water mark waited, and since then always more than the low one.
+    congested: bool,
+    /// Whether to end our half once all is sent, and whether that is done.
+    write_end: WriteEnd,
+    closed: Option<Closed>,
+}
+
+/// How much may wait to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Marks {
+    pub low: usize,
+    pub high: usize,
+}
+
+/// What [`Connection::fill`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum ReadOutcome {
+    /// This many bytes came in, at least one.
+    Read(usize),
+    /// Nothing to read now, or too much waits to be sent; a [`Ready`] comes.
+    Blocked,
+    /// The peer has ended its half: no more will come. Writing still works.
+    Eof,
+    /// The connection is broken.
+    Closed(Closed),
+}
+
+/// What [`Connection::flush`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushed {
+    /// Everything written is with the operating system.
+    All,
+    /// The peer reads too slowly; a [`Ready`] comes.
+    Pending,
+    /// The connection is broken.
+    Closed(Closed),
+}
+
+/// Why a connection is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The peer reset it, or closed it while bytes were on their way to it.
+    Reset,
+    /// It was [aborted](Connection::abort) on this side.
+    Aborted,
+    /// Another error of the operating system.
+    Other(io::ErrorKind),
+}
+
+impl Closed {
+    fn by(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Closed::Reset,
+            other => Closed::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Closed::Reset => f.write_str("connection reset by the peer"),
+            Closed::Aborted => f.write_str("connection aborted on this side"),
+            Closed::Other(kind) => write!(f, "connection broken: {kind}"),
+        }
+    }
+}
+
+impl std::error::Error for Closed {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WriteEnd {
+    Open,
+    WhenFlushed,
+    Done,
+}
+
+/// What has come in and is not consumed: `bytes[head..tail]`.
+#[derive(Default)]
+struct Input {
+    /// As long as its capacity, so that reading needs no uninitialised memory.
+    bytes: Vec<u8>,
+    head: usize,
+    tail: usize,
+}
+
+/// What is to go out. Two buffers, so that a slow peer never makes us move what waits: one is being sent
+/// from its front, the other grows at its back, and they change places when the first is empty.
+#[derive(Default)]
+struct Output {
+    sending: Vec<u8>,
+    sent: usize,
+    waiting: Vec<u8>,
+}
+
+impl Connection {
+    /// Puts a fresh socket under the driver's watch for its actor.
+    pub(crate) fn open<M: From<Ready> + Send + 'static>(
+        mut socket: Socket,
+        driver: &StdArc<Driver>,
+        owner: ActorRef<M>,
+        marks: Marks,
+        linger: Duration,
+    ) -> io::Result<Self> {
+        let peer = socket.peer_addr();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registration = driver.register(&mut socket, interest, owner)?;
+        Ok(Self {
+            socket: Some(socket),
+            registration,
+            input: Input::default(),
+            output: Output::default(),
+            marks,
+            linger,
+            peer,
+            // The first edge tells.
+            readable: false,
+            writable: true,
+            read_ends: false,
+            eof: false,
+            congested: false,
+            write_end: WriteEnd::Open,
+            closed: None,
+        })
+    }
+
+    /// The peer's address; `None` for a Unix socket.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Takes note of what the driver has told. Call it first for every [`Ready`], and then read. What waits
+    /// to be sent is flushed here.
+    pub fn ready(&mut self, ready: Ready) {
+        let Ready(()) = ready;
+        let bits = self.registration.take();
+        self.readable |= bits.has(Readiness::READABLE);
+        self.read_ends |= bits.has(Readiness::READ_ENDS);
+        if bits.has(Readiness::WRITABLE) {
+            self.writable = true;
+            self.flush();
+        }
+    }
+
+    // ---- reading
+
+    /// Reads at most `max` bytes behind those that are there.
+    ///
+    /// Reads nothing while the connection [is congested](Self::is_congested). If there may be more than
+    /// was read, another [`Ready`] comes by itself.
+    pub fn fill(&mut self, max: usize) -> ReadOutcome {
+        let mut total = 0;
+        while total < max && self.may_read() {
+            let Some(socket) = &mut self.socket else { break };
+            let room = self.input.room(max - total);
+            match socket.read(room) {
+                Ok(0) => self.eof = true,
+                Ok(count) => {
+                    // The stream is empty when a read gets less than it asked for, unless its end follows.
+                    // An end that comes later is an edge of its own.
+                    self.readable = count == room.len() || self.read_ends;
+                    self.input.tail += count;
+                    total += count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.closed = Some(Closed::by(&error)),
+            }
+        }
+        if total > 0 {
+            if self.readable || self.eof || self.closed.is_some() {
+                self.registration.raise(Readiness::READABLE);
+            }
+            return ReadOutcome::Read(total);
+        }
+        match self.closed {
+            Some(closed) => ReadOutcome::Closed(closed),
+            None if self.eof => ReadOutcome::Eof,
+            None => ReadOutcome::Blocked,
+        }
+    }
+
+    fn may_read(&self) -> bool {
+        self.readable && !self.eof && self.closed.is_none() && !self.is_congested()
+    }
+
+    /// What has come in and is not consumed.
+    pub fn received(&self) -> &[u8] {
+        &self.input.bytes[self.input.head..self.input.tail]
+    }
+
+    /// Takes `count` bytes off the front of what has come in.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        let held = self.input.tail - self.input.head;
+        assert!(count <= held, "cannot consume {count} bytes: only {held} have come in");
+        self.input.consume(count);
+    }
+
+    // ---- writing
+
+    /// Puts bytes behind those that wait to be sent. Nothing is sent before [`flush`](Self::flush). Thrown
+    /// away when the connection is broken or its writing half ended.
+    pub fn write(&mut self, bytes: &[u8]) {
+        if self.closed.is_none() && self.write_end == WriteEnd::Open {
+            self.output.waiting.extend_from_slice(bytes);
+        }
+    }
+
+    /// The buffer that [`write`](Self::write) writes to, to be appended to directly.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        if self.closed.is_some() || self.write_end != WriteEnd::Open {
+            // Nobody will ever send it.
+            self.output.waiting.clear();
+        }
+        &mut self.output.waiting
+    }
+
+    /// How many bytes wait to be sent.
+    pub fn pending(&self) -> usize {
+        self.output.pending()
+    }
+
+    /// Hands the socket what waits, as much as it takes.
+    pub fn flush(&mut self) -> Flushed {
+        self.congested |= self.pending() > self.marks.high;
+        let flushed = self.send();
+        if self.congested && self.pending() <= self.marks.low {
+            self.congested = false;
+            if self.readable {
+                self.registration.raise(Readiness::READABLE);
+            }
+        }
+        flushed
+    }
+
+    fn send(&mut self) -> Flushed {
+        loop {
+            if let Some(closed) = self.closed {
+                self.output = Output::default();
+                return Flushed::Closed(closed);
+            }
+            let (Some(front), Some(socket)) = (self.output.front(), &mut self.socket) else {
+                self.end_write_if_due();
+                return Flushed::All;
+            };
+            if !self.writable {
+                return Flushed::Pending;
+            }
+            match socket.write(front) {
+                Ok(count) => self.output.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.closed = Some(Closed::by(&error)),
+            }
+        }
+    }
+
+    /// Whether more than the high-water mark waits to be sent, or did and has not fallen to the low-water
+    /// mark since. [`fill`](Self::fill) reads nothing meanwhile.
+    pub fn is_congested(&self) -> bool {
+        self.congested || self.pending() > self.marks.high
+    }
+
+    /// Ends this side's half of the connection once what was written is sent: the peer sees the end of
+    /// its input and may go on sending.
+    pub fn shutdown_write(&mut self) {
+        if self.write_end == WriteEnd::Open {
+            self.write_end = WriteEnd::WhenFlushed;
+            self.flush();
+        }
+    }
+
+    fn end_write_if_due(&mut self) {
+        if self.write_end != WriteEnd::WhenFlushed {
+            return;
+        }
+        self.write_end = WriteEnd::Done;
+        if let Some(Err(error)) = self.socket.as_ref().map(Socket::shutdown_write) {
+            self.closed.get_or_insert(Closed::by(&error));
+        }
+    }
+
+    /// Breaks the connection: what waits is thrown away, and nothing more is sent or read. The socket
+    /// closes when the connection is dropped.
+    pub fn abort(&mut self) {
+        self.closed.get_or_insert(Closed::Aborted);
+        self.output = Output::default();
+    }
+
+    /// Why the connection is broken, if it is.
+    pub fn closed(&self) -> Option<Closed> {
+        self.closed
+    }
+
+    /// Whether closing the socket now could destroy what is on its way to the peer: see `linger.rs`.
+    fn has_unread_input(&mut self) -> bool {
+        let bits = self.registration.take();
+        (self.readable || bits.has(Readiness::READABLE)) && !self.eof
+    }
+}
+
+impl Input {
+    /// Room for at most `max` bytes behind what is there.
+    fn room(&mut self, max: usize) -> &mut [u8] {
+        if self.tail == self.bytes.len() {
+            if self.head > 0 {
+                self.bytes.copy_within(self.head..self.tail, 0);
+                self.tail -= self.head;
+                self.head = 0;
+            }
+            // Half empty is room enough.
+            if self.tail * 2 >= self.bytes.len() {
+                let len = (self.bytes.len() * 2).max(READ_START).min(self.tail + max.max(1));
+                self.bytes.resize(len.max(self.bytes.len()), 0);
+            }
+        }
+        let end = self.bytes.len().min(self.tail.saturating_add(max));
+        &mut self.bytes[self.tail..end]
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.head += count;
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+            if self.bytes.len() > KEEP_MAX {
+                self.bytes = Vec::new();
+            }
+        }
+    }
+}
+
+impl Output {
+    fn pending(&self) -> usize {
+        self.sending.len() - self.sent + self.waiting.len()
+    }
+
+    /// What is to be sent next; `None` if nothing waits.
+    fn front(&mut self) -> Option<&[u8]> {
+        if self.sent == self.sending.len() {
+            self.sending.clear();
+            self.sent = 0;
+            if self.sending.capacity() > KEEP_MAX {
+                self.sending = Vec::new();
+            }
+            if self.waiting.is_empty() {
+                return None;
+            }
+            std::mem::swap(&mut self.sending, &mut self.waiting);
+        }
+        Some(&self.sending[self.sent..])
+    }
+
+    /// Everything that waits, in one piece, and how much of it is sent already.
+    fn take(&mut self) -> (Vec<u8>, usize) {
+        let Output { mut sending, sent, waiting } = std::mem::take(self);
+        sending.extend_from_slice(&waiting);
+        (sending, sent)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let flushed = self.flush();
+        let unread = self.has_unread_input();
+        let Some(mut socket) = self.socket.take() else { return };
+        self.registration.deregister(&mut socket);
+        let done = match flushed {
+            Flushed::All => !unread,
+            Flushed::Pending => false,
+            Flushed::Closed(_) => true,
+        };
+        if done {
+            return;
+        }
+        let (rest, written) = self.output.take();
+        let until = Instant::now().checked_add(self.linger);
+        // A linger time beyond the clock's range is a day.
+        let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
+        let ended = self.write_end == WriteEnd::Done;
+        self.registration.driver().linger(Lingering { socket, rest, written, until, ended });
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("peer", &self.peer)
+            .field("received", &self.received().len())
+            .field("pending", &self.pending())
+            .field("congested", &self.is_congested())
+            .field("eof", &self.eof)
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_keeps_its_bytes_when_it_moves_and_grows() {
+        let mut input = Input::default();
+        let mut expected: Vec<u8> = Vec::new();
+        let mut next = 0u8;
+        for step in 1..200usize {
+            let room = input.room(step * 97);
+            assert!(!room.is_empty() && room.len() <= step * 97);
+            let count = room.len();
+            for place in room {
+                *place = next;
+                expected.push(next);
+                next = next.wrapping_add(1);
+            }
+            input.tail += count;
+            let consumed = (step * 61).min(expected.len());
+            input.consume(consumed);
+            expected.drain(..consumed);
+            assert_eq!(&input.bytes[input.head..input.tail], &expected[..]);
+        }
+    }
+
+    #[test]
+    fn output_sends_in_order_across_both_buffers() {
+        let mut output = Output::default();
+        output.waiting.extend_from_slice(b"abcdef");
+        assert_eq!(output.front(), Some(&b"abcdef"[..]));
+        output.sent = 4;
+        output.waiting.extend_from_slice(b"ghi");
+        assert_eq!((output.pending(), output.front()), (5, Some(&b"ef"[..])));
+        assert_eq!(output.take(), (b"abcdefghi".to_vec(), 4));
+        assert_eq!((output.pending(), output.front()), (0, None));
+    }
+}

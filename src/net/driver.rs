@@ -1,0 +1,289 @@
+//! The thread that waits for sockets.
+//!
+//! It reads and writes nothing itself (but for the last bytes of connections whose actors have ended, see
+//! `linger.rs`): it turns the operating system's edges into messages, by the rules of `readiness.rs`.
+//!
+//! The thread starts with the first listener of a system and is joined at shutdown, after the last actor
+//! has ended and the last bytes have gone out.
+//!
+//! A token is used again once its socket is gone. An event for the old socket that was fetched before that
+//! then reaches the new one's owner, who finds nothing to read: readiness is a hint, never a promise.
+
+use crate::actor_ref::ActorRef;
+use crate::net::Ready;
+use crate::net::linger::{Lingerers, Lingering};
+use crate::net::readiness::{Raised, Readiness, ReadinessWord};
+use crate::sync::{Mutex, lock, thread};
+use mio::event::{Event, Source};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use slab::Slab;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc as StdArc;
+use std::time::Instant;
+
+/// At most this many events are fetched at a time.
+const EVENTS_MAX: usize = 1024;
+/// The token by which the driver itself is woken.
+const WAKE: Token = Token(usize::MAX);
+/// Tokens from here on belong to lingering sockets, those below to actors.
+const LINGERING_FROM: usize = usize::MAX / 2;
+
+/// Where a system keeps its driver: none until the first listener.
+#[derive(Default)]
+pub struct DriverSlot(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    #[default]
+    NotYet,
+    Running {
+        driver: StdArc<Driver>,
+        thread: thread::JoinHandle<()>,
+    },
+    Stopped,
+}
+
+impl DriverSlot {
+    /// The driver, started if need be.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses a poll or a thread, or the system has shut down.
+    pub fn driver(&self) -> io::Result<StdArc<Driver>> {
+        let mut state = lock(&self.0);
+        match &*state {
+            State::Running { driver, .. } => Ok(driver.clone()),
+            State::Stopped => Err(io::Error::other("the system is shut down: it takes no more sockets")),
+            State::NotYet => {
+                let (driver, thread) = Driver::start()?;
+                *state = State::Running { driver: driver.clone(), thread };
+                Ok(driver)
+            }
+        }
+    }
+
+    /// Ends the driver once no socket lingers, or at `until`, and joins its thread. All actors have ended.
+    pub fn stop(&self, until: Option<Instant>) {
+        let State::Running { driver, thread } = std::mem::replace(&mut *lock(&self.0), State::Stopped) else {
+            return;
+        };
+        lock(&driver.inbox).stop = Some(until);
+        // Without the wake-up the thread could not be joined.
+        if driver.waker.wake().is_ok() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the driver's thread and the owners of sockets share.
+pub struct Driver {
+    registry: Registry,
+    waker: Waker,
+    /// Whom to tell, by token. Locked to open and close a socket and once for each batch of events.
+    owners: Mutex<Slab<StdArc<Owner>>>,
+    inbox: Mutex<Inbox>,
+}
+
+/// What others want of the driver's thread.
+#[derive(Default)]
+struct Inbox {
+    /// Sockets whose last bytes have to go out.
+    lingering: Vec<Lingering>,
+    /// End, at the latest at this time if there is one.
+    stop: Option<Option<Instant>>,
+    /// Nobody looks here any more.
+    closed: bool,
+}
+
+/// The owner of one socket.
+struct Owner {
+    word: ReadinessWord,
+    /// Sends the message; it ends the owner if that panics.
+    tell: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Owner {
+    fn raise(&self, bits: Readiness) {
+        if self.word.raise(bits) == Raised::Tell {
+            (self.tell)();
+        }
+    }
+}
+
+/// A socket's place at the driver.
+pub struct Registration {
+    driver: StdArc<Driver>,
+    owner: StdArc<Owner>,
+    token: Token,
+}
+
+impl Driver {
+    fn start() -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
+        let poll = Poll::new()?;
+        let driver = StdArc::new(Self {
+            registry: poll.registry().try_clone()?,
+            waker: Waker::new(poll.registry(), WAKE)?,
+            owners: Mutex::new(Slab::new()),
+            inbox: Mutex::new(Inbox::default()),
+        });
+        let served = driver.clone();
+        let thread =
+            thread::Builder::new().name("pointsman-net".to_owned()).spawn(move || served.serve(poll))?;
+        Ok((driver, thread))
+    }
+
+    /// Puts a socket under watch for `target`, whose mailbox is unbounded.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses to watch it.
+    pub fn register<M: From<Ready> + Send + 'static>(
+        self: &StdArc<Self>,
+        socket: &mut impl Source,
+        interest: Interest,
+        target: ActorRef<M>,
+    ) -> io::Result<Registration> {
+        let tell = Box::new(move || {
+            // `From` is the user's code, and this may be the driver's thread.
+            let told = catch_unwind(AssertUnwindSafe(|| {
+                // Refused by an actor that has ended: it needs no readiness.
+                let _ = target.try_tell(Ready(()));
+            }));
+            if let Err(payload) = told {
+                crate::actor::drop_guarded(payload);
+                target.stop();
+            }
+        });
+        let owner = StdArc::new(Owner { word: ReadinessWord::new(), tell });
+        let token = Token(lock(&self.owners).insert(owner.clone()));
+        let registration = Registration { driver: self.clone(), owner, token };
+        // From here on the destructor clears up, also when the next line fails.
+        self.registry.register(socket, token, interest)?;
+        Ok(registration)
+    }
+
+    /// Sees to it that the last bytes of a socket go out.
+    pub fn linger(&self, lingering: Lingering) {
+        {
+            let mut inbox = lock(&self.inbox);
+            if inbox.closed {
+                return;
+            }
+            inbox.lingering.push(lingering);
+        }
+        // A wake-up fails only if the driver's own descriptor is gone; then the deadline comes to nothing
+        // too, and the socket closes with the driver.
+        let _ = self.waker.wake();
+    }
+
+    /// The driver's thread.
+    fn serve(&self, mut poll: Poll) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut lingerers = Lingerers::new(LINGERING_FROM);
+        let mut raised: Vec<(StdArc<Owner>, Readiness)> = Vec::new();
+        let mut stop: Option<Option<Instant>> = None;
+        loop {
+            let deadline = match (lingerers.next_deadline(), stop.flatten()) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            match poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Only misuse of the poll itself is left, and without it every connection would hang.
+                Err(error) => panic!("cannot wait for sockets: {error}"),
+            }
+            {
+                let owners = lock(&self.owners);
+                for event in &events {
+                    match event.token() {
+                        Token(token) if token < LINGERING_FROM => {
+                            let bits = readiness_of(event);
+                            if let (Some(owner), false) = (owners.get(token), bits.is_empty()) {
+                                raised.push((owner.clone(), bits));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            // Outside the lock: it runs code of users.
+            for (owner, bits) in raised.drain(..) {
+                owner.raise(bits);
+            }
+            for event in &events {
+                match event.token() {
+                    WAKE => {}
+                    Token(token) if token >= LINGERING_FROM => lingerers.progress(token),
+                    _ => {}
+                }
+            }
+            let now = Instant::now();
+            lingerers.expire(now);
+            let mut inbox = lock(&self.inbox);
+            stop = stop.or(inbox.stop);
+            let more = std::mem::take(&mut inbox.lingering);
+            let over = stop.flatten().is_some_and(|until| now >= until);
+            if more.is_empty() && stop.is_some() && (lingerers.is_empty() || over) {
+                inbox.closed = true;
+                return;
+            }
+            drop(inbox);
+            for lingering in more {
+                lingerers.add(lingering, &self.registry);
+            }
+            if stop.is_some() && lingerers.is_empty() {
+                // All of them could finish at once: look again instead of waiting for an event.
+                let _ = self.waker.wake();
+            }
+        }
+    }
+}
+
+fn readiness_of(event: &Event) -> Readiness {
+    let mut bits = Readiness::default();
+    if event.is_readable() {
+        bits = bits.and(Readiness::READABLE);
+    }
+    if event.is_writable() {
+        bits = bits.and(Readiness::WRITABLE);
+    }
+    if event.is_error() || event.is_read_closed() || event.is_write_closed() {
+        // Whichever way the owner is busy with, it learns of the end by trying.
+        bits = bits.and(Readiness::READABLE).and(Readiness::WRITABLE).and(Readiness::READ_ENDS);
+    }
+    bits
+}
+
+impl Registration {
+    /// Takes what the driver has raised; rule 2 of `readiness.rs`.
+    pub fn take(&self) -> Readiness {
+        self.owner.word.take()
+    }
+
+    /// Makes the owner send itself a [`Ready`] with these bits, unless one is on its way.
+    pub fn raise(&self, bits: Readiness) {
+        self.owner.raise(bits);
+    }
+
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// Takes the socket from under the driver's watch.
+    pub fn deregister(&self, socket: &mut impl Source) {
+        // The socket is about to be closed or registered anew; one that the kernel has forgotten already
+        // needs nothing.
+        let _ = self.driver.registry.deregister(socket);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let owner = lock(&self.driver.owners).try_remove(self.token.0);
+        // Outside the lock: it may hold the last reference to an actor.
+        drop(owner);
+    }
+}

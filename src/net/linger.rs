@@ -1,0 +1,146 @@
+//! How the last bytes of an ended actor go out.
+//!
+//! An actor that has stopped takes no more messages, so what its connection has not sent by then is given
+//! to the driver, which goes on in three steps until a deadline: write what is left; tell the peer that no
+//! more will come; read and throw away what the peer still sends, until it closes. The third step is there
+//! because closing a TCP socket with unread input makes the kernel send a reset, which can destroy bytes
+//! that are still on their way to the peer.
+
+use crate::net::socket::Socket;
+use mio::{Interest, Registry, Token};
+use slab::Slab;
+use std::io;
+use std::time::Instant;
+
+/// How much is read and thrown away before other sockets get their turn.
+const READS_MAX: usize = 16;
+const SCRATCH_LEN: usize = 16 * 1024;
+
+/// A socket whose actor has ended.
+pub struct Lingering {
+    pub socket: Socket,
+    pub rest: Vec<u8>,
+    /// How much of `rest` is written.
+    pub written: usize,
+    /// Closed then, come what may.
+    pub until: Instant,
+    /// Whether the peer has been told that no more comes.
+    pub ended: bool,
+}
+
+/// How far a lingering socket has come.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    Finished,
+    Waits,
+    /// It could go on at once.
+    Yields,
+}
+
+impl Lingering {
+    fn progress(&mut self, scratch: &mut [u8]) -> Progress {
+        while self.written < self.rest.len() {
+            match self.socket.write(&self.rest[self.written..]) {
+                Ok(0) => return Progress::Finished,
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Waits,
+                Err(_) => return Progress::Finished,
+            }
+        }
+        if !self.ended {
+            self.ended = true;
+            if self.socket.shutdown_write().is_err() {
+                return Progress::Finished;
+            }
+        }
+        for _ in 0..READS_MAX {
+            match self.socket.read(scratch) {
+                Ok(0) => return Progress::Finished,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Waits,
+                Err(_) => return Progress::Finished,
+            }
+        }
+        Progress::Yields
+    }
+}
+
+/// All of them; touched by the driver's thread only.
+pub struct Lingerers {
+    sockets: Slab<Lingering>,
+    /// The token of the first; the others follow.
+    first_token: usize,
+    /// No deadline comes before this.
+    next_deadline: Option<Instant>,
+    /// Those that could go on at once.
+    eager: Vec<usize>,
+    scratch: Box<[u8]>,
+}
+
+impl Lingerers {
+    pub fn new(first_token: usize) -> Self {
+        Self {
+            sockets: Slab::new(),
+            first_token,
+            next_deadline: None,
+            eager: Vec::new(),
+            // Most systems never need it.
+            scratch: Box::default(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
+    }
+
+    /// When something has to be done even if no socket becomes ready.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if self.eager.is_empty() { self.next_deadline } else { Some(Instant::now()) }
+    }
+
+    /// Takes a socket in and does at once what can be done.
+    pub fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
+        let entry = self.sockets.vacant_entry();
+        let (key, token) = (entry.key(), Token(self.first_token + entry.key()));
+        // Registering reports the present state as an edge, so nothing is missed between.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if registry.register(&mut lingering.socket, token, interest).is_err() {
+            return;
+        }
+        let sooner = self.next_deadline.map_or(lingering.until, |other| other.min(lingering.until));
+        self.next_deadline = Some(sooner);
+        entry.insert(lingering);
+        self.go_on(key);
+    }
+
+    /// The socket of this token is ready.
+    pub fn progress(&mut self, token: usize) {
+        self.go_on(token - self.first_token);
+    }
+
+    fn go_on(&mut self, key: usize) {
+        if self.scratch.is_empty() {
+            self.scratch = vec![0; SCRATCH_LEN].into();
+        }
+        let Some(lingering) = self.sockets.get_mut(key) else { return };
+        match lingering.progress(&mut self.scratch) {
+            // Closing the socket ends its registration.
+            Progress::Finished => drop(self.sockets.remove(key)),
+            Progress::Waits => {}
+            Progress::Yields => self.eager.push(key),
+        }
+    }
+
+    /// Goes on with those that yielded, and closes those whose time is over.
+    pub fn expire(&mut self, now: Instant) {
+        for key in std::mem::take(&mut self.eager) {
+            self.go_on(key);
+        }
+        if self.next_deadline.is_some_and(|at| now >= at) {
+            self.sockets.retain(|_, lingering| lingering.until > now);
+            self.next_deadline = self.sockets.iter().map(|(_, lingering)| lingering.until).min();
+        }
+    }
+}

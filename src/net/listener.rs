@@ -1,0 +1,434 @@
+//! How connections come in.
+//!
+//! The listener actor accepts in its own turn and creates an actor for each connection as its child.
+
+use crate::actor::{Actor, ActorBuilder, Context, Done, SystemRef};
+use crate::actor_ref::AnyRef;
+use crate::error::SpawnError;
+use crate::net::Ready;
+use crate::net::connection::{Connection, Marks};
+use crate::net::driver::{Driver, Registration};
+use crate::net::readiness::Readiness;
+use crate::net::socket::{Address, ListenSocket, Socket};
+use crate::supervision::{Failure, Strategy};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+use mio::Interest;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// At most this many connections are accepted before other actors get their turn.
+const ACCEPTS_MAX: u32 = 64;
+/// How long accepting rests when the operating system has no more to give.
+const REST: Duration = Duration::from_millis(50);
+const LINGER_DEFAULT: Duration = Duration::from_secs(2);
+const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
+
+/// Describes a listener that is about to start; made by [`SystemRef::listener`].
+#[must_use = "nothing listens before `spawn`"]
+pub struct ListenerBuilder {
+    system: SystemRef,
+    name: String,
+    address: Address,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    dispatcher: Option<String>,
+    connections_max: usize,
+    marks: Marks,
+    linger: Duration,
+    nodelay: bool,
+}
+
+/// A handle to a listener. Dropping it changes nothing: the listener ends with its system, or by
+/// [`stop`](Self::stop).
+#[derive(Clone)]
+pub struct Listener {
+    actor: AnyRef,
+    shared: StdArc<Shared>,
+}
+
+/// What a listener's actor and its handles share.
+struct Shared {
+    /// Taken out when the listener stops.
+    socket: Mutex<Option<ListenSocket>>,
+    local_addr: Option<SocketAddr>,
+    accepted: AtomicU64,
+    accept_failures: AtomicU64,
+    open: AtomicUsize,
+}
+
+/// Why there is no listener.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The operating system does not let us listen there: the port or path is in use, the address is not
+    /// one of this machine, is malformed, or needs rights that we don't have.
+    Bind {
+        /// Where.
+        address: Address,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The thread that waits for sockets could not be started.
+    Driver(io::Error),
+    /// The listener's actor could not be created.
+    Spawn(SpawnError),
+}
+
+impl ListenError {
+    /// What the operating system said, if it was asked; a port in use is [`io::ErrorKind::AddrInUse`].
+    pub fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            ListenError::Bind { error, .. } | ListenError::Driver(error) => Some(error.kind()),
+            ListenError::Spawn(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::Bind { address, error } if error.kind() == io::ErrorKind::AddrInUse => write!(
+                f,
+                "cannot listen on {address}: it is in use ({error}), end the other listener, remove the \
+                 socket file it left, or choose another address"
+            ),
+            ListenError::Bind { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            ListenError::Driver(error) => {
+                write!(f, "cannot start the thread that waits for sockets: {error}")
+            }
+            ListenError::Spawn(error) => write!(f, "cannot create the listener's actor: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ListenError::Bind { error, .. } | ListenError::Driver(error) => Some(error),
+            ListenError::Spawn(error) => Some(error),
+        }
+    }
+}
+
+impl From<SpawnError> for ListenError {
+    fn from(error: SpawnError) -> Self {
+        ListenError::Spawn(error)
+    }
+}
+
+impl SystemRef {
+    /// Starts to describe a listener for connections at `address`, whose actor is top-level under `name`.
+    pub fn listener(&self, name: &str, address: impl Into<Address>) -> ListenerBuilder {
+        ListenerBuilder {
+            system: self.clone(),
+            name: name.to_owned(),
+            address: address.into(),
+            settings: Settings {
+                dispatcher: None,
+                connections_max: usize::MAX,
+                marks: MARKS_DEFAULT,
+                linger: LINGER_DEFAULT,
+                nodelay: true,
+            },
+        }
+    }
+}
+
+impl ListenerBuilder {
+    /// Runs the connections' actors on the dispatcher of this name instead of `"default"`.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.settings.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// At most this many connections are open at a time; more wait in the operating system's queue until
+    /// one ends. No limit unless said otherwise; 0 is taken as 1.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.settings.connections_max = count.max(1);
+        self
+    }
+
+    /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
+    /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
+    pub fn marks(mut self, low: usize, high: usize) -> Self {
+        self.settings.marks = Marks { low: low.min(high), high };
+        self
+    }
+
+    /// For how long the last bytes of a connection whose actor has ended may take to go out; 2 seconds
+    /// unless said otherwise. A shutdown waits for them too, within its own deadline.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.settings.linger = linger;
+        self
+    }
+
+    /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.settings.nodelay = nodelay;
+        self
+    }
+
+    /// Listens from now on. `make` makes the actor of each connection, in that actor's first turn; its
+    /// message type is told of readiness by a `From<Ready>`.
+    ///
+    /// A connection's actor that fails is stopped, whatever its listener's own supervision: its state
+    /// cannot be made anew, since its connection is gone with it.
+    ///
+    /// # Errors
+    ///
+    /// [`ListenError`]: the port or path is in use or otherwise refused, a bad or taken name, an unknown
+    /// dispatcher, a system that is shut down. Nothing is left behind.
+    pub fn spawn<A, F>(self, make: F) -> Result<Listener, ListenError>
+    where
+        A: Actor,
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
+    {
+        let Self { system, name, address, settings } = self;
+        // A dispatcher that does not exist would otherwise show with the first connection.
+        system.core().dispatcher(settings.dispatcher.as_deref())?;
+        let driver = system.core().net().driver().map_err(ListenError::Driver)?;
+        let socket = ListenSocket::bind(&address)
+            .map_err(|error| ListenError::Bind { address: address.clone(), error })?;
+        let shared = StdArc::new(Shared {
+            local_addr: socket.local_addr(),
+            socket: Mutex::new(Some(socket)),
+            accepted: AtomicU64::new(0),
+            accept_failures: AtomicU64::new(0),
+            open: AtomicUsize::new(0),
+        });
+        let (kept, make) = (shared.clone(), StdArc::new(make));
+        let actor = system
+            .actor(&name)
+            .on_failure(Strategy::stop())
+            .spawn_with(move |ctx| Accepting::begin(&shared, &driver, &settings, &make, ctx))?;
+        Ok(Listener { actor: actor.any_local(), shared: kept })
+    }
+}
+
+impl Listener {
+    /// The address that it listens on, with the port that the system chose; `None` for a Unix socket.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.shared.local_addr
+    }
+
+    /// The listener's actor; the connections' actors are its children.
+    pub fn actor(&self) -> &AnyRef {
+        &self.actor
+    }
+
+    /// Connections accepted so far.
+    pub fn accepted(&self) -> u64 {
+        // Ordering: Relaxed; a statistic.
+        self.shared.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections whose actors have not ended.
+    pub fn open_connections(&self) -> usize {
+        // Ordering: Relaxed; a statistic.
+        self.shared.open.load(Ordering::Relaxed)
+    }
+
+    /// How often accepting failed, as when there were too many open files. It is tried again after a short
+    /// rest, and who waits to be accepted is not turned away meanwhile.
+    pub fn accept_failures(&self) -> u64 {
+        // Ordering: Relaxed; a statistic.
+        self.shared.accept_failures.load(Ordering::Relaxed)
+    }
+
+    /// Closes the listening socket, then stops the connections' actors, which send what they have written
+    /// within the linger time.
+    pub fn stop(&self) {
+        let socket = lock(&self.shared.socket).take();
+        drop(socket);
+        self.actor.stop();
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("local_addr", &self.shared.local_addr)
+            .field("open", &self.open_connections())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ListenerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenerBuilder")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The listener's actor.
+struct Accepting<F> {
+    shared: StdArc<Shared>,
+    driver: StdArc<Driver>,
+    settings: Settings,
+    make: StdArc<F>,
+    registration: Registration,
+    /// Whether somebody may wait to be accepted.
+    acceptable: bool,
+    /// Whether a [`Message::Rested`] is on its way.
+    resting: bool,
+    open: usize,
+}
+
+enum Message {
+    Ready(Ready),
+    Rested,
+    Ended,
+}
+
+impl From<Ready> for Message {
+    fn from(ready: Ready) -> Self {
+        Message::Ready(ready)
+    }
+}
+
+impl<A, F> Actor for AcceptingFor<A, F>
+where
+    A: Actor,
+    A::Message: From<Ready>,
+    F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
+{
+    type Message = Message;
+
+    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> Done {
+        let this = &mut self.0;
+        match message {
+            Message::Ready(Ready(())) => {
+                this.registration.take();
+                this.acceptable = true;
+            }
+            Message::Rested => this.resting = false,
+            Message::Ended => {
+                this.open -= 1;
+                // Ordering: Relaxed; a statistic.
+                this.shared.open.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        this.accept(ctx);
+        Ok(())
+    }
+}
+
+/// [`Accepting`] with the type of actor that it creates.
+struct AcceptingFor<A, F>(Accepting<F>, std::marker::PhantomData<fn() -> A>);
+
+impl<F: Send + Sync + 'static> Accepting<F> {
+    fn begin<A: Actor>(
+        shared: &StdArc<Shared>,
+        driver: &StdArc<Driver>,
+        settings: &Settings,
+        make: &StdArc<F>,
+        ctx: &mut Context<Message>,
+    ) -> Result<AcceptingFor<A, F>, Failure>
+    where
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A,
+    {
+        let registration = {
+            let mut socket = lock(&shared.socket);
+            let Some(socket) = &mut *socket else { return Err(Failure::msg("stopped before it began")) };
+            driver.register(socket, Interest::READABLE, ctx.me().clone())?
+        };
+        let accepting = Self {
+            shared: shared.clone(),
+            driver: driver.clone(),
+            settings: settings.clone(),
+            make: make.clone(),
+            registration,
+            acceptable: false,
+            resting: false,
+            open: 0,
+        };
+        Ok(AcceptingFor(accepting, std::marker::PhantomData))
+    }
+
+    /// Accepts whoever waits, within the limits.
+    fn accept<A: Actor>(&mut self, ctx: &mut Context<Message>)
+    where
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A,
+    {
+        for _ in 0..ACCEPTS_MAX {
+            if !self.acceptable || self.resting || self.open >= self.settings.connections_max {
+                return;
+            }
+            let accepted = match &*lock(&self.shared.socket) {
+                Some(socket) => socket.accept(),
+                None => return,
+            };
+            match accepted {
+                Ok(socket) => self.welcome(socket, ctx),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => self.acceptable = false,
+                    // This one has gone again; the next may not have.
+                    io::ErrorKind::Interrupted
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::ConnectionReset => {}
+                    // Too many open files, no memory: no edge tells when there is room again.
+                    _ => self.rest(ctx),
+                },
+            }
+        }
+        self.registration.raise(Readiness::READABLE);
+    }
+
+    fn rest(&mut self, ctx: &mut Context<Message>) {
+        // Ordering: Relaxed; a statistic.
+        self.shared.accept_failures.fetch_add(1, Ordering::Relaxed);
+        self.resting = true;
+        ctx.after(REST, Message::Rested);
+    }
+
+    /// Creates the actor of a new connection.
+    fn welcome<A: Actor>(&mut self, socket: Socket, ctx: &mut Context<Message>)
+    where
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A,
+    {
+        // A socket that the peer has closed already may refuse; its actor will see the end.
+        let _ = socket.set_nodelay(self.settings.nodelay);
+        let (mut socket, make, driver) = (Some(socket), self.make.clone(), self.driver.clone());
+        let (marks, linger) = (self.settings.marks, self.settings.linger);
+        let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
+        if let Some(dispatcher) = &self.settings.dispatcher {
+            builder = builder.dispatcher(dispatcher);
+        }
+        let spawned = builder.spawn_with(move |ctx: &mut Context<A::Message>| {
+            let socket = socket.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
+            let connection = Connection::open(socket, &driver, ctx.me().clone(), marks, linger)?;
+            Ok::<A, Failure>(make(connection, ctx))
+        });
+        match spawned {
+            Ok(child) => {
+                // Ordering: Relaxed in both; statistics.
+                self.shared.accepted.fetch_add(1, Ordering::Relaxed);
+                self.shared.open.fetch_add(1, Ordering::Relaxed);
+                self.open += 1;
+                ctx.watch_with(&child.any_local(), Message::Ended);
+            }
+            // Stopping, or no thread for it: the socket went down with the recipe.
+            Err(_) => self.rest(ctx),
+        }
+    }
+}
+
+impl<F> Drop for Accepting<F> {
+    fn drop(&mut self) {
+        let socket = lock(&self.shared.socket).take();
+        drop(socket);
+    }
+}

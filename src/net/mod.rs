@@ -1,0 +1,84 @@
+//! Sockets for actors: a listener hands each connection to an actor of its own.
+//!
+//! One thread for the whole system, the *driver*, waits for the operating system's word that a socket can
+//! be read or written and turns it into a [`Ready`] message. Everything else happens in the connection
+//! actor's own turn, with calls that never wait: [`Connection::fill`] reads what is there,
+//! [`Connection::flush`] writes what is wanted. So actors never block on a socket, reading and writing is
+//! spread over the workers, and whoever reads less makes the peer send less: TCP's own back-pressure.
+//!
+//! In reading order: `readiness.rs` the word through which the driver and a connection agree on who acts;
+//! `driver.rs` the thread; `socket.rs` TCP and Unix sockets under one name; `connection.rs` what an actor
+//! owns; `listener.rs` how connections come in; `linger.rs` how the last bytes of an ended actor go out.
+//!
+//! ```
+//! use pointsman::net::{Address, Connection, ReadOutcome, Ready};
+//! use pointsman::prelude::*;
+//! use std::io::{Read, Write};
+//!
+//! struct Echo(Connection);
+//!
+//! impl Actor for Echo {
+//!     type Message = Ready;
+//!     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+//!         let Echo(connection) = self;
+//!         connection.ready(ready);
+//!         match connection.fill(64 * 1024) {
+//!             ReadOutcome::Read(_) => {
+//!                 let received = connection.received().to_vec();
+//!                 connection.consume(received.len());
+//!                 connection.write(&received);
+//!             }
+//!             ReadOutcome::Blocked => {}
+//!             ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+//!         }
+//!         connection.flush();
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let system = System::builder("echo").build()?;
+//! let listener =
+//!     system.listener("echo", Address::tcp("127.0.0.1:0")).spawn(|connection, _| Echo(connection))?;
+//!
+//! let mut client = std::net::TcpStream::connect(listener.local_addr().expect("a TCP listener"))?;
+//! client.write_all(b"hello")?;
+//! let mut back = [0; 5];
+//! client.read_exact(&mut back)?;
+//! assert_eq!(&back, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(not(pointsman_loom))]
+mod readiness;
+#[cfg(pointsman_loom)]
+pub mod readiness;
+
+#[cfg(not(pointsman_loom))]
+mod connection;
+#[cfg(not(pointsman_loom))]
+mod driver;
+#[cfg(not(pointsman_loom))]
+mod linger;
+#[cfg(not(pointsman_loom))]
+mod listener;
+#[cfg(not(pointsman_loom))]
+mod socket;
+
+#[cfg(not(pointsman_loom))]
+pub use self::{
+    connection::{Closed, Connection, Flushed, ReadOutcome},
+    listener::{ListenError, Listener, ListenerBuilder},
+    socket::Address,
+};
+
+#[cfg(not(pointsman_loom))]
+pub(crate) use driver::DriverSlot;
+
+/// Tells an actor that its connection can go on; hand it to [`Connection::ready`].
+///
+/// At most one is under way for each connection, whatever happens on the socket meanwhile.
+#[derive(Debug)]
+#[must_use = "hand it to `Connection::ready`, or no other one will come"]
+pub struct Ready(pub(crate) ());

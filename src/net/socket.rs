@@ -1,0 +1,213 @@
+//! TCP and Unix sockets under one name.
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+#[cfg(unix)]
+use std::path::{Path, PathBuf};
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// A host and port such as `127.0.0.1:6379` or `[::1]:0`; port 0 lets the system choose one.
+    Tcp(String),
+    /// The path of a Unix socket, which the listener creates and removes.
+    #[cfg(unix)]
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// A TCP address, `host:port`.
+    pub fn tcp(host_and_port: impl Into<String>) -> Self {
+        Address::Tcp(host_and_port.into())
+    }
+
+    /// The path of a Unix socket.
+    #[cfg(unix)]
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Address::Unix(path.into())
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Address::Tcp(address.to_string())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => f.write_str(address),
+            #[cfg(unix)]
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// A connected socket that never waits.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(mio::net::TcpStream),
+    #[cfg(unix)]
+    Unix(mio::net::UnixStream),
+}
+
+impl Socket {
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(into),
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream.read(into),
+        }
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Tells the peer that no more will come.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.set_nodelay(nodelay),
+            #[cfg(unix)]
+            Socket::Unix(_) => Ok(()),
+        }
+    }
+
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(stream) => stream.peer_addr().ok(),
+            #[cfg(unix)]
+            Socket::Unix(_) => None,
+        }
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Tcp(stream) => stream,
+            #[cfg(unix)]
+            Socket::Unix(stream) => stream,
+        }
+    }
+}
+
+/// A socket that connections come in by. A Unix socket's path goes with it.
+#[derive(Debug)]
+pub enum ListenSocket {
+    Tcp(mio::net::TcpListener),
+    #[cfg(unix)]
+    Unix {
+        listener: mio::net::UnixListener,
+        path: PathBuf,
+        /// Which file is ours: somebody may have put another one in its place.
+        file: Option<(u64, u64)>,
+    },
+}
+
+impl ListenSocket {
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => {
+                let mut outcome = Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the name has no address: check the host",
+                ));
+                for address in address.to_socket_addrs()? {
+                    outcome = mio::net::TcpListener::bind(address).map(ListenSocket::Tcp);
+                    if outcome.is_ok() {
+                        break;
+                    }
+                }
+                outcome
+            }
+            #[cfg(unix)]
+            Address::Unix(path) => {
+                let listener = mio::net::UnixListener::bind(path)?;
+                Ok(ListenSocket::Unix { listener, path: path.clone(), file: file_at(path) })
+            }
+        }
+    }
+
+    /// Takes one connection that waits.
+    pub fn accept(&self) -> io::Result<Socket> {
+        match self {
+            ListenSocket::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
+            #[cfg(unix)]
+            ListenSocket::Unix { listener, .. } => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+        }
+    }
+
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            ListenSocket::Tcp(listener) => listener.local_addr().ok(),
+            #[cfg(unix)]
+            ListenSocket::Unix { .. } => None,
+        }
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            ListenSocket::Tcp(listener) => listener,
+            #[cfg(unix)]
+            ListenSocket::Unix { listener, .. } => listener,
+        }
+    }
+}
+
+/// Device and number of the file at `path`.
+#[cfg(unix)]
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+impl Drop for ListenSocket {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let ListenSocket::Unix { path, file, .. } = self {
+            if file.is_some() && file_at(path) == *file {
+                // It may have gone meanwhile, which is what is wanted.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+macro_rules! source {
+    ($type:ty) => {
+        impl Source for $type {
+            fn register(&mut self, registry: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+                self.source().register(registry, token, interest)
+            }
+            fn reregister(
+                &mut self,
+                registry: &Registry,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                self.source().reregister(registry, token, interest)
+            }
+            fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+                self.source().deregister(registry)
+            }
+        }
+    };
+}
+source!(Socket);
+source!(ListenSocket);

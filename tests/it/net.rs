@@ -1,0 +1,579 @@
+//! Sockets: connections, back-pressure, the several ways to end, and what the operating system refuses.
+
+use pointsman::SpawnError;
+use pointsman::net::{Address, Closed, Connection, Flushed, ListenError, ReadOutcome, Ready};
+use pointsman::prelude::*;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+const READ_MAX: usize = 64 * 1024;
+
+fn local() -> Address {
+    Address::tcp("127.0.0.1:0")
+}
+
+fn ends_balanced(system: System) {
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!(ledger.balance(), 0, "{ledger}");
+}
+
+/// Sends back what it gets.
+struct Echo {
+    connection: Connection,
+    /// The most that ever waited to be sent.
+    most: Arc<AtomicUsize>,
+    /// Told once when the connection becomes congested.
+    congested: Option<Sender<()>>,
+}
+
+impl Echo {
+    fn new(connection: Connection) -> Self {
+        Self { connection, most: Arc::default(), congested: None }
+    }
+}
+
+impl Actor for Echo {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let connection = &mut self.connection;
+        connection.ready(ready);
+        match connection.fill(READ_MAX) {
+            ReadOutcome::Read(count) => {
+                let received = connection.received().to_vec();
+                assert_eq!(received.len(), count);
+                connection.consume(count);
+                connection.write(&received);
+            }
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof if connection.flush() == Flushed::Pending => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        self.most.fetch_max(connection.pending(), Ordering::Relaxed);
+        connection.flush();
+        if connection.is_congested() {
+            if let Some(congested) = self.congested.take() {
+                congested.send(()).unwrap();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn echoes(client: &mut (impl Read + Write), bytes: &[u8]) {
+    client.write_all(bytes).unwrap();
+    let mut back = vec![0; bytes.len()];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(back, bytes);
+}
+
+fn socket_path(name: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("pointsman-{name}-{}", std::process::id()))
+}
+
+#[test]
+fn echo_over_tcp_and_unix() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("echo");
+    let tcp = system.listener("tcp", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix =
+        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut over_tcp = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+    let mut over_unix = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    for round in 0..100u32 {
+        echoes(&mut over_tcp, format!("tcp {round}").as_bytes());
+        echoes(&mut over_unix, format!("unix {round}").as_bytes());
+    }
+    assert_eq!((tcp.accepted(), unix.accepted(), unix.local_addr()), (1, 1, None));
+    ends_balanced(system);
+    assert!(!path.exists(), "the socket's file goes with the listener");
+    assert_eq!(over_tcp.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(over_unix.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn two_hundred_connections_at_once() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut clients: Vec<_> = (0..200).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    for round in 0..5 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(format!("{number:08}{round:08}").as_bytes()).unwrap();
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let mut back = [0; 16];
+            client.read_exact(&mut back).unwrap();
+            assert_eq!(back, format!("{number:08}{round:08}").as_bytes());
+        }
+    }
+    assert_eq!((listener.accepted(), listener.accept_failures()), (200, 0));
+    ends_balanced(system);
+}
+
+#[test]
+fn a_slow_reader_slows_the_sender_and_gets_everything() {
+    const TOTAL: usize = 24 << 20;
+    const HIGH: usize = 256 * 1024;
+    let system = System::builder("net").build().unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let (congested, is_congested) = mpsc::channel();
+    let kept = most.clone();
+    let listener = system
+        .listener("echo", local())
+        .marks(HIGH / 4, HIGH)
+        .spawn(move |connection, _| Echo {
+            connection,
+            most: kept.clone(),
+            congested: Some(congested.clone()),
+        })
+        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut writer = client.try_clone().unwrap();
+    let byte_at = |at: usize| (at ^ (at >> 8) ^ (at >> 16)) as u8;
+    let sending = std::thread::spawn(move || {
+        let all: Vec<u8> = (0..TOTAL).map(byte_at).collect();
+        writer.write_all(&all).unwrap();
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+    // Not a byte is read before the server has more to send than it wants.
+    is_congested.recv_timeout(LONG).unwrap();
+    let mut back = Vec::new();
+    client.read_to_end(&mut back).unwrap();
+    sending.join().unwrap();
+    assert_eq!(back.len(), TOTAL);
+    assert!(back.iter().enumerate().all(|(at, byte)| *byte == byte_at(at)));
+    let most = most.load(Ordering::Relaxed);
+    assert!((HIGH + 1..=HIGH + READ_MAX).contains(&most), "{most} bytes waited at most");
+    ends_balanced(system);
+}
+
+/// Counts what comes in; says how much it was once the client has ended its half.
+struct Count {
+    connection: Connection,
+    total: usize,
+}
+
+impl Actor for Count {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let connection = &mut self.connection;
+        connection.ready(ready);
+        match connection.fill(READ_MAX) {
+            ReadOutcome::Read(count) => {
+                self.total += count;
+                connection.consume(count);
+            }
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof => {
+                connection.write(format!("{} bytes", self.total).as_bytes());
+                ctx.stop();
+            }
+            ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn after_a_half_close_the_other_half_still_works() {
+    let system = System::builder("net").build().unwrap();
+    let listener =
+        system.listener("count", local()).spawn(|connection, _| Count { connection, total: 0 }).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.write_all(&[7; 300_000]).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    assert_eq!(reply, "300000 bytes");
+    ends_balanced(system);
+}
+
+/// Greets, ends its own half, and reports how the connection ends.
+struct Greeter {
+    connection: Connection,
+    report: Sender<ReadOutcome>,
+    half_close: bool,
+}
+
+impl Actor for Greeter {
+    type Message = Ready;
+    fn started(&mut self, _: &mut Context<Ready>) -> Done {
+        self.connection.write(b"hello");
+        if self.half_close {
+            self.connection.shutdown_write();
+            self.connection.write(b"never sent");
+        }
+        self.connection.flush();
+        Ok(())
+    }
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        self.connection.ready(ready);
+        let outcome = self.connection.fill(READ_MAX);
+        match outcome {
+            ReadOutcome::Read(_) | ReadOutcome::Blocked => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => {
+                assert_eq!(self.connection.received(), b"bye");
+                self.report.send(outcome).unwrap();
+                ctx.stop();
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn our_own_half_close_leaves_the_peers_half_open() {
+    let system = System::builder("net").build().unwrap();
+    let (report, reported) = mpsc::channel();
+    let listener = system
+        .listener("greeter", local())
+        .spawn(move |connection, _| Greeter { connection, report: report.clone(), half_close: true })
+        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut greeting = String::new();
+    client.read_to_string(&mut greeting).unwrap();
+    assert_eq!(greeting, "hello");
+    client.write_all(b"bye").unwrap();
+    drop(client);
+    assert_eq!(reported.recv_timeout(LONG).unwrap(), ReadOutcome::Eof);
+    ends_balanced(system);
+}
+
+#[test]
+fn a_reset_by_the_peer_has_a_reason() {
+    let system = System::builder("net").build().unwrap();
+    let (report, reported) = mpsc::channel();
+    let listener = system
+        .listener("greeter", local())
+        .spawn(move |connection, _| Greeter { connection, report: report.clone(), half_close: false })
+        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.write_all(b"bye").unwrap();
+    // Closing a socket that holds unread input resets the connection.
+    assert_eq!(client.peek(&mut [0; 5]).unwrap(), 5);
+    drop(client);
+    assert_eq!(reported.recv_timeout(LONG).unwrap(), ReadOutcome::Closed(Closed::Reset));
+    ends_balanced(system);
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_a_typed_error() {
+    let system = System::builder("net").build().unwrap();
+    let listen = |name: &str, address: Address| {
+        system.listener(name, address).spawn(|connection, _| Echo::new(connection))
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = listen("taken", taken.local_addr().unwrap().into()).unwrap_err();
+    assert_eq!(error.kind(), Some(io::ErrorKind::AddrInUse));
+    assert!(error.to_string().contains("in use"), "{error}");
+
+    let path = socket_path("taken");
+    let _first = listen("first", Address::unix(&path)).unwrap();
+    let error = listen("second", Address::unix(&path)).unwrap_err();
+    assert_eq!(error.kind(), Some(io::ErrorKind::AddrInUse));
+
+    assert_eq!(
+        listen("bad", Address::tcp("nonsense")).unwrap_err().kind(),
+        Some(io::ErrorKind::InvalidInput)
+    );
+    let foreign = listen("foreign", Address::tcp("192.0.2.1:0")).unwrap_err();
+    assert_eq!(foreign.kind(), Some(io::ErrorKind::AddrNotAvailable));
+
+    // Whatever fails after the binding leaves the address free.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = listen("first", free.into()).unwrap_err();
+    assert!(matches!(error, ListenError::Spawn(SpawnError::NameTaken { .. })), "{error}");
+    let error = system
+        .listener("nowhere", free)
+        .dispatcher("nowhere")
+        .spawn(|connection, _| Echo::new(connection))
+        .unwrap_err();
+    assert!(matches!(error, ListenError::Spawn(SpawnError::UnknownDispatcher { .. })), "{error}");
+    listen("free", free.into()).unwrap();
+
+    let handle = system.handle().clone();
+    ends_balanced(system);
+    let late = handle.listener("late", local()).spawn(|connection, _| Echo::new(connection));
+    assert!(late.is_err());
+}
+
+/// Writes a lot and stops at once.
+struct Parting(Connection);
+
+const PARTING: usize = 8 << 20;
+
+impl Actor for Parting {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        self.0.ready(ready);
+        if let ReadOutcome::Read(_) = self.0.fill(16) {
+            self.0.write(&vec![42; PARTING]);
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_shutdown_sends_what_was_written() {
+    let system = System::builder("net").build().unwrap();
+    let listener =
+        system.listener("parting", local()).linger(LONG).spawn(|connection, _| Parting(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    // More than the actor reads: closing with unread input must not destroy the reply.
+    client.write_all(&[0; 1000]).unwrap();
+    let mut first = [0; 1];
+    client.read_exact(&mut first).unwrap();
+    let ending = std::thread::spawn(move || ends_balanced(system));
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).unwrap();
+    drop(client);
+    assert_eq!(1 + rest.len(), PARTING);
+    assert!(rest.iter().all(|byte| *byte == 42));
+    ending.join().unwrap();
+}
+
+#[test]
+fn a_peer_that_never_reads_does_not_hold_up_a_shutdown() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system
+        .listener("parting", local())
+        .linger(Duration::from_millis(20))
+        .spawn(|connection, _| Parting(connection))
+        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.write_all(b"go").unwrap();
+    assert_eq!(client.peek(&mut [0; 1]).unwrap(), 1);
+    ends_balanced(system);
+    let mut rest = Vec::new();
+    // Cut off somewhere, by an end or by a reset.
+    let _ = client.read_to_end(&mut rest);
+    assert!(rest.len() < PARTING);
+}
+
+/// Answers each byte with many, and has enough at some point.
+struct Amplifier {
+    connection: Connection,
+    most: Arc<AtomicUsize>,
+}
+
+const OUTPUT_MAX: usize = 1 << 20;
+
+impl Actor for Amplifier {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let connection = &mut self.connection;
+        connection.ready(ready);
+        if let ReadOutcome::Read(_) = connection.fill(READ_MAX) {
+            while let Some(&byte) = connection.received().first() {
+                connection.consume(1);
+                connection.write(&[byte; 1024]);
+                if connection.pending() > OUTPUT_MAX && connection.flush() == Flushed::Pending {
+                    self.most.fetch_max(connection.pending(), Ordering::Relaxed);
+                    connection.abort();
+                    ctx.stop();
+                    break;
+                }
+            }
+        }
+        connection.flush();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_client_that_sends_and_never_reads_is_cut_off() {
+    let system = System::builder("net").build().unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let kept = most.clone();
+    let listener = system
+        .listener("amplifier", local())
+        .spawn(move |connection, _| Amplifier { connection, most: kept.clone() })
+        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let error = loop {
+        if let Err(error) = client.write_all(&[1; READ_MAX]) {
+            break error;
+        }
+    };
+    assert!(matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), "{error}");
+    let most = most.load(Ordering::Relaxed);
+    assert!(most > 0 && most <= OUTPUT_MAX + 1024, "{most} bytes waited at most");
+    ends_balanced(system);
+}
+
+#[test]
+fn more_connections_than_allowed_wait_for_their_turn() {
+    let system = System::builder("net").build().unwrap();
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    struct Counted(Echo, Arc<AtomicUsize>);
+    impl Actor for Counted {
+        type Message = Ready;
+        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+            self.0.receive(ready, ctx)
+        }
+    }
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let most_open = most.clone();
+    let listener = system
+        .listener("echo", local())
+        .max_connections(2)
+        .spawn(move |connection, _| {
+            most_open.fetch_max(1 + open.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+            Counted(Echo::new(connection), open.clone())
+        })
+        .unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut clients: Vec<_> = (0..10).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    for client in &mut clients {
+        client.write_all(b"served?").unwrap();
+    }
+    for mut client in clients {
+        let mut back = [0; 7];
+        client.read_exact(&mut back).unwrap();
+    }
+    assert_eq!((listener.accepted(), most.load(Ordering::Relaxed)), (10, 2));
+    ends_balanced(system);
+}
+
+#[test]
+fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("stopped");
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix =
+        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    echoes(&mut client, b"before");
+    listener.stop();
+    unix.stop();
+    assert!(!path.exists());
+    let refused = TcpStream::connect(listener.local_addr().unwrap()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connections end with it");
+    ends_balanced(system);
+}
+
+/// Fails as told.
+struct Fragile(Connection);
+
+impl Actor for Fragile {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, _: &mut Context<Ready>) -> Done {
+        self.0.ready(ready);
+        if let ReadOutcome::Read(_) = self.0.fill(READ_MAX) {
+            if self.0.received().starts_with(b"fail") {
+                self.0.write(b"last words");
+                panic!("as told");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failure_ends_one_connection_and_its_listener_goes_on() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("fragile", local()).spawn(|connection, _| Fragile(connection)).unwrap();
+    for _ in 0..3 {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"fail").unwrap();
+        let mut words = String::new();
+        client.read_to_string(&mut words).unwrap();
+        assert_eq!(words, "last words");
+    }
+    ends_balanced(system);
+}
+
+/// Throws away what it gets.
+struct Sink(Connection);
+
+impl Actor for Sink {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        self.0.ready(ready);
+        match self.0.fill(READ_MAX) {
+            ReadOutcome::Read(count) => self.0.consume(count),
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_firehose_leaves_others_their_turn() {
+    let system =
+        System::builder("net").dispatcher("default", Dispatcher::work_stealing().threads(1)).build().unwrap();
+    let sink = system.listener("sink", local()).spawn(|connection, _| Sink(connection)).unwrap();
+    let echo = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let enough = Arc::new(AtomicBool::new(false));
+    let (sent, begins) = mpsc::channel();
+    let mut hose = TcpStream::connect(sink.local_addr().unwrap()).unwrap();
+    let until = enough.clone();
+    let pouring = std::thread::spawn(move || {
+        let water = vec![0; 1 << 20];
+        while !until.load(Ordering::Relaxed) {
+            hose.write_all(&water).unwrap();
+            let _ = sent.send(());
+        }
+    });
+    begins.recv_timeout(LONG).unwrap();
+    let mut client = TcpStream::connect(echo.local_addr().unwrap()).unwrap();
+    for _ in 0..200 {
+        echoes(&mut client, b"still there?");
+    }
+    enough.store(true, Ordering::Relaxed);
+    pouring.join().unwrap();
+    ends_balanced(system);
+}
+
+/// Runs in a process of its own, since the limit is the process's.
+const ALONE: &str = "POINTSMAN_TEST_TOO_MANY_FILES";
+
+#[test]
+fn too_many_open_files_only_delay_who_comes() {
+    if std::env::var_os(ALONE).is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "net::too_many_open_files_only_delay_who_comes", "--test-threads=1"])
+            .env(ALONE, "1")
+            .status()
+            .unwrap();
+        assert!(status.success(), "{status}");
+        return;
+    }
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut first = TcpStream::connect(addr).unwrap();
+    echoes(&mut first, b"before");
+    let mut waiting = TcpStream::connect(addr).unwrap();
+    echoes(&mut waiting, b"served");
+    // The limit is set so that one more descriptor is left: the client's own.
+    let next = std::os::fd::AsRawFd::as_raw_fd(&std::fs::File::open("/dev/null").unwrap());
+    let limit = libc::rlimit { rlim_cur: next as libc::rlim_t + 1, rlim_max: 4096 };
+    // SAFETY: a plain call with a pointer to a living structure.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let mut late = TcpStream::connect(addr).unwrap();
+    late.write_all(b"anybody there?").unwrap();
+    while listener.accept_failures() < 3 {
+        // Who is there is served all the while.
+        echoes(&mut first, b"during");
+    }
+    assert_eq!(listener.accepted(), 2);
+    drop(waiting);
+    let mut back = [0; 14];
+    late.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"anybody there?");
+    assert_eq!(listener.accepted(), 3);
+    ends_balanced(system);
+}
