@@ -6,7 +6,9 @@ pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
     Domain, Garbage, Member, Published, Section, Standing, process_domain, section, standing,
 };
-pub use crate::mailbox;
+pub mod mailbox {
+    pub use crate::mailbox::*;
+}
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
