@@ -28,7 +28,7 @@ pub use actor::{
     SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, AnyRef, Ask, AskError, Asker, Call, DeadLetter, DeadLetterReason, DeadLetters,
+    Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter, DeadLetterReason, DeadLetters,
     LateReply, Load, Pending, Recipient, ReplySink, ReplyTo, Request, Subscription, WrongType,
 };
 pub use dispatch::Dispatcher;
@@ -39,8 +39,13 @@ pub use scheduler::StartError;
 pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};
 pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
 
+#[cfg(feature = "macros")]
+pub use pointsman_macros::Message;
+
 /// What most programs use.
 pub mod prelude {
+    #[cfg(feature = "macros")]
+    pub use crate::Message;
     pub use crate::{
         Actor, ActorRef, AnyRef, Ask, AskError, Asker, Call, Context, Directive, Dispatcher, Done, Failure,
         Full, Mailbox, ReplyTo, Request, Restart, Router, Strategy, System, SystemRef, Terminated,

@@ -314,6 +314,40 @@ fn a_logic_that_picks_nobody_or_panics_loses_nothing() {
     assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.balance()), (2, 1, 0), "{ledger}");
 }
 
+#[test]
+fn a_logic_that_panics_behind_another_router_is_counted_once() {
+    let system = system();
+    let (router, _got) = pool(&system, 2, Panics);
+    let outer = system.router("outer").group([router.to_ref()]).spawn().unwrap();
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outer.to_ref().tell(13u64)));
+    assert!(unwound.is_err());
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.balance()), (1, 1, 0), "{ledger}");
+}
+
+/// Takes no message: it panics.
+struct Explodes(SystemRef);
+impl pointsman::Recipient<u64> for Explodes {
+    fn deliver(&self, _: u64) -> Result<pointsman::Accepted, SendError<u64>> {
+        panic!("as told")
+    }
+    fn system(&self) -> Option<SystemRef> {
+        Some(self.0.clone())
+    }
+}
+
+#[test]
+fn a_recipient_that_panics_is_counted_once_wherever_it_stands() {
+    let system = system();
+    let explodes: ActorRef<u64> = ActorRef::to_recipient(Explodes(system.handle().clone()));
+    let router = system.router("outer").group([explodes.clone()]).spawn().unwrap();
+    for reference in [explodes.clone(), router.to_ref(), explodes.contramap(|n: u64| n + 1)] {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reference.tell(1u64))).is_err());
+    }
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.balance()), (3, 3, 0), "{ledger}");
+}
+
 /// A message whose clone panics now and then.
 struct Fragile(Arc<AtomicU64>);
 
