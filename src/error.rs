@@ -9,8 +9,10 @@ use std::time::Duration;
 pub enum SendError<M> {
     /// The mailbox is bounded and full, and its policy is to refuse.
     Full(M),
-    /// The actor has stopped, or the router has no routee that takes the message.
+    /// The actor or router has stopped.
     Closed(M),
+    /// The router has no routee that takes the message.
+    NoRoutee(M),
     /// The message went through more routers than the hop limit allows: routers route to each other in a
     /// circle.
     Cycle(M),
@@ -31,6 +33,7 @@ impl<M> SendError<M> {
         match self {
             SendError::Full(message)
             | SendError::Closed(message)
+            | SendError::NoRoutee(message)
             | SendError::Cycle(message)
             | SendError::BadPick { message, .. } => message,
         }
@@ -41,6 +44,7 @@ impl<M> SendError<M> {
         match self {
             SendError::Full(message) => SendError::Full(change(message)),
             SendError::Closed(message) => SendError::Closed(change(message)),
+            SendError::NoRoutee(message) => SendError::NoRoutee(change(message)),
             SendError::Cycle(message) => SendError::Cycle(change(message)),
             SendError::BadPick { message, index, routees } => {
                 SendError::BadPick { message: change(message), index, routees }
@@ -54,6 +58,7 @@ impl<M> fmt::Debug for SendError<M> {
         match self {
             SendError::Full(_) => f.write_str("Full(..)"),
             SendError::Closed(_) => f.write_str("Closed(..)"),
+            SendError::NoRoutee(_) => f.write_str("NoRoutee(..)"),
             SendError::Cycle(_) => f.write_str("Cycle(..)"),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "BadPick {{ index: {index}, routees: {routees}, .. }}")
@@ -67,6 +72,9 @@ impl<M> fmt::Display for SendError<M> {
         match self {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
             SendError::Closed(_) => f.write_str("actor stopped: nobody will handle the message"),
+            SendError::NoRoutee(_) => {
+                f.write_str("no routee takes the message: the router is empty or all its routees have stopped")
+            }
             SendError::Cycle(_) => f.write_str(
                 "routers route to each other in a circle: take one of them out of the other's routees",
             ),
@@ -150,10 +158,12 @@ pub enum SpawnError {
         /// The router's path.
         path: String,
     },
-    /// A consistent-hashing router was asked for with 0 virtual nodes a routee.
-    NoVirtualNodes {
+    /// A router's logic has settings that make no sense, such as a hash ring without points.
+    Logic {
         /// The router's path.
         path: String,
+        /// What is wrong.
+        fault: String,
     },
     /// The parent is stopping or has stopped.
     ParentStopped {
@@ -186,9 +196,7 @@ impl fmt::Display for SpawnError {
                 write!(f, "mailbox capacity 0 for {path}: must be at least 1")
             }
             SpawnError::EmptyPool { path } => write!(f, "pool size 0 for {path}: must be at least 1"),
-            SpawnError::NoVirtualNodes { path } => {
-                write!(f, "0 virtual nodes a routee for {path}: must be at least 1")
-            }
+            SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")
             }

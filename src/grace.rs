@@ -800,7 +800,6 @@ mod tests {
         }
     }
 }
-
 /// A worker is quiescent between two turns, and offline while it sleeps.
 impl crate::scheduler::TurnHooks for Standing<'_> {
     fn quiescent(&mut self) {

@@ -16,7 +16,9 @@ pub mod loom_hooks;
 mod mailbox;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
+pub mod routing;
 mod scheduler;
+mod striped;
 mod supervision;
 mod sync;
 mod time;
@@ -32,6 +34,7 @@ pub use actor_ref::{
 pub use dispatch::Dispatcher;
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
 pub use ledger::Ledger;
+pub use routing::Router;
 pub use scheduler::StartError;
 pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};
 pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
@@ -40,6 +43,6 @@ pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
 pub mod prelude {
     pub use crate::{
         Actor, ActorRef, AnyRef, Ask, AskError, Asker, Call, Context, Directive, Dispatcher, Done, Failure,
-        Full, Mailbox, ReplyTo, Request, Restart, Strategy, System, SystemRef, Terminated,
+        Full, Mailbox, ReplyTo, Request, Restart, Router, Strategy, System, SystemRef, Terminated,
     };
 }

@@ -3,7 +3,13 @@
 pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
-pub use crate::grace;
+pub use crate::grace::{
+    Domain, Garbage, Member, Published, Section, Standing, process_domain, section, standing,
+};
 pub use crate::mailbox;
 pub use crate::net::readiness;
-pub use crate::scheduler::{self, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks};
+pub use crate::scheduler::injector::Injector;
+pub use crate::scheduler::{
+    JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
+};
+pub use crate::striped::PerThread;

@@ -342,7 +342,7 @@ fn allocate<A: Actor, F: Recipe<A>>(
     let cell = Box::new(Cell::<A, F> {
         local: Local { mailbox, core, private: UnsafeCell::new(Private::new(suspended)) },
         actor: UnsafeCell::new(None),
-        recipe: UnsafeCell::new(recipe),
+        recipe: UnsafeCell::new(Some(recipe)),
     });
     NonNull::from(Box::leak(cell)).cast()
 }

@@ -245,8 +245,8 @@ impl Core {
     }
 }
 
-/// What an `ActorRef<M>` to a local actor points to.
-#[repr(C)]
+/// What an `ActorRef<M>` to a local actor points to. Aligned to a line, for the mailbox at its start.
+#[repr(C, align(64))]
 pub struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, System, M>,
     pub core: Core,
@@ -260,8 +260,9 @@ pub struct Cell<A: crate::actor::Actor, F> {
     pub local: Local<A::Message>,
     /// Touched only by the holder of the ownership token.
     pub actor: UnsafeCell<Option<A>>,
-    /// Touched only by the holder of the ownership token.
-    pub recipe: UnsafeCell<F>,
+    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what a recipe
+    /// captures may lead back to this cell.
+    pub recipe: UnsafeCell<Option<F>>,
 }
 
 /// SAFETY: called by `Header::release` with the last reference of a `Cell<A, F>` made by `Box`.

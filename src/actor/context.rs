@@ -6,6 +6,7 @@ use crate::actor::turn::{Extras, Private, drop_guarded, guarded};
 use crate::actor::{Actor, ActorPath, SystemRef, Terminated};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
 use crate::error::SpawnError;
+use crate::routing::RouterBuilder;
 use crate::supervision::Failure;
 use crate::time::TimerHandle;
 use std::collections::HashMap;
@@ -133,6 +134,11 @@ impl<M: Send + 'static> Context<M> {
         I: IntoActor<Actor = A>,
     {
         ActorBuilder::new(Ok(self.me.any_local()), None).spawn(recipe)
+    }
+
+    /// Starts to describe a router that is a child of this actor.
+    pub fn router(&self, name: &str) -> RouterBuilder {
+        RouterBuilder::new(Ok(self.me.any_local()), name)
     }
 
     /// The children that have not ended.

@@ -8,6 +8,7 @@ use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
 use crate::dispatch::{Dispatcher, Home, Kind, Running};
 use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::ledger::{Books, Ledger, Row};
+use crate::routing::RouterBuilder;
 use crate::scheduler::StartError;
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -197,6 +198,11 @@ impl SystemRef {
         I: crate::actor::IntoActor<Actor = A>,
     {
         ActorBuilder::new(self.0.user(), None).spawn(recipe)
+    }
+
+    /// Starts to describe a top-level router under `/user`.
+    pub fn router(&self, name: &str) -> RouterBuilder {
+        RouterBuilder::new(self.0.user(), name)
     }
 
     /// The guardian of top-level actors, `/user`; `None` once the system has shut down.

@@ -220,6 +220,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Pause::Failed(failure) => self.fail(failure, None),
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
+                // Whatever was positioned is due now.
+                Pause::Empty if self.private(|private| private.next_position()) != u64::MAX => {}
                 Pause::Empty => {
                     if self.owner().try_idle().is_ok() {
                         return Ran::Idle;
@@ -311,7 +313,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Acts on the first positioned control if the head has reached it.
     fn act_on_position(&mut self) -> bool {
         let next = self.private(|private| private.next_position());
-        if next == u64::MAX || !self.owner().has_reached(next) {
+        if next == u64::MAX {
+            return false;
+        }
+        let mut owner = self.owner();
+        // A ring tells how far it has come by the message that `ready` has shown.
+        let _ = owner.ready();
+        if !owner.has_reached(next) {
             return false;
         }
         let due = self.private(|private| private.extras().positioned.pop_front());
@@ -431,7 +439,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let made = self.cell.recipe.with_mut(|recipe| {
             // SAFETY: this turn holds the ownership token, and nothing else reaches the recipe.
             let recipe = unsafe { &mut *recipe };
-            guarded(|| recipe.make(ctx))
+            match recipe {
+                Some(recipe) => guarded(|| recipe.make(ctx)),
+                None => Err(Failure::msg("the actor has ended")),
+            }
         })?;
         self.cell.actor.with_mut(|actor| {
             // SAFETY: as in `with_actor`; the place is empty, so nothing of the user's is dropped here.
@@ -712,6 +723,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(home) = &core.own_home {
             home.release();
         }
+        let recipe = self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: as in `make_state`.
+            unsafe { (*recipe).take() }
+        });
+        drop_guarded(recipe);
         drop(me);
         system.actor_ended(is_root);
         // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a

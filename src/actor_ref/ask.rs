@@ -141,6 +141,7 @@ impl<R> Ask<R> {
     /// # Errors
     /// [`AskError`] says why there is no answer. On a work-stealing worker it is always
     /// [`AskError::WouldBlockWorker`], even if the answer is there already.
+    #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
         self.waiting.wait().0
     }
@@ -230,6 +231,7 @@ impl<R> Pending<'_, R> {
     ///
     /// # Errors
     /// As [`Ask::wait`].
+    #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
         let (outcome, spare) = self.waiting.wait();
         self.asker.spare = spare;
@@ -339,6 +341,7 @@ impl<R> Waiting<R> {
         }
     }
 
+    #[inline]
     fn is_answered(&self) -> bool {
         match &self.state {
             State::Pending(promise) => promise.is_answered(),
@@ -346,6 +349,7 @@ impl<R> Waiting<R> {
         }
     }
 
+    #[inline]
     fn wait(&mut self) -> End<R> {
         if matches!(self.state, State::Pending(_)) && !may_block() {
             return self.end(Err(AskError::WouldBlockWorker), None);
@@ -356,9 +360,11 @@ impl<R> Waiting<R> {
             }
             hint::spin_loop();
         }
-        if let Some(end) = self.try_end() {
-            return end;
-        }
+        self.try_end().unwrap_or_else(|| self.park())
+    }
+
+    /// Waits on after the first looks.
+    fn park(&mut self) -> End<R> {
         let waker = thread_waker();
         let real = self.timekeeper.is_real();
         loop {
@@ -396,6 +402,7 @@ impl<R> Waiting<R> {
     }
 
     /// Ends the ask if its answer is there.
+    #[inline]
     fn try_end(&mut self) -> Option<End<R>> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Pending(promise) => match promise.take() {
@@ -419,6 +426,7 @@ impl<R> Waiting<R> {
         self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare)
     }
 
+    #[inline]
     fn end(&mut self, outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
         self.cancel_alarm();
         self.state = State::Over;
@@ -439,6 +447,7 @@ impl<R> Waiting<R> {
         self.alarm = Some(Alarm { key, waker: waker.clone() });
     }
 
+    #[inline]
     fn cancel_alarm(&mut self) {
         if let Some(alarm) = self.alarm.take() {
             self.timekeeper.cancel(alarm.key);
@@ -512,9 +521,227 @@ per_thread! {
 }
 
 /// The calling thread's waker, made once for each thread.
-fn thread_waker() -> Waker {
+pub fn thread_waker() -> Waker {
     fn make() -> Waker {
         Waker::from(Arc::new(ThreadWaker(thread::current())))
     }
     THREAD_WAKER.try_with(|cached| cached.get_or_init(make).clone()).unwrap_or_else(|_| make())
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::actor_ref::reply_counts;
+    use crate::sync::{Mutex, lock};
+
+    /// A clock that stands where it is put, and lists its alarms.
+    #[derive(Default)]
+    struct HandClock {
+        inside: Mutex<Inside>,
+    }
+
+    #[derive(Default)]
+    struct Inside {
+        now: Duration,
+        made: u64,
+        alarms: Vec<(AlarmKey, Duration)>,
+    }
+
+    impl HandClock {
+        fn alarms(&self) -> Vec<Duration> {
+            lock(&self.inside).alarms.iter().map(|(_, at)| *at).collect()
+        }
+    }
+
+    impl Alarms for HandClock {
+        fn now(&self) -> Duration {
+            lock(&self.inside).now
+        }
+        fn is_real(&self) -> bool {
+            false
+        }
+        fn wake_at(&self, at: Duration, _: Waker) -> AlarmKey {
+            let mut inside = lock(&self.inside);
+            inside.made += 1;
+            let key = AlarmKey((inside.made, 0));
+            inside.alarms.push((key, at));
+            key
+        }
+        fn cancel(&self, key: AlarmKey) {
+            lock(&self.inside).alarms.retain(|(other, _)| *other != key);
+        }
+    }
+
+    /// A clock that goes on by a millisecond whenever it is read, and claims to be real.
+    #[derive(Default)]
+    struct Hasty(Mutex<Duration>);
+
+    impl Alarms for Hasty {
+        fn now(&self) -> Duration {
+            let mut now = lock(&self.0);
+            *now += Duration::from_millis(1);
+            *now
+        }
+        fn is_real(&self) -> bool {
+            true
+        }
+        fn wake_at(&self, _: Duration, _: Waker) -> AlarmKey {
+            unreachable!("a thread sleeps by a real clock itself")
+        }
+        fn cancel(&self, _: AlarmKey) {
+            unreachable!("no alarm was set")
+        }
+    }
+
+    fn hand_clock() -> (Arc<HandClock>, Timekeeper) {
+        let clock = Arc::new(HandClock::default());
+        (clock.clone(), Timekeeper::Shared(clock))
+    }
+
+    fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_polled_ask_times_out_by_its_own_clock_and_leaves_no_alarm() {
+        let (clock, timekeeper) = hand_clock();
+        lock(&clock.inside).now = 5 * SECOND;
+        let (reply_to, ask) = begin::<u8>(timekeeper);
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        assert!(poll(&mut ask).is_pending());
+        assert_eq!(clock.alarms(), [6 * SECOND]);
+        assert!(reply_to.wanted());
+        lock(&clock.inside).now = 6 * SECOND;
+        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+        assert!(clock.alarms().is_empty());
+        assert!(!reply_to.wanted());
+        assert_eq!(reply_to.send(1).map_err(|late| late.into_inner()), Err(1));
+    }
+
+    #[test]
+    fn an_answer_a_drop_and_a_new_limit_cancel_the_alarm() {
+        let (clock, timekeeper) = hand_clock();
+        let (reply_to, ask) = begin::<u8>(timekeeper.clone());
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        let mut ask = ask.within(3 * SECOND);
+        assert!(poll(&mut ask).is_pending());
+        assert_eq!(clock.alarms(), [3 * SECOND]);
+        reply_to.send(1).expect("in time");
+        assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
+        assert!(clock.alarms().is_empty());
+
+        let (_reply_to, ask) = begin::<u8>(timekeeper);
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        drop(ask);
+        assert!(clock.alarms().is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_is_there_wins_over_a_limit_that_has_passed() {
+        let (clock, timekeeper) = hand_clock();
+        let (reply_to, ask) = begin(timekeeper);
+        let ask = ask.within(SECOND);
+        reply_to.send(1).expect("in time");
+        lock(&clock.inside).now = 2 * SECOND;
+        assert_eq!(ask.wait(), Ok(1));
+    }
+
+    #[test]
+    fn a_thread_sleeps_by_a_real_clock() {
+        let (_reply_to, ask) = begin::<u8>(Timekeeper::Shared(Arc::new(Hasty::default())));
+        let after = Duration::from_millis(3);
+        assert_eq!(ask.within(after).wait(), Err(AskError::Timeout { after }));
+    }
+
+    #[test]
+    fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
+        let (_, timekeeper) = hand_clock();
+        let (reply_to, mut ask) = begin::<u8>(timekeeper);
+        refuse(&mut ask);
+        drop(reply_to);
+        assert_eq!(ask.wait(), Err(AskError::Undeliverable));
+    }
+
+    #[test]
+    fn an_asker_keeps_its_slot_only_when_nobody_else_has_it() {
+        let (_, timekeeper) = hand_clock();
+        let mut asker = Asker::new();
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        reply_to.send(1).expect("in time");
+        assert_eq!(pending.wait(), Ok(1));
+        assert!(asker.spare.is_some());
+
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        let late = reply_to.clone();
+        reply_to.send(2).expect("in time");
+        assert_eq!(pending.wait(), Ok(2));
+        assert!(asker.spare.is_none());
+
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper);
+        late.send(3).expect_err("late");
+        reply_to.send(4).expect("in time");
+        assert_eq!(pending.wait(), Ok(4));
+    }
+
+    #[test]
+    fn every_ask_that_was_begun_is_counted_where_it_ended() {
+        // In a thread of its own, whose counts are its own.
+        let counted = thread::spawn(|| {
+            let (clock, timekeeper) = hand_clock();
+            let ask = || begin::<u8>(timekeeper.clone());
+
+            let (reply_to, answered) = ask();
+            let late = reply_to.clone();
+            reply_to.send(1).expect("in time");
+            answered.wait().expect("answered");
+            late.send(2).expect_err("late");
+
+            let (reply_to, no_reply) = ask();
+            drop(reply_to);
+            no_reply.wait().expect_err("unanswered");
+
+            let (_reply_to, timed_out) = ask();
+            let mut timed_out = timed_out.within(SECOND);
+            lock(&clock.inside).now += SECOND;
+            assert!(poll(&mut timed_out).is_ready());
+
+            let (reply_to, mut refused) = ask();
+            refuse(&mut refused);
+            drop(reply_to);
+            drop(refused);
+
+            let (_reply_to, cancelled) = ask();
+            drop(cancelled);
+
+            drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
+            drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
+            reply_counts::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!(
+            counted,
+            reply_counts::ReplyCounts {
+                begun: 6,
+                answered: 1,
+                no_reply: 1,
+                timed_out: 1,
+                undeliverable: 2,
+                cancelled: 1,
+                late: 1,
+            }
+        );
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let timeout = AskError::Timeout { after: Duration::from_millis(50) };
+        assert_eq!(timeout.to_string(), "no reply within 50ms: give it more time or ask less");
+        assert!(AskError::WouldBlockWorker.to_string().contains("ctx.ask"));
+    }
 }

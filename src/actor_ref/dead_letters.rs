@@ -48,6 +48,7 @@ impl DeadLetterReason {
         match error {
             SendError::Full(_) => DeadLetterReason::Full,
             SendError::Closed(_) => DeadLetterReason::Stopped,
+            SendError::NoRoutee(_) => DeadLetterReason::NoRoutee,
             SendError::Cycle(_) => DeadLetterReason::Cycle,
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }

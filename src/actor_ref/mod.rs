@@ -113,18 +113,10 @@ impl<M: Send + 'static> ActorRef<M> {
                 self.push(local, message)
             }
             Target::Foreign(foreign) => {
-                if let Some(system) = foreign.recipient.system() {
+                if let Some(system) = &foreign.system {
                     system.core().ledger().mine().sent(1);
                 }
-                match foreign.recipient.deliver(message)? {
-                    Accepted::Passed => {}
-                    Accepted::Handled => {
-                        if let Some(system) = foreign.recipient.system() {
-                            system.core().ledger().mine().handled(1);
-                        }
-                    }
-                }
-                Ok(())
+                self.hand_over(foreign, message)
             }
         }
     }
@@ -134,15 +126,18 @@ impl<M: Send + 'static> ActorRef<M> {
     pub(crate) fn pass_on(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => self.push(local, message),
-            Target::Foreign(foreign) => {
-                if foreign.recipient.deliver(message)? == Accepted::Handled {
-                    if let Some(system) = foreign.recipient.system() {
-                        system.core().ledger().mine().handled(1);
-                    }
-                }
-                Ok(())
-            }
+            Target::Foreign(foreign) => self.hand_over(foreign, message),
         }
+    }
+
+    /// Hands a message to what is no actor.
+    #[inline]
+    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<(), SendError<M>> {
+        let accepted = foreign.recipient.deliver(message)?;
+        if let (Accepted::Handled, Some(system)) = (accepted, &foreign.system) {
+            system.core().ledger().mine().handled(1);
+        }
+        Ok(())
     }
 
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
@@ -213,7 +208,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     #[cold]
-    fn dead_letter(&self, refused: SendError<M>) {
+    pub(crate) fn dead_letter(&self, refused: SendError<M>) {
         if let Some(system) = self.system() {
             let reason = DeadLetterReason::of(&refused);
             system.ledger().mine().dead_lettered(1);
@@ -226,7 +221,7 @@ impl<M: Send + 'static> ActorRef<M> {
     fn system(&self) -> Option<std::sync::Arc<actor::SystemCore>> {
         match self.target() {
             Target::Local(local) => Some(local.core.system.clone()),
-            Target::Foreign(foreign) => foreign.recipient.system().map(|system| system.core().clone()),
+            Target::Foreign(foreign) => foreign.system.as_ref().map(|system| system.core().clone()),
         }
     }
 
@@ -418,6 +413,19 @@ pub enum Load {
     Closed,
     /// Nobody counts, as for a remote actor.
     Unknown,
+}
+
+impl Load {
+    /// The order of preference: smaller is better.
+    pub(crate) fn rank(self) -> u64 {
+        match self {
+            Load::Idle => 0,
+            Load::Busy { queued } => 1 + queued as u64,
+            Load::Unknown => u64::MAX - 2,
+            Load::Suspended => u64::MAX - 1,
+            Load::Closed => u64::MAX,
+        }
+    }
 }
 
 impl<M> Clone for ActorRef<M> {

@@ -55,7 +55,7 @@ pub type Outcome<R> = Result<R, AskError>;
 /// Asker's half of a slot. Dropping it abandons the ask.
 pub struct Promise<R> {
     slot: NonNull<Slot<R>>,
-    /// Identity of the waiter registered last.
+    /// Identity of the waiter put into the slot last.
     registered: Option<WakerIdentity>,
 }
 
@@ -189,8 +189,8 @@ impl<R> Drop for Spare<R> {
 
 impl<R> Promise<R> {
     fn slot(&self) -> &Slot<R> {
-        // SAFETY: a slot is freed only after GONE, which this promise sets when it is consumed, or by the
-        // asker itself afterwards.
+        // SAFETY: a slot is freed only by its asker, or after the GONE that its asker sets; both consume
+        // the promise.
         unsafe { self.slot.as_ref() }
     }
 
@@ -222,32 +222,37 @@ impl<R> Promise<R> {
         if word.is_full() {
             return true;
         }
-        let identity = (waker.data(), ptr::from_ref(waker.vtable()));
-        if word.is_waiting() && self.registered == Some(identity) {
-            // The waker there was alive when we looked, as `waker` is: not merely an equal address.
+        if word.is_waiting() && self.registered == Some(identity_of(waker)) {
+            // The waker in the slot was alive when we looked, as `waker` is: not merely an equal address.
             return false;
         }
-        // User code, and therefore before the slot is touched.
+        // User code, and therefore before the slot is touched. The clone's identity counts, which need
+        // not be the original's: an original's address may serve another task later.
         let waker = waker.clone();
+        let identity = identity_of(&waker);
         if word.is_waiting() && self.withdraw_waiter() {
             return true;
         }
         // SAFETY: WAITING is not set, and a publication that saw it would have shown as FULL in
         // `withdraw_waiter`: no replier has the waiter.
         let replaced = self.slot().waiter.with_mut(|waiter| unsafe { (*waiter).replace(waker) });
-        // Ordering: Release publishes the waiter to the replier whose exchange in `Port::publish` shows
-        // WAITING; Acquire pairs with that exchange if it came first: the outcome is there.
-        let word = Word(self.slot().state.fetch_or(WAITING, Ordering::AcqRel));
+        // Ordering: Release; pairs with the Acquire half of the exchange in `Port::publish`: whoever sees
+        // WAITING there sees the waiter. No Acquire: if FULL shows, `take` looks again before it reads.
+        let word = Word(self.slot().state.fetch_or(WAITING, Ordering::Release));
         self.registered = Some(identity);
         drop_quietly(replaced);
+        if word.is_full() {
+            // SAFETY: the publication came before WAITING: the waiter stayed the asker's.
+            drop_quietly(self.slot().waiter.with_mut(|waiter| unsafe { (*waiter).take() }));
+        }
         word.is_full()
     }
 
     /// Clears WAITING; `true` when the replier was first and has the waiter.
     fn withdraw_waiter(&self) -> bool {
-        // Ordering: Acquire; pairs with the exchange in `Port::publish`, so that the outcome is there if
-        // FULL is. Nothing is published: the waiter is ours again or stays the replier's.
-        Word(self.slot().state.fetch_and(!WAITING, Ordering::Acquire)).is_full()
+        // Ordering: Relaxed; the place of this exchange in the word's history decides whose the waiter is,
+        // and nothing is read through it: if FULL shows, `take` looks again before it reads.
+        Word(self.slot().state.fetch_and(!WAITING, Ordering::Relaxed)).is_full()
     }
 
     /// Leaves the ask. What comes later is late.
@@ -300,13 +305,9 @@ impl<R> Promise<R> {
             alone = Word(self.slot().state.fetch_or(GONE, Ordering::AcqRel)).ports() == 0;
         }
         mem::forget(self);
-        let spare = alone.then(|| {
-            // SAFETY: FULL and no port: the asker is the only one to reach the slot.
-            let waiter = unsafe { slot.as_ref() }.waiter.with_mut(|waiter| unsafe { (*waiter).take() });
-            let spare = Spare { slot };
-            drop_quietly(waiter);
-            spare
-        });
+        // Alone, the asker has the slot without outcome and waiter: a replier that saw WAITING took the
+        // waiter before it left, and any other waiter the asker took back itself.
+        let spare = if alone { Some(Spare { slot }) } else { None };
         (outcome, spare)
     }
 }
@@ -431,26 +432,33 @@ impl<R> Drop for Port<R> {
         let before = Word(self.slot().state.fetch_sub(PORT, Ordering::AcqRel));
         if before.is_gone() {
             // SAFETY: GONE and no ports: this was the last one to reach the slot. Its outcome was taken
-            // by the asker or taken back by the port that wrote it.
+            // by the asker or taken back by the port that wrote it; so was the waiter, before GONE or by
+            // the port that published.
             unsafe { free(self.slot) };
         }
     }
 }
 
-/// Frees a slot, and drops the waiter if one is left in it.
+/// Frees a slot.
 ///
 /// # Safety
 /// * Nobody else reaches the slot, now or later.
-/// * It holds no outcome.
+/// * It holds no outcome and no waiter.
 unsafe fn free<R>(slot: NonNull<Slot<R>>) {
-    // SAFETY: the caller is the only one to reach the slot, and leaves no outcome in it, so that moving
-    // the fields out is all there is to do.
-    let Slot { waiter, .. } = unsafe { slot.read() };
-    // SAFETY: every slot's memory comes from `slot_memory::take` in `Spare::take`; its content was moved.
+    // SAFETY: the caller is the only one to reach the slot.
+    let last = unsafe { slot.as_ref() };
+    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
+    last.outcome.with_mut(|_| ());
+    last.waiter.with_mut(|_| ());
+    // SAFETY: the caller is the only one to reach the slot; an outcome would not be dropped, but there is
+    // none.
+    unsafe { slot.drop_in_place() };
+    // SAFETY: every slot's memory comes from `slot_memory::take` in `Spare::take`; its content was dropped.
     unsafe { slot_memory::put_back(slot) };
-    // Last, since it may run user code.
-    // SAFETY: moved out of the slot, it is ours alone.
-    drop_quietly(waiter.with_mut(|waiter| unsafe { (*waiter).take() }));
+}
+
+fn identity_of(waker: &Waker) -> WakerIdentity {
+    (waker.data(), ptr::from_ref(waker.vtable()))
 }
 
 /// Wakes the asker; what its waker panics with is not the replier's.
@@ -491,5 +499,121 @@ impl<R> fmt::Debug for Port<R> {
 impl<R> fmt::Debug for Spare<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spare")
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{AskError, Spare};
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{Arc, thread};
+    use std::task::Waker;
+
+    #[test]
+    fn an_answer_before_the_look_gives_the_slot_back() {
+        let (promise, port) = Spare::take().begin();
+        let slot = promise.slot;
+        assert!(port.is_wanted());
+        port.answer(Ok(7)).expect("first");
+        let (outcome, spare) = promise.take().expect("answered");
+        assert_eq!(outcome, Ok(7));
+        let spare = spare.expect("no port is left");
+        assert_eq!(spare.slot, slot);
+        drop(spare);
+        assert_eq!(Spare::<i32>::take().slot, slot, "the free list gives the slot again");
+    }
+
+    #[test]
+    fn a_slot_with_ports_is_not_given_back() {
+        let (promise, port) = Spare::take().begin();
+        let late = port.clone();
+        port.answer(Ok(7)).expect("first");
+        let (outcome, spare) = promise.take().expect("answered");
+        assert_eq!(outcome, Ok(7));
+        assert!(spare.is_none());
+        assert!(!late.is_wanted());
+        assert_eq!(late.answer(Ok(8)), Err(Ok(8)));
+    }
+
+    #[test]
+    fn only_the_last_port_reports_that_nobody_answered() {
+        let (promise, port) = Spare::<i32>::take().begin();
+        let other = port.clone();
+        drop(port);
+        assert!(!promise.is_answered());
+        drop(other);
+        let (outcome, _) = promise.take().expect("answered");
+        assert_eq!(outcome, Err(AskError::NoReply));
+    }
+
+    #[test]
+    fn an_answer_to_nobody_comes_back() {
+        let (promise, port) = Spare::take().begin();
+        drop(promise);
+        assert!(!port.is_wanted());
+        assert_eq!(port.answer(Ok("late")), Err(Ok("late")));
+    }
+
+    #[test]
+    fn the_same_waker_is_registered_once() {
+        let (mut promise, port) = Spare::<i32>::take().begin();
+        assert!(!promise.register(Waker::noop()));
+        assert!(!promise.register(Waker::noop()));
+        drop(port);
+        assert!(promise.register(Waker::noop()));
+    }
+
+    /// Counts drops of replies, to find lost and doubled ones.
+    struct Reply(Arc<AtomicUsize>);
+
+    impl Drop for Reply {
+        fn drop(&mut self) {
+            // Ordering: Relaxed; read after joining.
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn many_ports_on_many_threads_answer_once() {
+        const ROUNDS: usize = if cfg!(miri) { 20 } else { 2_000 };
+        const REPLIERS: usize = 4;
+        let drops = Arc::new(AtomicUsize::new(0));
+        for round in 0..ROUNDS {
+            let (mut promise, port) = Spare::take().begin();
+            let accepted: usize = thread::scope(|scope| {
+                let repliers: Vec<_> = (0..REPLIERS)
+                    .map(|_| {
+                        let (port, reply) = (port.clone(), Reply(drops.clone()));
+                        scope.spawn(move || {
+                            let other = port.clone();
+                            let accepted = port.answer(Ok(reply)).is_ok();
+                            drop(other);
+                            usize::from(accepted)
+                        })
+                    })
+                    .collect();
+                drop(port);
+                // Every other round the asker leaves in the middle of it.
+                let taken = if round % 2 == 0 {
+                    let waker = crate::actor_ref::ask::thread_waker();
+                    while !promise.register(&waker) {
+                        thread::park();
+                    }
+                    let (outcome, _) = promise.take().unwrap_or_else(|_| panic!("registered as answered"));
+                    usize::from(outcome.is_ok())
+                } else {
+                    usize::from(matches!(promise.leave().outcome, Some(Ok(_))))
+                };
+                let accepted = repliers.into_iter().map(|it| it.join().expect("no panic")).sum();
+                assert_eq!(accepted, taken);
+                if round % 2 == 0 {
+                    assert_eq!(taken, 1);
+                }
+                accepted
+            });
+            assert!(accepted <= 1);
+        }
+        // Ordering: Relaxed; all threads are joined.
+        assert_eq!(drops.load(Ordering::Relaxed), ROUNDS * REPLIERS);
     }
 }

@@ -65,7 +65,8 @@ pub trait Recipient<M>: Send + Sync + 'static {
         None
     }
 
-    /// The system whose ledger counts what is sent here; `None`: nobody counts.
+    /// The system whose ledger counts what is sent here; `None`: nobody counts. Asked once, when the reference
+    /// is made.
     fn system(&self) -> Option<SystemRef> {
         self.any().map(|any| SystemRef::new(any.core().system.clone()))
     }
@@ -75,6 +76,8 @@ pub trait Recipient<M>: Send + Sync + 'static {
 #[repr(C)]
 pub struct Foreign<M> {
     header: Header,
+    /// Asked once, since it is needed for every message.
+    pub system: Option<SystemRef>,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -89,7 +92,8 @@ impl<M: 'static> Foreign<M> {
     /// Makes one with a count of one.
     pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
         let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
-        NonNull::from(Box::leak(Box::new(Self { header, recipient }))).cast()
+        let system = recipient.system();
+        NonNull::from(Box::leak(Box::new(Self { header, system, recipient }))).cast()
     }
 
     /// # Safety

@@ -191,7 +191,7 @@ pub trait ReplySink<R>: Send + Sync {
 /// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
 ///
 /// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
-/// neither, if the handle's [`expire`](SinkHandle::expire) comes first.
+/// neither, if the handle ends the ask first.
 pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
@@ -289,11 +289,21 @@ impl<R> SinkHandle<R> {
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub fn expire(&self) -> bool {
-        let won = self.cell.claim();
-        if won {
-            count(Row::TimedOut);
-        }
-        won
+        self.end(Row::TimedOut)
+    }
+
+    /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
+    /// To be called before the handed-back message is dropped, whose port would report
+    /// [`AskError::NoReply`] first.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn refuse(&self) -> bool {
+        self.end(Row::Undeliverable)
+    }
+
+    /// Ends the ask since its owner has no more use for it.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn cancel(&self) -> bool {
+        self.end(Row::Cancelled)
     }
 
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
@@ -301,6 +311,14 @@ impl<R> SinkHandle<R> {
         if self.expire() {
             quietly(|| self.cell.sink.complete(Err(AskError::Timeout { after })));
         }
+    }
+
+    fn end(&self, row: Row) -> bool {
+        let won = self.cell.claim();
+        if won {
+            count(row);
+        }
+        won
     }
 
     /// Whether the ask is over.
@@ -312,5 +330,83 @@ impl<R> SinkHandle<R> {
 impl<R> fmt::Debug for SinkHandle<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SinkHandle").field("over", &self.is_over()).finish()
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::actor_ref::promise::Spare;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
+
+    struct Double(u32);
+
+    impl Request for Double {
+        type Reply = u32;
+    }
+
+    #[test]
+    fn a_call_answers_with_what_the_handler_makes_of_it() {
+        let (promise, port) = Spare::take().begin();
+        Call::new(Double(21), port.into()).answer(|double| double.0 * 2);
+        let (outcome, _) = promise.take().expect("answered");
+        assert_eq!(outcome, Ok(42));
+    }
+
+    #[test]
+    fn a_handler_that_panics_fails_the_ask_at_once() {
+        let (promise, port) = Spare::take().begin();
+        let call = Call::new(Double(21), port.into());
+        catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("planted")))).expect_err("planted");
+        let (outcome, _) = promise.take().expect("over");
+        assert_eq!(outcome, Err(AskError::NoReply));
+    }
+
+    /// Keeps what comes; panics on a failure.
+    struct Kept(Arc<Mutex<Vec<u32>>>);
+
+    impl ReplySink<u32> for Kept {
+        fn complete(&self, outcome: Outcome<u32>) {
+            let reply = outcome.expect("planted");
+            self.0.lock().expect("no panic while locked").push(reply);
+        }
+    }
+
+    #[test]
+    fn a_sink_gets_the_first_reply_only() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        let late = reply_to.clone();
+        assert!(reply_to.wanted() && !handle.is_over());
+        reply_to.send(1).expect("first");
+        assert!(!late.wanted() && handle.is_over() && !handle.expire());
+        assert_eq!(late.send(2), Err(LateReply(2)));
+        assert_eq!(*kept.lock().expect("no panic while locked"), [1]);
+    }
+
+    #[test]
+    fn a_sink_that_panics_does_not_hurt_the_replier() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        drop(reply_to);
+        assert!(handle.is_over());
+        drop(handle);
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn a_refused_request_leaves_the_sink_alone() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        assert!(handle.refuse());
+        assert!(!reply_to.wanted() && !handle.cancel());
+        assert_eq!(reply_to.send(1), Err(LateReply(1)));
+        assert!(kept.lock().expect("no panic while locked").is_empty());
+    }
+
+    #[test]
+    fn a_port_takes_two_words_in_every_message() {
+        assert_eq!(size_of::<ReplyTo<u64>>(), 2 * size_of::<usize>());
     }
 }

@@ -21,7 +21,8 @@ const BLOCK_ALIGN: usize = 16;
 const SIZE_STEP: usize = 32;
 const CLASS_COUNT: usize = 8;
 /// How many free blocks of one class a thread keeps: at most 64 × (32 + … + 256) bytes = 72 KiB in all.
-const KEPT_MAX: usize = 64;
+/// None in models, where the allocator is to see each slot come and go; lists are a thread's own.
+const KEPT_MAX: usize = if cfg!(pointsman_loom) { 0 } else { 64 };
 
 const _: () = assert!(SIZE_STEP >= size_of::<FreeBlock>() && BLOCK_ALIGN >= align_of::<FreeBlock>());
 const _: () = assert!(SIZE_STEP % BLOCK_ALIGN == 0);

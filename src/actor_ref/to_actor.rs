@@ -70,6 +70,7 @@ impl<R: Send + 'static> Ask<R> {
             }
             arm(&answer, handle, deadline);
         }
+        // Undeliverable: a dead letter, whose dropped port answers `NoReply`.
         target.tell(N::from(Call::new(request, reply_to)));
     }
 }

@@ -5,6 +5,7 @@ use crate::sync::ArrayQueue;
 use crate::sync::cell::UnsafeCell;
 
 /// The bound of a mailbox and what happens at it.
+#[allow(clippy::large_enum_variant)] // in a box of its own
 pub enum Limit<M> {
     /// At `capacity` messages the push is refused; senders may wait in `room`.
     Refuse { capacity: u64, room: Option<Room> },
@@ -45,8 +46,8 @@ impl<M> Ring<M> {
     /// # Safety
     /// The caller owns the mailbox.
     pub unsafe fn fetch_front(&self) -> Option<u64> {
-        // SAFETY: only the owner touches `front`.
         self.front.with_mut(|front| {
+            // SAFETY: only the owner touches `front`.
             let front = unsafe { &mut *front };
             if front.is_none() {
                 *front = self.queue.pop();

@@ -224,10 +224,11 @@ impl<H, S> Gate<H, S> {
             let after = self.word.look_acquire();
             tries -= 1;
             if before.index() == after.index() || tries == 0 {
+                if !after.is_closed() {
+                    return after.index() - head;
+                }
                 // Ordering: Acquire; pairs with the store in `close`. Until that is seen: none are left.
-                let end =
-                    if after.is_closed() { self.close_index.load(Ordering::Acquire) } else { after.index() };
-                return end.saturating_sub(head);
+                return self.close_index.load(Ordering::Acquire).saturating_sub(head);
             }
             before = after;
         }
@@ -757,15 +758,15 @@ impl<M> std::fmt::Debug for Refused<M> {
 /// Drops what `next` yields, one by one, so that a panic in one drop does not leak the rest; returns the first.
 fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dyn Any + Send>> {
     let mut first = None;
-    loop {
-        match catch_unwind(AssertUnwindSafe(|| next().map(drop))) {
-            Ok(Some(())) => {}
-            Ok(None) => return first,
+    while let Some(item) = next() {
+        match catch_unwind(AssertUnwindSafe(|| drop(item))) {
+            Ok(()) => {}
             // Later payloads are forgotten: dropping one is user code again.
             Err(panic) if first.is_some() => std::mem::forget(panic),
             Err(panic) => first = Some(panic),
         }
     }
+    first
 }
 
 /// Lets a caught panic go on, unless the thread unwinds already.

@@ -11,28 +11,6 @@ fn capacity(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("not 0")
 }
 
-/// Takes everything that is there and lays the token down.
-fn turn<M>(mut owner: Owner<'_, (), u32, M>, mut handle: impl FnMut(M)) {
-    loop {
-        match owner.ready() {
-            Ready::Message(front) => handle(front.take()),
-            Ready::Busy => thread::yield_now(),
-            Ready::Empty => match owner.try_idle() {
-                Ok(()) => return,
-                Err(again) => owner = again,
-            },
-        }
-    }
-}
-
-/// Sends and, if that wakes, runs the turn.
-fn send<M>(mailbox: &Plain<M>, message: M, handle: impl FnMut(M)) {
-    if mailbox.push(message).expect("open and not full").wakes() {
-        // SAFETY: the push handed us the token.
-        turn(unsafe { mailbox.owner() }, handle);
-    }
-}
-
 /// An owner whose token was taken by a system message, which is taken out again.
 fn awake<M>(mailbox: &Plain<M>) -> Owner<'_, (), u32, M> {
     assert_eq!(mailbox.gate.send_system(0, Position::Immediate), Ok(SystemPushed::Wake));
@@ -75,7 +53,6 @@ fn messages_come_in_order_over_many_blocks() {
 #[test]
 fn idle_flips_only_with_chain() {
     let mailbox = Plain::<u64>::unbounded(());
-    let mut seen = Vec::new();
     for burst in [2, 1, 2, 1, 1, 2, 40] {
         assert!(mailbox.push(0).expect("open").wakes());
         for n in 1..burst {
@@ -85,13 +62,330 @@ fn idle_flips_only_with_chain() {
         let other = Plain::<u64>::unbounded(());
         assert!(other.push(70).expect("open").wakes());
         assert!(!other.push(71).expect("open").wakes());
-        // SAFETY: the first pushes handed us both tokens.
-        turn(unsafe { mailbox.owner() }, |n| seen.push(n));
-        assert_eq!(seen, (0..burst).collect::<Vec<_>>());
-        seen.clear();
+        // SAFETY: the first push handed us the token.
+        let mut owner = unsafe { mailbox.owner() };
+        for n in 0..burst {
+            assert_eq!(take(&mut owner), Some(n));
+        }
+        idle(owner);
         // SAFETY: as above.
-        turn(unsafe { other.owner() }, |n| seen.push(n));
-        assert_eq!(seen, [70, 71]);
-        seen.clear();
+        let mut owner = unsafe { other.owner() };
+        assert_eq!([take(&mut owner), take(&mut owner)], [Some(70), Some(71)]);
+        idle(owner);
     }
+}
+
+/// Blocks of an over-aligned message and of a plain one of the same slot size on one thread: each kind must
+/// find only stamps where it reads stamps.
+#[test]
+fn aligned_and_plain_blocks_do_not_mix() {
+    #[repr(align(64))]
+    struct Aligned([u64; 8]);
+    struct Wide([u64; 15]);
+    assert_eq!(size_of::<super::Slot<Aligned>>(), size_of::<super::Slot<Wide>>());
+
+    for round in 0..10u64 {
+        let aligned = Plain::<Aligned>::unbounded(());
+        let mut owner = awake(&aligned);
+        for n in 0..100 {
+            // The payload looks like the generations that a stamp could have.
+            assert!(aligned.push(Aligned([round + 1 + n % 2; 8])).is_ok());
+        }
+        for n in 0..100 {
+            let message = take(&mut owner).expect("pushed");
+            assert_eq!(message.0, [round + 1 + n % 2; 8]);
+            assert_eq!(std::ptr::from_ref(&message).addr() % 64, 0);
+        }
+        assert!(take(&mut owner).is_none());
+        idle(owner);
+
+        let wide = Plain::<Wide>::unbounded(());
+        let mut owner = awake(&wide);
+        for n in 0..100 {
+            assert!(wide.push(Wide([n + 1; 15])).is_ok());
+            assert_eq!(take(&mut owner).expect("pushed").0, [n + 1; 15]);
+            assert!(take(&mut owner).is_none(), "a phantom message");
+        }
+        idle(owner);
+    }
+}
+
+#[test]
+fn huge_and_empty_messages_fit() {
+    let huge = Plain::<[u64; 1000]>::unbounded(());
+    let mut owner = awake(&huge);
+    for n in 0..5 {
+        assert!(huge.push([n; 1000]).is_ok());
+    }
+    for n in 0..5 {
+        assert_eq!(take(&mut owner).expect("pushed"), [n; 1000]);
+    }
+    let empty = Plain::<()>::unbounded(());
+    let mut owner = awake(&empty);
+    for _ in 0..100 {
+        assert!(empty.push(()).is_ok());
+    }
+    assert_eq!(std::iter::from_fn(|| take(&mut owner)).count(), 100);
+}
+
+#[test]
+fn a_full_mailbox_hands_the_message_back() {
+    let mailbox = Plain::<u32>::bounded((), capacity(2), false);
+    let mut owner = awake(&mailbox);
+    assert!(mailbox.push(1).is_ok() && mailbox.push(2).is_ok());
+    assert!(matches!(mailbox.push(3), Err(Refused::Full(3))));
+    assert!(matches!(mailbox.push_waiting(3, None), Err(Refused::Full(3))), "not made with waiting");
+    assert_eq!(take(&mut owner), Some(1));
+    assert!(matches!(mailbox.push(4), Ok(Pushed::Queued)));
+    owner.close();
+    assert!(matches!(mailbox.push(5), Err(Refused::Closed(5))));
+    assert_eq!(take(&mut owner), Some(2));
+    assert_eq!(take(&mut owner), Some(4));
+}
+
+#[test]
+fn a_waiting_sender_gives_up_at_its_deadline() {
+    let mailbox = Plain::<u32>::bounded((), capacity(1), true);
+    assert!(mailbox.push(1).expect("room").wakes());
+    let now = std::time::Instant::now();
+    assert!(matches!(mailbox.push_waiting(2, Some(now)), Err(Refused::Full(2))));
+}
+
+/// In a ring the message that the owner has seen is not displaced, and a position below a later one holds.
+#[test]
+fn a_ring_keeps_what_the_owner_has_seen() {
+    let mailbox = Plain::<u32>::ring((), capacity(1));
+    let mut owner = awake(&mailbox);
+    assert!(mailbox.push(1).is_ok());
+    let position = mailbox.gate.position();
+    assert!(matches!(owner.ready(), Ready::Message(_)));
+    assert!(matches!(mailbox.push(2), Ok(Pushed::Queued)));
+    assert!(matches!(mailbox.push(3), Ok(Pushed::Displaced { oldest: 2, wake: false })));
+    assert!(!owner.has_reached(position));
+    assert_eq!(take(&mut owner), Some(1));
+    assert!(owner.has_reached(position));
+    assert_eq!(take(&mut owner), Some(3));
+    idle(owner);
+    assert!(mailbox.gate.is_idle_and_empty());
+}
+
+#[test]
+fn load_counts_a_running_actor() {
+    let mailbox = Plain::<u32>::unbounded(());
+    assert_eq!(mailbox.gate.load(), 0);
+    assert!(mailbox.push(1).expect("open").wakes());
+    assert_eq!(mailbox.gate.load(), 2);
+    // SAFETY: the push handed us the token.
+    let mut owner = unsafe { mailbox.owner() };
+    assert_eq!(take(&mut owner), Some(1));
+    assert_eq!(mailbox.gate.load(), 1);
+    owner.set_suspended(true);
+    owner.try_suspend().expect("nothing in the lane");
+    assert_eq!(mailbox.gate.load(), 0);
+    assert!(mailbox.gate.is_suspended() && !mailbox.gate.is_idle_and_empty());
+}
+
+#[test]
+fn the_lane_keeps_order_and_closes() {
+    let mailbox = Plain::<u32>::unbounded(());
+    let mut owner = awake(&mailbox);
+    for n in 1..4 {
+        let sent = mailbox.gate.send_system(n, Position::At(u64::from(n)));
+        assert_eq!(sent, Ok(SystemPushed::Queued));
+    }
+    assert!(owner.has_system());
+    let taken: Vec<_> = owner.take_system().collect();
+    assert_eq!(taken, [(Position::At(1), 1), (Position::At(2), 2), (Position::At(3), 3)]);
+    assert_eq!(mailbox.gate.send_system(4, Position::Immediate), Ok(SystemPushed::Queued));
+    assert_eq!(owner.close_lane().count(), 1);
+    assert_eq!(mailbox.gate.send_system(5, Position::Immediate), Err(5));
+    assert!(!owner.has_system());
+}
+
+/// A panic in one message's drop neither leaks the others nor gets lost.
+#[test]
+fn a_panicking_drop_leaks_nothing() {
+    struct Fragile(Arc<AtomicUsize>, usize);
+    impl Drop for Fragile {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            assert!(self.1 % 3 != 0, "fragile");
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mailbox = Plain::<Fragile>::unbounded(());
+    for n in 0..50 {
+        let _ = mailbox.push(Fragile(dropped.clone(), n)).expect("open");
+    }
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(mailbox)));
+    assert!(outcome.is_err());
+    assert_eq!(dropped.load(Ordering::Relaxed), 50);
+}
+
+/// Thread-locals are destroyed in an order of their own: a destructor may send after the block cache is gone.
+#[test]
+fn a_thread_locals_destructor_may_send() {
+    struct Parting(std::cell::RefCell<Option<Arc<Plain<u64>>>>);
+    impl Drop for Parting {
+        fn drop(&mut self) {
+            let mailbox = self.0.take().expect("set by the thread");
+            for n in 0..200 {
+                assert!(!mailbox.push(n).expect("open").wakes());
+            }
+        }
+    }
+    crate::sync::per_thread! {
+        static FIRST: Parting = Parting(std::cell::RefCell::new(None));
+    }
+    crate::sync::per_thread! {
+        static LAST: Parting = Parting(std::cell::RefCell::new(None));
+    }
+
+    let mailbox = Arc::new(Plain::<u64>::unbounded(()));
+    let mut owner = awake(&mailbox);
+    let sender = {
+        let mailbox = mailbox.clone();
+        thread::spawn(move || {
+            // One is registered before the cache, one behind it.
+            FIRST.with(|parting| parting.0.replace(Some(mailbox.clone())));
+            for n in 0..200 {
+                assert!(!mailbox.push(n).expect("open").wakes());
+            }
+            LAST.with(|parting| parting.0.replace(Some(mailbox.clone())));
+        })
+    };
+    sender.join().expect("no panic in the destructors");
+    for _ in 0..3 {
+        for n in 0..200 {
+            assert_eq!(take(&mut owner), Some(n));
+        }
+    }
+    assert!(take(&mut owner).is_none());
+}
+
+const SENDERS: usize = 3;
+
+/// What the turns of one round know. The mutex is never waited for: a second owner fails the test.
+#[derive(Default)]
+struct Seen {
+    next: [usize; SENDERS],
+    count: usize,
+}
+
+struct Round {
+    mailbox: Plain<(usize, usize)>,
+    seen: crate::sync::Mutex<Seen>,
+    /// The owner closes when it has taken as many.
+    close_after: usize,
+    ended: AtomicBool,
+}
+
+impl Round {
+    fn see(&self, (sender, number): (usize, usize)) -> usize {
+        let mut seen = self.seen.try_lock().expect("one owner at a time");
+        assert!(number >= seen.next[sender], "in the order sent");
+        seen.next[sender] = number + 1;
+        seen.count += 1;
+        seen.count
+    }
+
+    fn turn(&self) {
+        // SAFETY: the caller was handed the token.
+        let mut owner = unsafe { self.mailbox.owner() };
+        loop {
+            match owner.ready() {
+                Ready::Message(front) => {
+                    if self.see(front.take()) >= self.close_after {
+                        return self.close(owner);
+                    }
+                }
+                Ready::Busy => thread::yield_now(),
+                Ready::Empty => match owner.try_idle() {
+                    Ok(()) => return,
+                    Err(again) => owner = again,
+                },
+            }
+        }
+    }
+
+    fn close(&self, mut owner: Owner<'_, (), u32, (usize, usize)>) {
+        owner.close();
+        loop {
+            match owner.drain_next() {
+                Drained::Message(message) => _ = self.see(message),
+                Drained::Busy => thread::yield_now(),
+                Drained::Done => break,
+            }
+        }
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Returns how many were accepted and not displaced.
+    fn send(&self, sender: usize, each: usize) -> isize {
+        let mut kept = 0;
+        for number in 0..each {
+            match self.mailbox.push_waiting((sender, number), None) {
+                Ok(pushed) => {
+                    kept += 1;
+                    if matches!(pushed, Pushed::Displaced { .. }) {
+                        kept -= 1;
+                    }
+                    if pushed.wakes() {
+                        self.turn();
+                    }
+                }
+                Err(Refused::Full(_)) => thread::yield_now(),
+                Err(Refused::Closed(message)) => assert_eq!(message, (sender, number)),
+            }
+        }
+        kept
+    }
+}
+
+/// Senders that run the turns they cause race a close, at another moment in each round.
+fn stress(make: fn() -> Plain<(usize, usize)>) {
+    let (rounds, each) = if cfg!(miri) { (2, 30) } else { (12, 20_000) };
+    for round in 0..rounds {
+        let world = Arc::new(Round {
+            mailbox: make(),
+            seen: crate::sync::Mutex::default(),
+            close_after: 1 + round * SENDERS * each / rounds,
+            ended: AtomicBool::new(false),
+        });
+        let threads: Vec<_> = (0..SENDERS)
+            .map(|sender| {
+                let world = world.clone();
+                thread::spawn(move || world.send(sender, each))
+            })
+            .collect();
+        let kept: isize = threads.into_iter().map(|thread| thread.join().expect("no panic")).sum();
+        let seen = world.seen.lock().expect("no panic");
+        assert_eq!(kept, seen.count as isize);
+        assert_eq!(world.mailbox.gate.len(), 0);
+        let closed = world.mailbox.gate.is_closed();
+        assert_eq!(closed, world.ended.load(Ordering::Acquire));
+        assert_eq!(closed, seen.count >= world.close_after);
+        assert!(closed || world.mailbox.gate.is_idle_and_empty());
+    }
+}
+
+#[test]
+fn stress_unbounded() {
+    stress(|| Plain::unbounded(()));
+}
+
+#[test]
+fn stress_bounded() {
+    stress(|| Plain::bounded((), capacity(50), false));
+}
+
+#[test]
+fn stress_waiting() {
+    // No sender waits while it runs a turn, so there is always one who makes room.
+    stress(|| Plain::bounded((), capacity(50), true));
+}
+
+#[test]
+fn stress_ring() {
+    stress(|| Plain::ring((), capacity(50)));
 }

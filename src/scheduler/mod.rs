@@ -254,14 +254,19 @@ impl Pool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Whether any injector holds a task.
-    fn has_injected(&self) -> bool {
-        self.injectors.iter().any(|injector| !injector.is_empty())
-    }
-
     /// Whether any queue that a worker can take from holds a task.
     fn has_work(&self) -> bool {
         self.has_injected() || self.stealers.iter().any(|stealer| !stealer.is_empty())
+    }
+
+    /// The same for a worker that knows of what lies in its own deque.
+    fn has_work_beside(&self, worker: usize) -> bool {
+        let mut others = self.stealers.iter().enumerate().filter(|&(index, _)| index != worker);
+        self.has_injected() || others.any(|(_, stealer)| !stealer.is_empty())
+    }
+
+    fn has_injected(&self) -> bool {
+        self.injectors.iter().any(|injector| !injector.is_empty())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Both sides of the sleep protocol; the reasons and the proof are in [the module's notes](super).
+//! Both sides of the sleep protocol. Steps, race and proof are in [the notes of the scheduler](super).
 
 use super::counters::{IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
 use crate::sync::atomic::{Ordering, fence};
@@ -20,14 +20,6 @@ pub struct Sleep {
 pub struct Place {
     pub group: usize,
     pub seat: usize,
-}
-
-/// How a worker came back from [`Sleep::fall_asleep`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[must_use = "the worker is counted as searching now"]
-pub enum Awake {
-    /// It found something at the last look, or a waker took its bit: it is counted as searching.
-    Searching,
 }
 
 impl Sleep {
@@ -121,10 +113,11 @@ impl Sleep {
         }
     }
 
-    /// Sleeps until woken. `look` is the last look: whether there is anything to do (a stop included).
-    /// `park` is [`thread::park`] with what belongs around it.
+    /// Sleeps until woken, or not at all. The caller is counted as searching afterwards, however it comes
+    /// back.
     ///
-    /// `stopping` is asked after each return from `park`.
+    /// `look` is the last look: whether there is anything to do, a stop included. `stopping` is asked
+    /// after each return from the park. `around` gets what parks, to be called once.
     pub fn fall_asleep(
         &self,
         at: Place,
@@ -132,7 +125,7 @@ impl Sleep {
         look: impl Fn() -> bool,
         stopping: impl Fn() -> bool,
         around: impl FnOnce(&mut dyn FnMut()),
-    ) -> Awake {
+    ) {
         let word = &self.groups[at.group];
         word.announce(at.seat, searching);
         // Ordering: SeqCst fence between announcement and last look; pairs with the fences in `notify` and
@@ -141,7 +134,7 @@ impl Sleep {
         if look() {
             // Both answers leave us counted as searching, which is all that we need to know.
             let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
-            return Awake::Searching;
+            return;
         }
         around(&mut || {
             loop {
@@ -156,7 +149,6 @@ impl Sleep {
                 }
             }
         });
-        Awake::Searching
     }
 
     /// Sleeps for a while, or until woken. Says whether a waker took the bit: then the caller is counted

@@ -168,3 +168,104 @@ fn pinned_workers_start_and_their_hooks_end_with_them() {
     assert_eq!(alive.load(Ordering::Relaxed), 0);
     assert!(!on_worker() && !is_worker_of(&pool));
 }
+
+/// A task that calls a function and ends.
+#[repr(C)]
+struct Call {
+    task: Task,
+    act: Box<dyn Fn(&Turn) + Send + Sync>,
+}
+
+impl Call {
+    fn new(act: impl Fn(&Turn) + Send + Sync + 'static) -> Box<Self> {
+        Box::new(Self { task: Task::new(Call::run), act: Box::new(act) })
+    }
+
+    fn token(&self) -> TaskRef {
+        // SAFETY: each test hands a call out once at a time and joins the workers before it drops it.
+        unsafe { TaskRef::new(NonNull::from(self).cast()) }
+    }
+
+    unsafe fn run(task: NonNull<Task>, turn: &Turn) -> Ran {
+        // SAFETY: `token` made the pointer from a whole call.
+        let this = unsafe { task.cast::<Call>().as_ref() };
+        (this.act)(turn);
+        Ran::Idle
+    }
+}
+
+#[test]
+fn a_worker_knows_its_pool_and_cannot_join_it() {
+    let pool = Pool::start(Settings::new("knows", 1), || ()).expect("the settings are good");
+    let other = Pool::start(Settings::new("other", 1), || ()).expect("the settings are good");
+    let (told, tells) = std::sync::mpsc::channel();
+    let call = {
+        let (pool, other) = (pool.clone(), other.clone());
+        Call::new(move |turn| {
+            let known = (on_worker(), is_worker_of(&pool), is_worker_of(&other), turn.worker());
+            told.send((known, pool.join())).expect("the test listens");
+        })
+    };
+    pool.schedule(call.token());
+    assert_eq!(tells.recv(), Ok(((true, true, false, Some(0)), Err(JoinError::OwnThread))));
+    for pool in [pool, other] {
+        pool.stop();
+        pool.join().expect("no worker");
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    Quiescent,
+    Rest,
+    Resume,
+}
+
+struct Reports(std::sync::mpsc::Sender<Report>);
+impl TurnHooks for Reports {
+    fn quiescent(&mut self) {
+        let _ = self.0.send(Report::Quiescent);
+    }
+    fn rest(&mut self) {
+        let _ = self.0.send(Report::Rest);
+    }
+    fn resume(&mut self) {
+        let _ = self.0.send(Report::Resume);
+    }
+}
+
+#[test]
+fn a_worker_rests_while_it_sleeps_and_is_quiescent_after_a_turn() {
+    let (report, reports) = std::sync::mpsc::channel();
+    let settings = Settings { spin: Duration::ZERO, ..Settings::new("hooks", 1) };
+    let pool = Pool::start(settings, move || Reports(report.clone())).expect("the settings are good");
+    assert_eq!(reports.recv(), Ok(Report::Rest));
+    let call = Call::new(|_| {});
+    pool.schedule(call.token());
+    let awake: Vec<_> = (0..3).map(|_| reports.recv().expect("a report")).collect();
+    assert_eq!(awake, [Report::Resume, Report::Quiescent, Report::Rest]);
+    pool.stop();
+    pool.join().expect("no worker");
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Report::Resume]);
+}
+
+#[test]
+fn a_handler_that_steps_aside_lets_others_run_what_it_woke() {
+    let pool = Pool::start(Settings::new("aside", 2), || ()).expect("the settings are good");
+    let (ran, runs) = std::sync::mpsc::channel();
+    let (ended, ends) = std::sync::mpsc::channel();
+    let runs = std::sync::Mutex::new(runs);
+    let woken = Arc::new(Call::new(move |_| ran.send(()).expect("the handler listens")));
+    let handler = {
+        let (pool, woken) = (pool.clone(), woken.clone());
+        Call::new(move |_| {
+            pool.schedule(woken.token());
+            blocking(|| runs.lock().expect("one handler").recv().expect("it runs elsewhere"));
+            ended.send(()).expect("the test listens");
+        })
+    };
+    pool.schedule(handler.token());
+    assert_eq!(ends.recv(), Ok(()));
+    pool.stop();
+    pool.join().expect("no worker");
+}

@@ -1,7 +1,7 @@
 //! A worker's main loop: where the next task comes from, and where it goes after its turn.
 
 use super::injector::Injector;
-use super::sleep::{Awake, Place};
+use super::sleep::Place;
 use super::task::{Outcome, TaskRef, Turn};
 use super::{Pool, TurnHooks, current};
 use crate::sync::deque::{self, Steal};
@@ -234,7 +234,7 @@ impl Core {
                 sleep.end_search(self.place.group);
                 return None;
             }
-            let Awake::Searching = sleep.fall_asleep(
+            sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
                 || self.pool.has_work() || self.pool.is_stopping(),
@@ -335,8 +335,10 @@ impl Core {
             Patience::Spin => hint::spin_loop(),
             Patience::Yield => thread::yield_now(),
             Patience::Nap(length) => {
-                let look = || self.pool.has_injected() || self.pool.is_stopping();
-                if self.pool.sleep.nap(self.place, length, look) {
+                // The deque holds nothing but such tasks, so look elsewhere before sleeping on them.
+                if let Some(task) = self.sweep() {
+                    self.slot.set(Some(task));
+                } else if self.pool.sleep.nap(self.place, length, || self.pool.has_work_beside(self.index)) {
                     self.searching.set(true);
                 }
             }

@@ -3,8 +3,8 @@
 //! Striped structures use it to give each thread a line of its own. Numbers are handed out from 0 and
 //! used again after their thread has ended.
 
-use super::{Mutex, lock, per_thread, process_wide};
-use std::cell::Cell;
+use super::{Arc, Mutex, lock, per_thread, process_wide};
+use std::cell::{Cell, OnceCell};
 
 #[derive(Debug, Default)]
 struct Numbers {
@@ -15,18 +15,20 @@ struct Numbers {
 }
 
 process_wide! {
-    static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers::default());
+    static NUMBERS: Arc<Mutex<Numbers>> = Arc::new(Mutex::new(Numbers::default()));
 }
 
 /// Returns its number when the thread ends.
 #[derive(Debug)]
-struct Lease(Cell<Option<usize>>);
+struct Lease {
+    number: usize,
+    /// Counted, since loom drops process-wide values before the last thread-locals.
+    numbers: Arc<Mutex<Numbers>>,
+}
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(number) = self.0.get() {
-            lock(&NUMBERS).free.push(number);
-        }
+        lock(&self.numbers).free.push(self.number);
     }
 }
 
@@ -37,7 +39,7 @@ per_thread! {
     static CACHED: Cell<usize> = Cell::new(NONE);
 }
 per_thread! {
-    static LEASE: Lease = Lease(Cell::new(None));
+    static LEASE: OnceCell<Lease> = OnceCell::new();
 }
 
 /// The calling thread's number, or `None` in a thread that has already destroyed its thread-locals.
@@ -53,14 +55,19 @@ pub fn current() -> Option<usize> {
 fn lease() -> Option<usize> {
     LEASE
         .try_with(|lease| {
-            let number = {
-                let mut numbers = lock(&NUMBERS);
-                numbers.free.pop().unwrap_or_else(|| {
-                    numbers.next += 1;
-                    numbers.next - 1
-                })
+            let number = match lease.get() {
+                Some(lease) => lease.number,
+                None => {
+                    let number = {
+                        let mut numbers = lock(&NUMBERS);
+                        numbers.free.pop().unwrap_or_else(|| {
+                            numbers.next += 1;
+                            numbers.next - 1
+                        })
+                    };
+                    lease.get_or_init(|| Lease { number, numbers: NUMBERS.clone() }).number
+                }
             };
-            lease.0.set(Some(number));
             // A failure only costs the cache: the lease itself still knows the number.
             let _ = CACHED.try_with(|cached| cached.set(number));
             number

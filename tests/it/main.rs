@@ -3,3 +3,4 @@
 mod basics;
 #[cfg(feature = "net")]
 mod net;
+mod routing;

@@ -1,0 +1,238 @@
+//! How a router is described and created.
+
+use super::head::{Board, Head, MakeRoutee, Member, Members};
+use super::router::{Router, Routing, Shared};
+use super::{RoundRobin, Routee, RoutingLogic};
+use crate::actor::{Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use crate::supervision::{Restart, Strategy};
+use crate::sync::Mutex;
+use std::fmt;
+use std::sync::{Arc as StdArc, OnceLock};
+use std::time::Duration;
+
+/// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
+/// [`Context::router`].
+#[must_use = "nothing is created before `spawn`"]
+#[derive(Debug)]
+pub struct RouterBuilder {
+    parent: Result<AnyRef, String>,
+    name: String,
+}
+
+/// A described router of messages `M` with logic `L`.
+#[must_use = "nothing is created before `spawn`"]
+pub struct RouterPlan<M: Send + 'static, L> {
+    parent: Result<AnyRef, String>,
+    name: String,
+    members: Initial<M>,
+    logic: L,
+    settings: Settings,
+    strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    stays_when_empty: bool,
+}
+
+/// How a pool's routees run.
+#[derive(Clone)]
+struct Settings {
+    dispatcher: Option<String>,
+    mailbox: MailboxKind,
+}
+
+type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
+
+enum Initial<M: Send + 'static> {
+    Pool { size: usize, make: StdArc<MakeWith<M>> },
+    Group(Vec<ActorRef<M>>),
+}
+
+/// Restarts of a failing routee, unless told otherwise.
+const RESTARTS: u32 = 3;
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+impl RouterBuilder {
+    pub(crate) fn new(parent: Result<AnyRef, String>, name: &str) -> Self {
+        Self { parent, name: name.to_owned() }
+    }
+
+    /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
+    /// restart.
+    pub fn pool<A, I>(
+        self,
+        size: usize,
+        recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
+    ) -> RouterPlan<A::Message, RoundRobin>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        let recipe = StdArc::new(recipe);
+        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+            let plan = Plan {
+                parent: Ok(head.clone()),
+                name: None,
+                dispatcher: settings.dispatcher.clone(),
+                mailbox: settings.mailbox,
+                on_failure: None,
+                routee_index,
+            };
+            let recipe = recipe.clone();
+            spawn_cell::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
+        };
+        self.plan(Initial::Pool { size, make: StdArc::new(make) })
+    }
+
+    /// A router over references that others made. They are watched, but never stopped by the router; any of
+    /// them may itself be a router.
+    pub fn group<M: Send + 'static>(
+        self,
+        routees: impl IntoIterator<Item = ActorRef<M>>,
+    ) -> RouterPlan<M, RoundRobin> {
+        self.plan(Initial::Group(routees.into_iter().collect()))
+    }
+
+    fn plan<M: Send + 'static>(self, members: Initial<M>) -> RouterPlan<M, RoundRobin> {
+        RouterPlan {
+            parent: self.parent,
+            name: self.name,
+            members,
+            logic: RoundRobin::new(),
+            settings: Settings { dispatcher: None, mailbox: MailboxKind::Unbounded },
+            strategy: Box::new(|| Restart::up_to(RESTARTS).within(RESTART_WINDOW).into()),
+            stays_when_empty: false,
+        }
+    }
+}
+
+impl<M: Send + 'static, L> RouterPlan<M, L> {
+    /// Routes by this logic instead of [`RoundRobin`].
+    pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
+        let Self { parent, name, members, logic: _, settings, strategy, stays_when_empty } = self;
+        RouterPlan { parent, name, members, logic, settings, strategy, stays_when_empty }
+    }
+
+    /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.settings.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// Gives a pool's routees this mailbox instead of an unbounded one.
+    pub fn mailbox(mut self, mailbox: Mailbox) -> Self {
+        self.settings.mailbox = mailbox.kind;
+        self
+    }
+
+    /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
+    /// and the others are left alone.
+    pub fn on_failure<S: Into<Strategy>>(
+        mut self,
+        strategy: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.strategy = Box::new(move || strategy().into());
+        self
+    }
+
+    /// Keeps the router when its last routee has gone, instead of stopping it.
+    pub fn stay_when_empty(mut self) -> Self {
+        self.stays_when_empty = true;
+        self
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
+    /// Creates the router with its routees: it routes when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: a pool of size 0, and what is said at
+    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
+    /// what was begun has ended.
+    pub fn spawn(self) -> Result<Router<M>, SpawnError> {
+        let Self { parent, name, members, logic, settings, strategy, stays_when_empty } = self;
+        let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
+        check(&parent, &name, &members, &settings, &logic)?;
+        // The board needs the head's reference, and the head its board: the recipe waits for it.
+        let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
+        let late = board.clone();
+        let plan = Plan {
+            parent: Ok(parent),
+            name: Some(name),
+            dispatcher: None,
+            mailbox: MailboxKind::Unbounded,
+            on_failure: None,
+            routee_index: 0,
+        };
+        let recipe = move |_: &mut Context<super::Manage<M>>| Head { board: late.wait().clone() };
+        let head = spawn_cell::<Head<M, L>, _>(plan, ByContext(recipe))?;
+        let shared = StdArc::new(Shared::new(head.any_local()));
+        let logic = StdArc::new(logic);
+        let reference = ActorRef::to_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        let (size, group, make) = match members {
+            Initial::Pool { size, make } => {
+                let make: StdArc<MakeRoutee<M>> =
+                    StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
+                (size, Vec::new(), Some(make))
+            }
+            Initial::Group(group) => (0, group, None),
+        };
+        let mut first = Members { list: Vec::with_capacity(size), next_index: 0, version: 0 };
+        first.list.extend(group.into_iter().map(|actor| Member { routee: Routee::new(actor), own: false }));
+        let made = Board {
+            shared: shared.clone(),
+            logic,
+            make,
+            members: Mutex::new(Members { list: Vec::new(), next_index: 0, version: 0 }),
+            stays_when_empty,
+            strategy,
+            reference: reference.clone(),
+        };
+        let grown = made.grow(&mut first, size);
+        if grown.is_ok() {
+            made.publish(&mut first);
+        }
+        for member in &first.list {
+            if let Some(any) = member.routee.actor().any() {
+                let _ = shared.head.send_system(SystemMessage::Adopt(any));
+            }
+        }
+        *crate::sync::lock(&made.members) = first;
+        let _ = board.set(StdArc::new(made));
+        if let Err(error) = grown {
+            head.stop();
+            return Err(error);
+        }
+        Ok(Router { reference, head, shared })
+    }
+}
+
+/// Refuses what can be seen to be wrong before anything is created.
+fn check<M: Send + 'static>(
+    parent: &AnyRef,
+    name: &str,
+    members: &Initial<M>,
+    settings: &Settings,
+    logic: &impl RoutingLogic<M>,
+) -> Result<(), SpawnError> {
+    let path = || format!("{}/{name}", parent.path().as_str().trim_end_matches('/'));
+    if let Initial::Pool { size: 0, .. } = members {
+        return Err(SpawnError::EmptyPool { path: path() });
+    }
+    if let MailboxKind::Bounded { capacity: 0, on_full: _ } = settings.mailbox {
+        return Err(SpawnError::ZeroCapacity { path: path() });
+    }
+    logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
+    parent.core().system.dispatcher(settings.dispatcher.as_deref()).map(|_| ())
+}
+
+impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = match &self.members {
+            Initial::Pool { size, .. } => format!("pool of {size}"),
+            Initial::Group(group) => format!("group of {}", group.len()),
+        };
+        f.debug_struct("RouterPlan").field("name", &self.name).field("members", &members).finish_non_exhaustive()
+    }
+}
+

@@ -1,0 +1,332 @@
+//! A ring for consistent hashing: who owns a key, and who comes next.
+//!
+//! Every member has some points on a circle of 64-bit numbers, and owns the keys that lie between the point
+//! before and each of its own. Adding a member takes keys from the others and moves none between them;
+//! removing it gives its keys away and moves no others.
+//!
+//! # Wire contract
+//!
+//! Point `r` of an identity, from 0, is the [key hash](super::key) of the pair (`str`, `r` as `u32`). Points
+//! are ordered by (point, identity), so that the order in which members are listed decides nothing, not even
+//! when points of two members collide. A test holds the owners of some keys as constants.
+//!
+//! # Lookup
+//!
+//! Points are hashes and so spread evenly. A table over the upper bits of the point says where each bucket's
+//! points begin; with about one point in a bucket the search ends after a step or two.
+
+use super::key::HashKey;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// How many points a member has unless told otherwise: a load within about a fifth of the mean.
+pub const VIRTUAL_NODES: NonZeroU32 = NonZeroU32::new(160).unwrap();
+
+/// An immutable ring; members are known by their index in the list that it was built from.
+#[derive(Debug, Clone)]
+pub struct Ring {
+    /// In ring order.
+    points: Box<[u64]>,
+    /// The member of each point.
+    owners: Box<[u32]>,
+    /// Where the points of a bucket begin, one more than there are buckets.
+    buckets: Box<[u32]>,
+    /// How far a hash is shifted to get its bucket.
+    shift: u32,
+    members: usize,
+}
+
+/// Why a ring can't be built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RingError {
+    /// A member would own no key.
+    NoVirtualNodes {
+        /// The member's identity.
+        identity: String,
+    },
+    /// The ring would have more points than it can number.
+    TooManyPoints {
+        /// How many.
+        points: u64,
+    },
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoVirtualNodes { identity } => {
+                write!(f, "member {identity:?} has 0 virtual nodes and would own no key: give it at least 1")
+            }
+            Self::TooManyPoints { points } => write!(
+                f,
+                "the ring would have {points} points, at most {} are possible: use fewer virtual nodes",
+                u32::MAX
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RingError {}
+
+impl Ring {
+    /// Builds a ring from identities and their numbers of virtual nodes.
+    ///
+    /// An identity that is listed again has further points of its own, so twice the weight in all; which of
+    /// its keys go to which of the two depends on their order in the list.
+    ///
+    /// # Errors
+    ///
+    /// If a member has 0 virtual nodes, or all of them together 2^32 or more.
+    pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Self, RingError> {
+        let members: Vec<(&str, u32)> = members.into_iter().collect();
+        if let Some((identity, _)) = members.iter().find(|(_, nodes)| *nodes == 0) {
+            return Err(RingError::NoVirtualNodes { identity: (*identity).to_owned() });
+        }
+        let total = members.iter().map(|(_, nodes)| u64::from(*nodes)).sum();
+        if total >= u64::from(u32::MAX) {
+            return Err(RingError::TooManyPoints { points: total });
+        }
+
+        let mut placed: Vec<(u64, u32)> = Vec::with_capacity(total as usize);
+        let mut used: HashMap<&str, u32> = HashMap::new();
+        for (index, (identity, nodes)) in (0..).zip(&members) {
+            let first = used.entry(identity).or_default();
+            placed.extend((*first..*first + nodes).map(|node| ((*identity, node).key_hash(), index)));
+            *first += nodes;
+        }
+        placed.sort_unstable_by(|a, b| ring_order(&members, *a, *b));
+        Ok(Self::from_ordered(&placed, members.len()))
+    }
+
+    /// How many members were listed.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// The member that owns a hash, or `None` in an empty ring.
+    #[inline]
+    pub fn owner(&self, hash: u64) -> Option<usize> {
+        self.owners.get(self.first_at_or_after(hash)).map(|member| *member as usize)
+    }
+
+    /// All members, each once, in the order in which they follow clockwise: the owner first, then who is
+    /// asked when it refuses.
+    pub fn successors(&self, hash: u64) -> Successors<'_> {
+        let start = self.first_at_or_after(hash);
+        Successors { ring: self, next: start, steps: 0, given: vec![false; self.members] }
+    }
+
+    fn from_ordered(placed: &[(u64, u32)], members: usize) -> Self {
+        // At least two buckets, since a shift by all 64 bits is none.
+        let bits = placed.len().next_power_of_two().ilog2().max(1);
+        let shift = u64::BITS - bits;
+        let mut buckets = Vec::with_capacity((1 << bits) + 1);
+        let mut begin = 0;
+        for bucket in 0..1_u64 << bits {
+            begin += placed[begin..].iter().take_while(|(point, _)| point >> shift < bucket).count();
+            buckets.push(begin as u32);
+        }
+        buckets.push(placed.len() as u32);
+        Self {
+            points: placed.iter().map(|(point, _)| *point).collect(),
+            owners: placed.iter().map(|(_, member)| *member).collect(),
+            buckets: buckets.into(),
+            shift,
+            members,
+        }
+    }
+
+    /// The place of the first point not before `hash`, going round at the end.
+    #[inline]
+    fn first_at_or_after(&self, hash: u64) -> usize {
+        let bucket = (hash >> self.shift) as usize;
+        let begin = self.buckets[bucket] as usize;
+        let end = self.buckets[bucket + 1] as usize;
+        // A bucket holds one point on average. If none of its points is late enough, the next bucket's first
+        // point is the answer, and `end` is its place.
+        let place = begin + self.points[begin..end].iter().take_while(|point| **point < hash).count();
+        if place == self.points.len() { 0 } else { place }
+    }
+}
+
+/// The members that follow a hash; see [`Ring::successors`].
+#[derive(Debug, Clone)]
+pub struct Successors<'r> {
+    ring: &'r Ring,
+    next: usize,
+    steps: usize,
+    given: Vec<bool>,
+}
+
+impl Iterator for Successors<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while self.steps < self.ring.owners.len() {
+            let member = self.ring.owners[self.next] as usize;
+            self.steps += 1;
+            self.next = (self.next + 1) % self.ring.owners.len();
+            if !std::mem::replace(&mut self.given[member], true) {
+                return Some(member);
+            }
+        }
+        None
+    }
+}
+
+/// By point, then by identity; members of one identity in the order listed.
+fn ring_order(members: &[(&str, u32)], a: (u64, u32), b: (u64, u32)) -> Ordering {
+    let identity = |member: u32| members[member as usize].0;
+    a.0.cmp(&b.0).then_with(|| identity(a.1).cmp(identity(b.1))).then(a.1.cmp(&b.1))
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{HashKey, Ring, RingError, VIRTUAL_NODES};
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    fn names(range: std::ops::Range<usize>) -> Vec<String> {
+        range.map(|i| format!("/user/cache/routee-{i}")).collect()
+    }
+
+    fn ring(names: &[String]) -> Ring {
+        Ring::new(names.iter().map(|name| (name.as_str(), VIRTUAL_NODES.get()))).expect("nodes are given")
+    }
+
+    fn owner<'n>(names: &'n [String], ring: &Ring, hash: u64) -> &'n str {
+        &names[ring.owner(hash).expect("the ring has members")]
+    }
+
+    #[test]
+    fn an_empty_ring_owns_nothing() {
+        let ring = Ring::new([]).expect("no member, no error");
+        assert_eq!((ring.owner(5), ring.successors(5).next()), (None, None));
+    }
+
+    #[test]
+    fn a_member_without_points_is_refused() {
+        let refused = Ring::new([("a", 1), ("b", 0)]).expect_err("0 virtual nodes");
+        assert_eq!(refused, RingError::NoVirtualNodes { identity: "b".to_owned() });
+        assert_eq!(
+            refused.to_string(),
+            "member \"b\" has 0 virtual nodes and would own no key: give it at least 1"
+        );
+    }
+
+    #[test]
+    fn lookup_agrees_with_the_definition() {
+        let mut random = SmallRng::seed_from_u64(1);
+        for members in [1, 2, 3, 17] {
+            for nodes in [1, 2, 160] {
+                let names = names(0..members);
+                let ring =
+                    Ring::new(names.iter().map(|name| (name.as_str(), nodes))).expect("nodes are given");
+                let near = ring.points.iter().flat_map(|p| [p.wrapping_sub(1), *p, p.wrapping_add(1)]);
+                let far = (0..500).map(|_| random.random()).chain([0, u64::MAX]);
+                for hash in near.chain(far).collect::<Vec<u64>>() {
+                    let place = ring.points.partition_point(|point| *point < hash) % ring.points.len();
+                    assert_eq!(ring.owner(hash), Some(ring.owners[place] as usize), "{hash:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn successors_are_all_members_once_and_begin_with_the_owner() {
+        let ring = ring(&names(0..9));
+        for key in 0..200_u64 {
+            let hash = key.key_hash();
+            let mut all: Vec<usize> = ring.successors(hash).collect();
+            assert_eq!(all.first().copied(), ring.owner(hash));
+            all.sort_unstable();
+            assert_eq!(all, (0..9).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_list_decides_nothing() {
+        let forward = names(0..12);
+        let mut backward = forward.clone();
+        backward.reverse();
+        let (one, other) = (ring(&forward), ring(&backward));
+        for key in 0..2_000_u64 {
+            let hash = key.key_hash();
+            assert_eq!(owner(&forward, &one, hash), owner(&backward, &other, hash));
+        }
+    }
+
+    #[test]
+    fn a_new_member_only_takes_and_a_lost_one_gives_its_keys_to_their_successors() {
+        let mut random = SmallRng::seed_from_u64(2);
+        for _ in 0..20 {
+            let count = random.random_range(2..20);
+            let larger = names(0..count);
+            let lost = random.random_range(0..count);
+            let mut smaller = larger.clone();
+            let gone = smaller.remove(lost);
+            let (full, reduced) = (ring(&larger), ring(&smaller));
+            for _ in 0..1_000 {
+                let hash = random.random();
+                let before = owner(&larger, &full, hash);
+                let after = owner(&smaller, &reduced, hash);
+                if before == gone {
+                    let next = full.successors(hash).nth(1).expect("two members at least");
+                    assert_eq!(after, larger[next]);
+                } else {
+                    assert_eq!(before, after, "only the keys of {gone} move");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_load_is_balanced() {
+        const KEYS: u64 = 100_000;
+        // Share of the mean; the standard deviation with 160 points a member is about 0.08.
+        for members in [3, 8, 32] {
+            let ring = ring(&names(0..members));
+            let mut loads = vec![0_u64; members];
+            for key in 0..KEYS {
+                loads[ring.owner(key.key_hash()).expect("the ring has members")] += 1;
+            }
+            let mean = KEYS / members as u64;
+            for load in loads {
+                assert!((mean * 65 / 100..mean * 135 / 100).contains(&load), "{load} of {mean} on {members}");
+            }
+        }
+    }
+
+    #[test]
+    fn weight_follows_the_number_of_points() {
+        let ring = Ring::new([("light", 160), ("heavy", 480)]).expect("nodes are given");
+        let heavy = (0..10_000_u64).filter(|key| ring.owner(key.key_hash()) == Some(1)).count();
+        assert!((6_500..8_500).contains(&heavy), "{heavy} of 10000, about 7500 expected");
+    }
+
+    #[test]
+    fn an_identity_listed_twice_has_the_points_of_one_with_double_weight() {
+        let twice = Ring::new([("twin", 160), ("other", 160), ("twin", 160)]).expect("nodes are given");
+        let once = Ring::new([("twin", 320), ("other", 160)]).expect("nodes are given");
+        let mut owned = [0; 3];
+        for key in 0..3_000_u64 {
+            let owner = twice.owner(key.key_hash()).expect("the ring has members");
+            owned[owner] += 1;
+            assert_eq!(once.owner(key.key_hash()), Some(owner % 2));
+        }
+        assert!(owned.iter().all(|keys| *keys > 600), "{owned:?}");
+    }
+
+    #[test]
+    fn the_owners_are_fixed_for_ever() {
+        let ring = ring(&names(0..10));
+        let found: Vec<usize> =
+            (0..20_u64).map(|key| ring.owner(key.key_hash()).expect("the ring has members")).collect();
+        assert_eq!(found, GOLDEN, "nodes of different versions would disagree about the owner of a key");
+    }
+
+    const GOLDEN: [usize; 20] = [7, 7, 7, 2, 1, 5, 5, 8, 7, 7, 6, 1, 4, 8, 0, 4, 0, 0, 7, 9];
+}

@@ -1,0 +1,330 @@
+//! The head actor: creates, watches and supervises routees, and publishes the table.
+//!
+//! **How a routee leaves without loss.** The head publishes the smaller table, then sends the routee a
+//! positioned drain. What lies before that position the routee handles; then it closes, hands what senders
+//! with the old table put behind it to the router again, and ends. A push that comes later is refused, and
+//! its sender chooses again. No step waits for anybody: the old table is freed once nobody can read it.
+
+use super::router::{ManageError, Shared};
+use super::{Routee, Routees, RoutingLogic};
+use crate::actor::{Actor, Context, Done, Terminated};
+use crate::actor_ref::{ActorRef, AnyRef, Call, Request};
+use crate::error::SpawnError;
+use crate::grace;
+use crate::supervision::{Failure, Strategy};
+use crate::sync::{Mutex, lock};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc as StdArc;
+
+/// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
+#[non_exhaustive]
+pub enum Manage<M: Send + 'static> {
+    /// Change a pool's size.
+    ResizeTo(Call<ResizeTo>),
+    /// Add a routee.
+    Add(Call<AddRoutee<M>>),
+    /// Remove a routee.
+    Remove(Call<RemoveRoutee<M>>),
+    /// List the routees.
+    Routees(Call<GetRoutees<M>>),
+}
+
+/// Make a pool's size `size`; the reply is the size before.
+#[derive(Debug, Clone, Copy)]
+pub struct ResizeTo {
+    /// The size wanted, at least 1.
+    pub size: usize,
+}
+
+/// Add a routee at the end; the reply is how many there are then.
+#[derive(Debug, Clone)]
+pub struct AddRoutee<M: Send + 'static> {
+    /// The routee.
+    pub routee: ActorRef<M>,
+}
+
+/// Remove every entry of a routee; the reply is whether it was one.
+#[derive(Debug, Clone)]
+pub struct RemoveRoutee<M: Send + 'static> {
+    /// The routee.
+    pub routee: ActorRef<M>,
+}
+
+/// List the routees.
+#[derive(Debug, Clone, Copy)]
+pub struct GetRoutees<M>(PhantomData<fn(M)>);
+
+impl<M> GetRoutees<M> {
+    /// The request.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M> Default for GetRoutees<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Request for ResizeTo {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl<M: Send + 'static> Request for AddRoutee<M> {
+    type Reply = usize;
+}
+
+impl<M: Send + 'static> Request for RemoveRoutee<M> {
+    type Reply = bool;
+}
+
+impl<M: Send + 'static> Request for GetRoutees<M> {
+    type Reply = Vec<ActorRef<M>>;
+}
+
+impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
+    fn from(call: Call<ResizeTo>) -> Self {
+        Manage::ResizeTo(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AddRoutee<M>>> for Manage<M> {
+    fn from(call: Call<AddRoutee<M>>) -> Self {
+        Manage::Add(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<RemoveRoutee<M>>> for Manage<M> {
+    fn from(call: Call<RemoveRoutee<M>>) -> Self {
+        Manage::Remove(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<GetRoutees<M>>> for Manage<M> {
+    fn from(call: Call<GetRoutees<M>>) -> Self {
+        Manage::Routees(call)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Manage<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Manage::ResizeTo(_) => "ResizeTo",
+            Manage::Add(_) => "Add",
+            Manage::Remove(_) => "Remove",
+            Manage::Routees(_) => "Routees",
+        })
+    }
+}
+
+/// Creates one routee of a pool as a child of the head.
+pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
+
+/// What the head knows, and keeps over its own restarts.
+pub struct Board<M: Send + 'static, L> {
+    pub shared: StdArc<Shared<M>>,
+    pub logic: StdArc<L>,
+    /// How routees are made; `None` for a group.
+    pub make: Option<StdArc<MakeRoutee<M>>>,
+    pub members: Mutex<Members<M>>,
+    pub stays_when_empty: bool,
+    pub strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    /// The reference that routes, for what a leaving routee hands back.
+    pub reference: ActorRef<M>,
+}
+
+/// The routees as the head sees them.
+pub struct Members<M: Send + 'static> {
+    pub list: Vec<Member<M>>,
+    /// The number of the next routee that the pool makes.
+    pub next_index: u32,
+    pub version: u64,
+}
+
+#[derive(Clone)]
+pub struct Member<M: Send + 'static> {
+    pub routee: Routee<M>,
+    /// Made by the pool, so it ends when it is removed.
+    pub own: bool,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    /// Makes `count` more routees. Either all or none join the list.
+    pub fn grow(&self, members: &mut Members<M>, count: usize) -> Result<(), SpawnError> {
+        let Some(make) = &self.make else { return Ok(()) };
+        let mut made = Vec::with_capacity(count);
+        for _ in 0..count {
+            match make(&self.shared.head, members.next_index) {
+                Ok(actor) => {
+                    members.next_index += 1;
+                    made.push(Member { routee: Routee::new(actor), own: true });
+                }
+                Err(error) => {
+                    made.iter().for_each(|member| member.routee.actor().stop());
+                    return Err(error);
+                }
+            }
+        }
+        members.list.extend(made);
+        Ok(())
+    }
+
+    /// Publishes the list as the table that senders read from now on.
+    pub fn publish(&self, members: &mut Members<M>) {
+        members.version += 1;
+        let list: Vec<Routee<M>> = members.list.iter().map(|member| member.routee.clone()).collect();
+        let index = self.logic.index(&list);
+        self.shared.table.replace(Routees::new(list, index, members.version));
+    }
+
+    /// Lets routees go that are no longer in the published table.
+    fn let_go(&self, leaving: Vec<Member<M>>) {
+        for member in leaving.into_iter().filter(|member| member.own) {
+            member.routee.actor().send_drain(self.reference.clone());
+        }
+    }
+}
+
+/// The actor. Its state is all on the board.
+pub struct Head<M: Send + 'static, L> {
+    pub board: StdArc<Board<M, L>>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
+    type Message = Manage<M>;
+
+    fn receive(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Done {
+        match message {
+            Manage::ResizeTo(call) => {
+                let size = call.request.size;
+                let outcome = self.resize(size, ctx);
+                call.answer(|_| outcome);
+            }
+            Manage::Add(call) => {
+                let (request, reply_to) = call.into_parts();
+                let count = self.add(request.routee, ctx);
+                let _ = reply_to.send(count);
+            }
+            Manage::Remove(call) => {
+                let (request, reply_to) = call.into_parts();
+                let removed = self.remove(&request.routee, ctx);
+                let _ = reply_to.send(removed);
+                self.stop_if_empty(ctx);
+            }
+            Manage::Routees(call) => {
+                let list = {
+                    let members = lock(&self.board.members);
+                    members.list.iter().map(|member| member.routee.actor().clone()).collect()
+                };
+                call.answer(|_| list);
+            }
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<Manage<M>>) {
+        self.board.shared.close();
+        lock(&self.board.members).list.clear();
+        // Tables that nobody reads any more go now rather than with the next change somewhere.
+        grace::process_domain().collect();
+    }
+
+    /// The routees outlive a restart of the head: the board has them.
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> Done {
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
+        self.forget(&terminated.actor);
+        self.stop_if_empty(ctx);
+        Ok(())
+    }
+
+    fn supervision(&self) -> Strategy {
+        (self.board.strategy)()
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    fn resize(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+        let path = || ctx.path().to_string();
+        if self.board.make.is_none() {
+            return Err(ManageError::NotAPool { path: path() });
+        }
+        if size == 0 {
+            return Err(ManageError::EmptyPool { path: path() });
+        }
+        let mut members = lock(&self.board.members);
+        let before = members.list.len();
+        if size > before {
+            self.board.grow(&mut members, size - before).map_err(ManageError::Spawn)?;
+            for member in &members.list[before..] {
+                watch(ctx, &member.routee);
+            }
+            self.board.publish(&mut members);
+        } else if size < before {
+            let leaving = members.list.split_off(size);
+            self.board.publish(&mut members);
+            for member in leaving.iter().filter(|member| !member.own) {
+                unwatch(ctx, &member.routee);
+            }
+            self.board.let_go(leaving);
+        }
+        Ok(before)
+    }
+
+    fn add(&mut self, actor: ActorRef<M>, ctx: &mut Context<Manage<M>>) -> usize {
+        let mut members = lock(&self.board.members);
+        let routee = Routee::new(actor);
+        watch(ctx, &routee);
+        members.list.push(Member { routee, own: false });
+        self.board.publish(&mut members);
+        members.list.len()
+    }
+
+    fn remove(&mut self, actor: &ActorRef<M>, ctx: &mut Context<Manage<M>>) -> bool {
+        let mut members = lock(&self.board.members);
+        let (leaving, staying): (Vec<_>, Vec<_>) =
+            members.list.drain(..).partition(|member| member.routee.actor() == actor);
+        members.list = staying;
+        if leaving.is_empty() {
+            return false;
+        }
+        self.board.publish(&mut members);
+        for member in leaving.iter().filter(|member| !member.own) {
+            unwatch(ctx, &member.routee);
+        }
+        self.board.let_go(leaving);
+        true
+    }
+
+    /// Takes a routee that has ended out of the table.
+    fn forget(&mut self, ended: &AnyRef) {
+        let mut members = lock(&self.board.members);
+        let before = members.list.len();
+        members.list.retain(|member| member.routee.actor().any().as_ref() != Some(ended));
+        if members.list.len() < before {
+            self.board.publish(&mut members);
+        }
+    }
+
+    fn stop_if_empty(&self, ctx: &Context<Manage<M>>) {
+        if !self.board.stays_when_empty && lock(&self.board.members).list.is_empty() {
+            ctx.stop();
+        }
+    }
+}
+
+fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+    if let Some(any) = routee.actor().any() {
+        ctx.watch(&any);
+    }
+}
+
+fn unwatch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+    if let Some(any) = routee.actor().any() {
+        ctx.unwatch(&any);
+    }
+}

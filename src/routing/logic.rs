@@ -1,0 +1,176 @@
+//! What a routing logic is.
+
+use super::{Routee, Routees};
+use crate::actor_ref::ActorRef;
+use crate::error::SendError;
+use crate::ledger::Row;
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+
+/// What a logic answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pick {
+    /// The routee of this index.
+    One(usize),
+    /// Nobody: the message becomes a dead letter, or comes back to `try_tell`.
+    None,
+}
+
+/// Chooses a routee for each message.
+///
+/// [`select`](Self::select) is all that most logics write:
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+///
+/// /// Even numbers left, odd numbers right.
+/// struct ByParity;
+///
+/// impl RoutingLogic<u64> for ByParity {
+///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+///         match routees.len() {
+///             0 => Pick::None,
+///             n => Pick::One(*number as usize % 2 % n),
+///         }
+///     }
+/// }
+/// ```
+///
+/// # Concurrency
+///
+/// Everything here runs on the senders' threads, many at a time. A panic unwinds to the sender; the message is
+/// counted as a dead letter.
+pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
+    /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
+    ///
+    /// Called again, with a higher [`RouteContext::attempt`], when the chosen routee has stopped.
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
+
+    /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
+    /// to have stopped. A logic that needs the message by value (to clone it, say) overrides this, and
+    /// delivers by [`RouteContext::deliver`].
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if nobody took it.
+    fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        let mut message = message;
+        // Each routee may have stopped once; one attempt more finds that nobody is left.
+        for attempt in 0..=routees.len() {
+            cx.attempt.set(attempt);
+            let index = match self.select(&message, routees, cx) {
+                Pick::One(index) => index,
+                Pick::None => break,
+            };
+            let Some(routee) = routees.get(index) else {
+                return Err(SendError::BadPick { message, index, routees: routees.len() });
+            };
+            match cx.deliver(routee.actor(), message) {
+                Err(SendError::Closed(refused)) => message = refused,
+                done => return done,
+            }
+        }
+        Err(SendError::NoRoutee(message))
+    }
+
+    /// Makes what the logic wants to look up in a new table, such as a hash ring: kept with the table, found
+    /// by [`Routees::index`]. Runs whenever the routees change, on the thread that changes them.
+    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+        let _ = routees;
+        None
+    }
+
+    /// Says what is wrong with the logic's own settings: the router is not created then.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, the value, the bound.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What a logic may know and do besides the table: one message's way through one router.
+pub struct RouteContext<'a> {
+    row: &'a Row,
+    seed: u64,
+    /// Deliveries that are counted as sent and have no outcome yet.
+    open: Cell<u64>,
+    pub(super) attempt: Cell<usize>,
+}
+
+impl<'a> RouteContext<'a> {
+    /// The way of a message that is counted as sent.
+    pub(super) fn new(row: &'a Row, seed: u64) -> Self {
+        Self { row, seed, open: Cell::new(1), attempt: Cell::new(0) }
+    }
+
+    /// A number of this router's own that derives from the system's seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How many routees have refused this message because they had stopped.
+    pub fn attempt(&self) -> usize {
+        self.attempt.get()
+    }
+
+    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered.
+    pub fn copies(&self, copies: usize) {
+        let more = copies as u64;
+        if more > 0 {
+            self.row.sent(more - 1);
+            self.open.set(self.open.get() + more - 1);
+        }
+    }
+
+    /// Delivers one message.
+    ///
+    /// # Errors
+    ///
+    /// It comes back if the routee does not take it.
+    pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
+        let done = routee.pass_on(message);
+        if done.is_ok() {
+            self.settle();
+        }
+        done
+    }
+
+    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
+        if let Err(refused) = self.deliver(routee, message) {
+            self.settle();
+            routee.dead_letter(refused);
+        }
+    }
+
+    /// One delivery has its outcome.
+    fn settle(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+    }
+
+    /// How many have none, and what is left here takes them.
+    pub(super) fn take_open(&self) -> u64 {
+        self.open.replace(0)
+    }
+}
+
+impl Drop for RouteContext<'_> {
+    /// User code has unwound: what it held is gone, and must not be gone from the books.
+    fn drop(&mut self) {
+        let lost = self.take_open();
+        if lost > 0 {
+            self.row.dead_lettered(lost);
+        }
+    }
+}
+
+impl fmt::Debug for RouteContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteContext").field("attempt", &self.attempt()).finish_non_exhaustive()
+    }
+}

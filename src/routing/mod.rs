@@ -1,0 +1,54 @@
+//! Routers: a message is routed in its sender's thread, by the reference that it is sent through.
+//!
+//! ```text
+//!                     tell                        ┌────────────┐
+//!   sender ──▶ ActorRef<M> ── logic.select ──────▶│ routee 0   │
+//!   sender ──▶ ActorRef<M> ── over the table ────▶│ routee 1   │◀─┐
+//!                     ▲                           └────────────┘  │ creates, watches,
+//!                     │ publishes                 ┌────────────┐  │ supervises
+//!                     └───────────────────────────│ head actor │──┘
+//!                                                 └────────────┘
+//! ```
+//!
+//! The reference holds the [logic](RoutingLogic) and the published table of routees. Reading the table costs
+//! no read-modify-write; choosing costs what the logic costs; then the message goes straight into the chosen
+//! routee's mailbox. The head never sees an ordinary message: it manages.
+//!
+//! | router | chooses |
+//! |---|---|
+//! | [`RoundRobin`] | each in turn, one cursor for each sending thread |
+//! | [`Random`] | any, with equal chance |
+//! | [`SmallestMailbox`] | the one with the least to do |
+//! | [`Broadcast`] | all |
+//! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
+//! | [`RoutingLogic`] | what you say |
+//!
+//! In reading order: `logic.rs` what a logic is; `routees.rs` the table; `router.rs` the reference that
+//! routes and the handle that manages; `builder.rs` how a router is made; `head.rs` its head; then a file for
+//! each logic.
+
+mod broadcast;
+mod builder;
+mod consistent_hashing;
+mod hash_ring;
+mod head;
+mod key;
+mod logic;
+mod random;
+mod round_robin;
+mod routees;
+mod router;
+mod smallest_mailbox;
+
+pub use broadcast::Broadcast;
+pub use builder::{RouterBuilder, RouterPlan};
+pub use consistent_hashing::ConsistentHashing;
+pub use hash_ring::{Ring, RingError};
+pub use head::{AddRoutee, GetRoutees, Manage, RemoveRoutee, ResizeTo};
+pub use key::{HashKey, KeySink};
+pub use logic::{Pick, RouteContext, RoutingLogic};
+pub use random::Random;
+pub use round_robin::RoundRobin;
+pub use routees::{Routee, Routees};
+pub use router::{ManageError, Router};
+pub use smallest_mailbox::SmallestMailbox;

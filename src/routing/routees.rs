@@ -1,0 +1,100 @@
+//! The published table of routees.
+
+use crate::actor_ref::{ActorRef, Load};
+use std::any::Any;
+use std::fmt;
+
+/// One destination of a router.
+pub struct Routee<M> {
+    actor: ActorRef<M>,
+    identity: Box<str>,
+}
+
+/// The routees of a router at one moment, and what its logic looks up in them.
+pub struct Routees<M> {
+    list: Box<[Routee<M>]>,
+    index: Option<Box<dyn Any + Send + Sync>>,
+    /// Counts the tables that this router has published.
+    version: u64,
+}
+
+impl<M: Send + 'static> Routee<M> {
+    pub(super) fn new(actor: ActorRef<M>) -> Self {
+        let identity = actor.path().as_str().into();
+        Self { actor, identity }
+    }
+
+    /// The reference to it.
+    #[inline]
+    pub fn actor(&self) -> &ActorRef<M> {
+        &self.actor
+    }
+
+    /// What it is known by on hash rings: its path, without the number of its incarnation.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+impl<M: Send + 'static> Routees<M> {
+    pub(super) fn new(list: Vec<Routee<M>>, index: Option<Box<dyn Any + Send + Sync>>, version: u64) -> Self {
+        Self { list: list.into_boxed_slice(), index, version }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The routee of this index.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&Routee<M>> {
+        self.list.get(index)
+    }
+
+    /// How much the routee of this index has to do; closed if there is none.
+    #[inline]
+    pub fn load(&self, index: usize) -> Load {
+        self.list.get(index).map_or(Load::Closed, |routee| routee.actor.load())
+    }
+
+    /// All of them, in the order of the table.
+    pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {
+        self.list.iter()
+    }
+
+    /// What the logic's [`index`](super::RoutingLogic::index) made for this table.
+    #[inline]
+    pub fn index<T: 'static>(&self) -> Option<&T> {
+        self.index.as_deref().and_then(|index| index.downcast_ref())
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl<M> Clone for Routee<M> {
+    fn clone(&self) -> Self {
+        Self { actor: self.actor.clone(), identity: self.identity.clone() }
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Routee<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Routee({})", self.identity)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Routees<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.list.iter()).finish()
+    }
+}

@@ -1,0 +1,58 @@
+//! The routee with the least to do.
+
+use super::{Pick, RouteContext, Routees, RoutingLogic};
+use crate::striped::PerThread;
+use std::cell::Cell;
+use std::fmt;
+
+/// Chooses the routee with the least to do, by looking at all of them.
+///
+/// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
+/// nobody knows. A routee that has stopped is never chosen, a suspended one only if all are. Of equals,
+/// each gets its turn: the scan starts one further each time, for each sending thread.
+///
+/// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
+/// Costs two loads for each routee; for large pools prefer a logic that looks at two of them.
+#[derive(Default)]
+pub struct SmallestMailbox {
+    starts: PerThread<Cell<usize>>,
+}
+
+impl SmallestMailbox {
+    /// The logic.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
+    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        let count = routees.len();
+        if count == 0 {
+            return Pick::None;
+        }
+        let start = self.starts.with(Cell::new, |start| {
+            let first = if start.get() < count { start.get() } else { start.get() % count };
+            start.set(first + 1);
+            first
+        });
+        let mut best = Pick::None;
+        let mut least = crate::actor_ref::Load::Closed.rank();
+        for index in (start..count).chain(0..start) {
+            let rank = routees.load(index).rank();
+            if rank < least {
+                (best, least) = (Pick::One(index), rank);
+                if rank == 0 {
+                    break;
+                }
+            }
+        }
+        best
+    }
+}
+
+impl fmt::Debug for SmallestMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SmallestMailbox")
+    }
+}

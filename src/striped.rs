@@ -1,0 +1,317 @@
+//! A value for each thread that uses an object: cursors, random generators, counters.
+//!
+//! Two threads that write to one cache line cost each other tens of nanoseconds a write. A [`PerThread`]
+//! gives each thread a value on lines of its own, found by the thread's small number
+//! ([`thread_index`]): one thread-local read, one Acquire load, one index.
+//!
+//! # Protocol
+//!
+//! 1. Slots live in chunks of 1, 1, 2, 4, 8, … slots, so that a number picks its chunk and its place by its
+//!    leading bit. A chunk is installed at first use and neither moves nor goes away before the whole does.
+//! 2. Two threads may need the same chunk at once. Both allocate, one compare-and-swap wins, and the loser
+//!    frees its own and uses the winner's.
+//! 3. Only the thread that holds the number writes its slot, once: the value, then `ready` with Release.
+//!    Whoever reads the values of others loads `ready` with Acquire.
+//!
+//! # A value outlives its thread
+//!
+//! Numbers are used again, and with a number the next thread inherits the value. That is safe for a `T` that
+//! isn't `Sync` (but is `Send`), because a number is handed on through the lock that guards the free numbers:
+//! what the old thread did to the value happens before what the new one does.
+//!
+//! Threads whose thread-locals are already gone have no number; they share one value behind a lock.
+
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::cell::UnsafeCell;
+use crate::sync::{CachePadded, Mutex, lock, thread_index};
+use std::cell::Cell;
+use std::fmt;
+use std::ptr;
+
+/// Chunk `c` serves the numbers below 2^c that the chunks before it don't: enough for every thread that an
+/// address space can hold.
+#[cfg(not(pointsman_loom))]
+const CHUNKS: usize = 33;
+/// Models have at most five threads.
+#[cfg(pointsman_loom)]
+const CHUNKS: usize = 4;
+
+/// A value of type `T` for each thread that asks for one.
+pub struct PerThread<T> {
+    chunks: [AtomicPtr<Slot<T>>; CHUNKS],
+    /// How many values were ever made.
+    entered: AtomicUsize,
+    /// For threads without a number.
+    shared: Mutex<Option<T>>,
+}
+
+/// One thread's value, on cache lines of its own.
+struct Slot<T>(CachePadded<Contents<T>>);
+
+struct Contents<T> {
+    /// Whether `value` is there, for ever. Written by the owner only.
+    ready: AtomicBool,
+    /// Whether the owner is inside of `with`. Touched by the owner only.
+    busy: Cell<bool>,
+    value: UnsafeCell<Option<T>>,
+}
+
+impl<T: Send> PerThread<T> {
+    /// Makes an object that no thread has used.
+    pub fn new() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            entered: AtomicUsize::new(0),
+            shared: Mutex::new(None),
+        }
+    }
+
+    /// Calls `act` with the calling thread's value, made by `make` if this is its first call.
+    ///
+    /// `make` gets the number of values made before, so the first thread to use this object gets 0, the
+    /// second 1, whatever their thread numbers are. `act` must not come back here for the same object if
+    /// the thread has no thread-locals any more: its value is behind a lock.
+    #[inline]
+    pub fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
+        let Some(number) = thread_index::current() else { return self.with_shared(make, act) };
+        let slot = self.slot(number);
+        // Relaxed: the owner alone writes it, and an earlier owner wrote before handing the number on.
+        if !slot.ready.load(Ordering::Relaxed) {
+            self.fill(slot, make);
+        }
+        slot.value.with(|value| {
+            // SAFETY: only the thread that holds `number` gets here, `fill` ended before, and the value is
+            // never written again while `self` is borrowed.
+            let value = unsafe { &*value };
+            act(value.as_ref().expect("filled when `ready` is set"))
+        })
+    }
+
+    /// How many values there are.
+    pub fn entered(&self) -> usize {
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn with_shared<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
+        let mut shared = lock(&self.shared);
+        act(shared.get_or_insert_with(|| make(self.entered.fetch_add(1, Ordering::Relaxed))))
+    }
+
+    #[cold]
+    fn fill(&self, slot: &Contents<T>, make: impl FnOnce(usize) -> T) {
+        assert!(!slot.busy.replace(true), "a per-thread value asked for itself while it was made");
+        let _done = Finally(&slot.busy);
+        let made = make(self.entered.fetch_add(1, Ordering::Relaxed));
+        slot.value.with_mut(|value| {
+            // SAFETY: the slot is this thread's, `busy` keeps its inner calls out, and readers of other
+            // threads wait for `ready`.
+            unsafe { *value = Some(made) };
+        });
+        // Ordering: Release; pairs with the Acquire load in `for_each`. Whoever sees it sees the value.
+        slot.ready.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn slot(&self, number: usize) -> &Contents<T> {
+        let (chunk, place) = position(number);
+        // Ordering: Acquire; pairs with the AcqRel exchange in `install`. Whoever finds a chunk finds its
+        // slots initialised.
+        let mut first = self.chunks[chunk].load(Ordering::Acquire);
+        if first.is_null() {
+            first = self.install(chunk);
+        }
+        // SAFETY: the chunk has `slots_of(chunk)` slots, `position` stays below, and chunks stay in place as
+        // long as `self`.
+        &unsafe { &*first.add(place) }.0
+    }
+
+    #[cold]
+    fn install(&self, chunk: usize) -> *mut Slot<T> {
+        let slots: Box<[Slot<T>]> = (0..slots_of(chunk)).map(|_| Slot::empty()).collect();
+        let ours = Box::into_raw(slots).cast::<Slot<T>>();
+        // Ordering: AcqRel, Acquire on failure; the Release half pairs with the Acquire load in `slot`, the
+        // Acquire of a failure with the winner's Release half. Whoever finds a chunk finds it initialised.
+        match self.chunks[chunk].compare_exchange(ptr::null_mut(), ours, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => ours,
+            Err(theirs) => {
+                // SAFETY: `ours` was made above for this chunk, and nobody else has seen it.
+                unsafe { free_chunk(ours, chunk) };
+                theirs
+            }
+        }
+    }
+}
+
+impl<T: Send + Sync> PerThread<T> {
+    /// Calls `look` with every value that exists by now, in no particular order. Not to be called from
+    /// `with`.
+    pub fn for_each(&self, mut look: impl FnMut(&T)) {
+        for (chunk, first) in self.chunks.iter().enumerate() {
+            // Ordering: Acquire; pairs with the AcqRel exchange in `install`, as in `slot`.
+            let first = first.load(Ordering::Acquire);
+            if first.is_null() {
+                continue;
+            }
+            for place in 0..slots_of(chunk) {
+                // SAFETY: as in `slot`.
+                let slot = &unsafe { &*first.add(place) }.0;
+                // Ordering: Acquire; pairs with the Release store in `fill`. The value is whole.
+                if slot.ready.load(Ordering::Acquire) {
+                    slot.value.with(|value| {
+                        // SAFETY: `ready` says that the value is there, and it is never written again.
+                        let value = unsafe { &*value };
+                        look(value.as_ref().expect("filled when `ready` is set"));
+                    });
+                }
+            }
+        }
+        if let Some(value) = &*lock(&self.shared) {
+            look(value);
+        }
+    }
+}
+
+impl<T> Drop for PerThread<T> {
+    fn drop(&mut self) {
+        for (chunk, first) in self.chunks.iter().enumerate() {
+            // Ordering: Acquire; pairs with the AcqRel exchange in `install`, as in `slot`.
+            let first = first.load(Ordering::Acquire);
+            if !first.is_null() {
+                // SAFETY: `install` made this chunk, and `self` is ending, so nobody uses it.
+                unsafe { free_chunk(first, chunk) };
+            }
+        }
+    }
+}
+
+impl<T: Send> Default for PerThread<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for PerThread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entered = self.entered.load(Ordering::Relaxed);
+        f.debug_struct("PerThread").field("entered", &entered).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: a value is used by one thread at a time, the holder of its number, and passes to the next holder
+// through the lock on the free numbers; `T: Send` allows that. `for_each` shares values and asks for
+// `T: Sync` itself.
+unsafe impl<T: Send> Sync for PerThread<T> {}
+
+// SAFETY: a `PerThread` owns its values, which may be dropped in any thread.
+unsafe impl<T: Send> Send for PerThread<T> {}
+
+impl<T> Slot<T> {
+    fn empty() -> Self {
+        Self(CachePadded::new(Contents {
+            ready: AtomicBool::new(false),
+            busy: Cell::new(false),
+            value: UnsafeCell::new(None),
+        }))
+    }
+}
+
+/// Clears a flag, also when user code unwinds.
+struct Finally<'a>(&'a Cell<bool>);
+
+impl Drop for Finally<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// The chunk of a thread number and its place in there: 0 | 1 | 2 3 | 4 5 6 7 | …
+#[inline]
+fn position(number: usize) -> (usize, usize) {
+    let chunk = (usize::BITS - number.leading_zeros()) as usize;
+    let first = if chunk == 0 { 0 } else { 1 << (chunk - 1) };
+    (chunk, number - first)
+}
+
+fn slots_of(chunk: usize) -> usize {
+    if chunk == 0 { 1 } else { 1 << (chunk - 1) }
+}
+
+/// Frees a chunk and the values in it.
+///
+/// # Safety
+///
+/// `first` must be what `install` made for `chunk`, and nobody may use it any more.
+unsafe fn free_chunk<T>(first: *mut Slot<T>, chunk: usize) {
+    let slots = ptr::slice_from_raw_parts_mut(first, slots_of(chunk));
+    // SAFETY: `install` made the chunk from a box of exactly this many slots.
+    drop(unsafe { Box::from_raw(slots) });
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{PerThread, position, slots_of};
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{Arc, thread};
+    use std::cell::Cell;
+
+    #[test]
+    fn numbers_fill_chunks_without_gap_or_overlap() {
+        let mut expected = (0, 0);
+        for number in 0..1000 {
+            assert_eq!(position(number), expected, "number {number}");
+            expected.1 += 1;
+            if expected.1 == slots_of(expected.0) {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_keeps_its_value_and_learns_how_many_came_before() {
+        let object = Arc::new(PerThread::new());
+        for expected in 0..3 {
+            assert_eq!(object.with(Cell::new, |cell| cell.replace(cell.get() + 1)), expected);
+        }
+        let other = object.clone();
+        let second = thread::spawn(move || other.with(Cell::new, Cell::get)).join().expect("no panic");
+        assert_eq!((second, object.entered()), (1, 2));
+    }
+
+    #[test]
+    fn a_panic_while_a_value_is_made_leaves_the_slot_usable() {
+        let object = PerThread::<usize>::new();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            object.with(|_| panic!("planted"), |_| ());
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(object.with(|_| 5, |value| *value), 5);
+    }
+
+    #[test]
+    fn many_threads_count_on_their_own_and_a_reader_sums() {
+        const THREADS: usize = 9;
+        const STEPS: usize = 1_000;
+        let object = Arc::new(PerThread::new());
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let object = object.clone();
+                thread::spawn(move || {
+                    for _ in 0..STEPS {
+                        object.with(
+                            |_| AtomicUsize::new(0),
+                            |count| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
+                        );
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        let mut sum = 0;
+        object.for_each(|count| sum += count.load(Ordering::Relaxed));
+        assert_eq!(sum, THREADS * STEPS);
+    }
+}
