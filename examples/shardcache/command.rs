@@ -793,6 +793,14 @@ impl Gather {
         self.settle(key_count);
     }
 
+    /// The sum of the answers, where they are numbers.
+    pub fn number(&self) -> Option<usize> {
+        match self.answer {
+            Answer::Number(sum) if !self.failed => Some(sum),
+            _ => None,
+        }
+    }
+
     /// Whether every key is answered for.
     pub fn is_complete(&self) -> bool {
         self.outstanding == 0
