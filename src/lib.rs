@@ -115,9 +115,9 @@ mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;
 mod mailbox;
-pub mod routing;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
+pub mod routing;
 mod scheduler;
 mod striped;
 mod supervision;
@@ -129,8 +129,9 @@ pub use actor::{
     SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter, DeadLetterReason, DeadLetters,
-    LateReply, Load, Pending, Recipient, ReplySink, ReplyTo, Request, Subscription, WrongType,
+    Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
+    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplySink, ReplyTo, Request,
+    Subscription, WrongType,
 };
 pub use dispatch::Dispatcher;
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};

@@ -9,9 +9,9 @@ pub use crate::grace::{
 pub mod mailbox {
     pub use crate::mailbox::*;
 }
+pub use crate::net::readiness;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
-pub use crate::net::readiness;

@@ -7,9 +7,11 @@ mod dead_letters;
 mod dispatchers;
 mod ledger;
 mod lifecycle;
-mod routing;
 mod mailboxes;
 mod names;
+#[cfg(feature = "net")]
+mod net;
+mod routing;
 mod shutdown;
 mod stopping;
 mod stress;
@@ -17,5 +19,3 @@ mod supervision;
 mod support;
 mod timers;
 mod watch;
-#[cfg(feature = "net")]
-mod net;
