@@ -3,6 +3,23 @@
 pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
-pub use crate::grace;
-pub use crate::mailbox;
-pub use crate::scheduler::{self, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks};
+pub mod grace {
+    pub use crate::grace::*;
+}
+pub mod mailbox {
+    pub use crate::mailbox::*;
+}
+pub mod scheduler {
+    pub use crate::scheduler::*;
+}
+pub use crate::scheduler::{Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks};
+
+/// Runs actors on the threads of the model.
+pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {
+    crate::dispatch::Dispatcher::Calling
+}
+
+/// The child of this name.
+pub fn child(parent: &crate::AnyRef, name: &str) -> Option<crate::AnyRef> {
+    parent.core().children.get(name)
+}
