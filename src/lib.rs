@@ -130,8 +130,8 @@ pub use actor::{
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
-    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplySink, ReplyTo, Request,
-    Subscription, WrongType,
+    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
+    Request, Subscription, WrongType,
 };
 pub use dispatch::Dispatcher;
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};

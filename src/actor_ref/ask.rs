@@ -720,7 +720,7 @@ mod tests {
 
             drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
             drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
-            reply_counts::take()
+            reply_counts::tests::take()
         })
         .join()
         .expect("no panic");
