@@ -144,6 +144,11 @@ pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;
 
+/// The program in the README is one that compiles and runs.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What most programs use.
 pub mod prelude {
     #[cfg(feature = "macros")]
