@@ -114,7 +114,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Counts a message as sent and delivers it.
     #[inline]
-    fn send(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
                 local.core.system.ledger().mine().sent(1);

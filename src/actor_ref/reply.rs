@@ -313,6 +313,14 @@ impl<R> SinkHandle<R> {
         }
     }
 
+    /// Ends the ask since its target refused the request: the sink gets [`AskError::Undeliverable`], if no
+    /// outcome was first.
+    pub fn undeliverable(&self) {
+        if self.refuse() {
+            quietly(|| self.cell.sink.complete(Err(AskError::Undeliverable)));
+        }
+    }
+
     fn end(&self, row: Row) -> bool {
         let won = self.cell.claim();
         if won {
@@ -324,6 +332,12 @@ impl<R> SinkHandle<R> {
     /// Whether the ask is over.
     pub fn is_over(&self) -> bool {
         self.cell.is_claimed()
+    }
+}
+
+impl<R> Clone for SinkHandle<R> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
     }
 }
 
