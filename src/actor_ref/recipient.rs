@@ -26,7 +26,7 @@ pub enum Accepted {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Accepted, SendError};
+/// use pointsman::{Accepted, Recipient, SendError};
 /// use std::sync::mpsc;
 ///
 /// struct ToChannel(mpsc::Sender<u32>);

@@ -12,7 +12,7 @@
 use super::threads::Threads;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{JoinError, StartError, TaskRef, Turn, TurnHooks};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, thread};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;

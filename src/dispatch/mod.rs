@@ -266,15 +266,6 @@ impl Running {
         }
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(threads) => threads.throughput(),
-        }
-    }
-
     /// The place of a new actor; on a pinned dispatcher this starts its thread.
     ///
     /// # Errors
@@ -330,15 +321,6 @@ impl Home {
             Self::WorkStealing(pool) => pool.schedule(task),
             Self::Blocking(pool) => pool.schedule(task),
             Self::Pinned(home) => home.schedule(task),
-        }
-    }
-
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(home) => home.throughput(),
         }
     }
 

@@ -202,7 +202,7 @@ impl<H, S> Gate<H, S> {
     }
 
     /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
-    /// sender has it then.
+    /// sender has it then; before the mailbox is known to others, always true.
     pub fn begin(&self) -> bool {
         self.word.wake_idle()
     }
