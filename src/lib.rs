@@ -25,9 +25,9 @@ mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;
 mod mailbox;
-pub mod routing;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
+pub mod routing;
 mod scheduler;
 mod striped;
 mod supervision;

@@ -1,6 +1,6 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
-pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
+pub use crate::actor_ref::{ask, promise, reply, slot_memory};
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
@@ -9,9 +9,9 @@ pub use crate::grace::{
 pub mod mailbox {
     pub use crate::mailbox::*;
 }
+pub use crate::net::readiness;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
-pub use crate::net::readiness;

@@ -10,7 +10,6 @@ mod dead_letters;
 pub mod promise;
 mod recipient;
 pub mod reply;
-pub mod reply_counts;
 pub mod slot_memory;
 mod to_actor;
 

@@ -2,7 +2,6 @@
 
 use super::ask::AskError;
 use super::promise::{Outcome, Port, quietly};
-use super::reply_counts::{Row, count};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
@@ -113,7 +112,6 @@ impl<R> ReplyTo<R> {
                 Err(reply) => Some(reply),
             },
         };
-        count(Row::Late);
         // An outcome is handed back as it was given.
         refused.map_or(Ok(()), |reply| Err(LateReply(reply)))
     }
@@ -198,7 +196,6 @@ pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
 {
-    count(Row::Begun);
     let cell: Arc<SinkCell<dyn ReplySink<R>>> = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
     let port = SinkPort { cell: cell.clone() };
     (ReplyTo { destination: Destination::Sink(port) }, SinkHandle { cell })
@@ -251,7 +248,6 @@ impl<R> SinkPort<R> {
     }
 
     fn complete(&self, outcome: Outcome<R>) {
-        count(if outcome.is_ok() { Row::Answered } else { Row::NoReply });
         quietly(|| self.cell.sink.complete(outcome));
     }
 }
@@ -291,21 +287,7 @@ impl<R> SinkHandle<R> {
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub fn expire(&self) -> bool {
-        self.end(Row::TimedOut)
-    }
-
-    /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
-    /// To be called before the handed-back message is dropped, whose port would report
-    /// [`AskError::NoReply`] first.
-    #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn refuse(&self) -> bool {
-        self.end(Row::Undeliverable)
-    }
-
-    /// Ends the ask since its owner has no more use for it.
-    #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn cancel(&self) -> bool {
-        self.end(Row::Cancelled)
+        self.cell.claim()
     }
 
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
@@ -313,14 +295,6 @@ impl<R> SinkHandle<R> {
         if self.expire() {
             quietly(|| self.cell.sink.complete(Err(AskError::Timeout { after })));
         }
-    }
-
-    fn end(&self, row: Row) -> bool {
-        let won = self.cell.claim();
-        if won {
-            count(row);
-        }
-        won
     }
 
     /// Whether the ask is over.
@@ -395,16 +369,6 @@ mod tests {
         assert!(handle.is_over());
         drop(handle);
         assert_eq!(Arc::strong_count(&kept), 1);
-    }
-
-    #[test]
-    fn a_refused_request_leaves_the_sink_alone() {
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let (reply_to, handle) = to_sink(Kept(kept.clone()));
-        assert!(handle.refuse());
-        assert!(!reply_to.wanted() && !handle.cancel());
-        assert_eq!(reply_to.send(1), Err(LateReply(1)));
-        assert!(kept.lock().expect("no panic while locked").is_empty());
     }
 
     #[test]

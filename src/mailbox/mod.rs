@@ -234,12 +234,6 @@ impl<H, S> Gate<H, S> {
         }
     }
 
-    /// What a router compares: messages queued, and one more if the actor is running or scheduled.
-    pub fn load(&self) -> u64 {
-        let running = !self.word.look().is_unowned();
-        self.len() + u64::from(running)
-    }
-
     pub fn is_closed(&self) -> bool {
         self.word.look_acquire().is_closed()
     }
@@ -698,6 +692,7 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
     }
 }
 
+#[cfg(any(test, pointsman_loom))]
 impl<M> Pushed<M> {
     /// True if the caller holds the token now.
     pub fn wakes(&self) -> bool {
@@ -705,6 +700,7 @@ impl<M> Pushed<M> {
     }
 }
 
+#[cfg(pointsman_loom)]
 impl<M> Refused<M> {
     pub fn into_message(self) -> M {
         match self {

@@ -4,8 +4,7 @@ use super::head::{Board, Head, MakeRoutee, Member, Members};
 use super::router::{Router, Routing, Shared};
 use super::{RoundRobin, Routee, RoutingLogic};
 use crate::actor::{
-    Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell,
-    spawn_held,
+    Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell, spawn_held,
 };
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;

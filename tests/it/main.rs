@@ -2,10 +2,10 @@
 
 mod basics;
 mod lifecycle;
+#[cfg(feature = "net")]
+mod net;
 mod routing;
 mod stopping;
 mod supervision;
 mod support;
 mod watch;
-#[cfg(feature = "net")]
-mod net;
