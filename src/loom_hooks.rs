@@ -15,3 +15,13 @@ pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
+
+/// Runs actors on the threads of the model.
+pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {
+    crate::dispatch::Dispatcher::Calling
+}
+
+/// The child of this name.
+pub fn child(parent: &crate::AnyRef, name: &str) -> Option<crate::AnyRef> {
+    parent.core().children.get(name)
+}

@@ -7,7 +7,7 @@ use crate::actor::path::Name;
 use crate::actor_ref::AnyRef;
 use crate::sync::{Mutex, lock};
 use slab::Slab;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The children of one actor.
 #[derive(Default)]
@@ -25,7 +25,8 @@ struct Inner {
 
 #[derive(Default)]
 struct Family {
-    named: HashMap<Box<str>, AnyRef>,
+    /// In order, so that what a parent does to all its children it does in the same order in each run.
+    named: BTreeMap<Box<str>, AnyRef>,
     anonymous: Slab<AnyRef>,
     /// How many names were generated so far.
     generated: u64,

@@ -602,7 +602,9 @@ impl SystemCore {
     /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left.
     fn stuck(&self) -> Vec<String> {
         let mut stuck = Vec::new();
-        let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
+        // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
+        let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
+        let mut open: Vec<AnyRef> = top.into_iter().collect();
         while let Some(actor) = open.pop() {
             let children = actor.core().children.all();
             if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {

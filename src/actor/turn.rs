@@ -22,8 +22,9 @@ use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
 use crate::scheduler::{Ran, Task, Turn};
 use crate::supervision::{Failure, RestartHistory};
+use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 /// How far an actor's life has come.
@@ -129,7 +130,16 @@ where
 
 /// Runs user code; a panic becomes a failure.
 pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(Failure::panic(payload)))
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
+}
+
+/// The failure that a panic is.
+fn caught(payload: Box<dyn Any + Send>) -> Failure {
+    // In a model it is the model that has failed, and must not go on as if an actor had.
+    if cfg!(pointsman_loom) {
+        resume_unwind(payload);
+    }
+    Failure::panic(payload)
 }
 
 /// Drops a value of a user's type; a panic in its destructor goes no further.
@@ -308,7 +318,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
             })
         });
-        catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(Failure::panic(payload)))
+        catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
     }
 
     /// Acts on the first positioned control if the head has reached it.
@@ -744,6 +754,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(parent) = &core.parent {
             let _ = parent.send_system(System::ChildStopped(me.clone()));
         }
+        // By age, not by hash: the same order in each run.
+        let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
+        watchers.sort_by_key(AnyRef::uid);
         for watcher in watchers {
             watcher.notify_terminated(me.clone());
         }
