@@ -346,22 +346,24 @@ impl<'d> Standing<'d> {
     }
 
     /// Says that the thread holds nothing, unless a section is open or it rests. To be called after each
-    /// turn.
+    /// turn. True if that announced a new epoch, in which something may have become free.
     #[inline]
-    pub fn quiescent(&self) {
-        let Some(record) = self.record else { return };
+    pub fn quiescent(&self) -> bool {
+        let Some(record) = self.record else { return false };
         if record.depth.get() > 0 || !record.standing.get() {
-            return;
+            return false;
         }
         // Ordering: Acquire; pairs with the Release increment in `defer`. Whoever announces an epoch sees
         // every replacement stamped with it, so no fence is needed: until the store below a scan finds the
         // older announcement.
         let epoch = self.domain.epoch.load(Ordering::Acquire);
-        if record.announced.load(Ordering::Relaxed) != epoch {
+        let is_new = record.announced.load(Ordering::Relaxed) != epoch;
+        if is_new {
             // Ordering: Release; pairs with the Acquire load in `passed_by_all`. The reads of earlier turns
             // happen before the freeing that this announcement allows.
             record.announced.store(epoch, Ordering::Release);
         }
+        is_new
     }
 
     /// Goes offline, before the thread parks; an open section keeps the thread online until its end.
@@ -797,7 +799,10 @@ mod tests {
 /// A worker is quiescent between two turns, and offline while it sleeps.
 impl crate::scheduler::TurnHooks for Standing<'_> {
     fn quiescent(&mut self) {
-        Standing::quiescent(self);
+        // Here rather than before a park: what is freed may schedule actors on this worker.
+        if Standing::quiescent(self) {
+            self.domain.collect();
+        }
     }
 
     fn rest(&mut self) {

@@ -721,7 +721,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 self.private(|private| private.extras.as_ref().and_then(|extras| extras.reroute.clone()));
             let left = match reroute {
                 Some(router) => match guarded(|| Ok(router.pass_on(message))) {
-                    Ok(Ok(())) => continue,
+                    Ok(Ok(_)) => continue,
                     Ok(Err(refused)) => refused.into_inner(),
                     // User code in the router's logic panicked and took the message with it: it was
                     // counted there.

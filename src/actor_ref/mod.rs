@@ -6,6 +6,7 @@
 
 mod any;
 pub mod ask;
+mod attempt;
 mod dead_letters;
 pub mod promise;
 mod recipient;
@@ -16,6 +17,7 @@ mod to_actor;
 pub use any::{AnyRef, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
 pub use ask::{Alarms, Ask, AskError, Asker, Pending};
+pub use attempt::{Answerable, Attempt, AttemptEnd};
 pub use dead_letters::{DeadLetter, DeadLetterReason, DeadLetters, Subscription};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
@@ -61,6 +63,11 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// A reference to anything that takes messages.
     pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
+        Self::to_own_recipient(recipient::Custom(recipient))
+    }
+
+    /// A reference to a recipient that accounts for its messages itself when user code in it unwinds.
+    pub(crate) fn to_own_recipient(recipient: impl Recipient<M>) -> Self {
         // SAFETY: the header is that of a new `Foreign<M>` with a count of one, which passes over.
         unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
     }
@@ -115,28 +122,38 @@ impl<M: Send + 'static> ActorRef<M> {
                 if let Some(system) = &foreign.system {
                     system.core().ledger().mine().sent(1);
                 }
-                self.hand_over(foreign, message)
+                self.hand_over(foreign, message).map(drop)
             }
         }
     }
 
     /// Delivers a message that is counted as sent already: on its way through a router or an adapter.
     #[inline]
-    pub(crate) fn pass_on(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.target() {
-            Target::Local(local) => self.push(local, message),
+            Target::Local(local) => self.push(local, message).map(|()| Accepted::Passed),
             Target::Foreign(foreign) => self.hand_over(foreign, message),
         }
     }
 
-    /// Hands a message to what is no actor.
+    /// Hands a message to what is no actor. `Handled` is returned only where nobody has counted it.
     #[inline]
-    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<(), SendError<M>> {
+    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<Accepted, SendError<M>> {
         let accepted = foreign.recipient.deliver(message)?;
         if let (Accepted::Handled, Some(system)) = (accepted, &foreign.system) {
             system.core().ledger().mine().handled(1);
+            return Ok(Accepted::Passed);
         }
-        Ok(())
+        Ok(accepted)
+    }
+
+    /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        match self.target() {
+            Target::Local(_) => true,
+            Target::Foreign(foreign) => foreign.system.is_some(),
+        }
     }
 
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
@@ -401,7 +418,7 @@ impl<M: Send + 'static> ActorRef<M> {
         &self,
         change: impl Fn(N) -> M + Send + Sync + 'static,
     ) -> ActorRef<N> {
-        ActorRef::to_recipient(recipient::Adapter { target: self.clone(), change })
+        ActorRef::to_own_recipient(recipient::Adapter { target: self.clone(), change })
     }
 }
 

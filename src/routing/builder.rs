@@ -171,7 +171,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let head = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let shared = StdArc::new(Shared::new(head.actor().any_local()));
         let logic = StdArc::new(logic);
-        let reference = ActorRef::to_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        let reference = ActorRef::to_own_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
         let (size, group, make) = match members {
             Initial::Pool { size, make } => {
                 let make: StdArc<MakeRoutee<M>> =

@@ -1,0 +1,144 @@
+//! A RESP2 cache server on Pointsman: keys are spread over cache actors by consistent hashing, and stock
+//! Redis clients talk to it.
+//!
+//! ```text
+//! cargo run --release --example shardcache -- --port 6379 --shards 4
+//! redis-cli set greeting hello
+//! redis-benchmark -t ping,set,get,incr,mset -c 50 -n 1000000 -P 16 -q
+//! redis-cli shards 7      # while the benchmark runs
+//! ```
+//!
+//! It ends in order on ctrl-c, SIGTERM or `redis-cli shutdown`, and prints where every message went.
+//!
+//! Reading order: `server.rs` (the actors and who creates whom), `client.rs` (a connection), `shard.rs` (a
+//! shard, and the protocol of a resize with the reasons why it is right), `coordinator.rs` (who changes the
+//! number of shards), then the parts that know nothing of actors: [`resp`] (bytes to requests, replies to
+//! bytes), [`command`] (requests to what has to be done, and by whom), [`keyspace`] (one shard's data),
+//! [`glob`] (the patterns of KEYS and CONFIG GET), [`bytes`] (short byte strings).
+
+mod bytes;
+mod client;
+#[allow(dead_code)] // whole interfaces, of which the server needs the most
+mod command;
+mod coordinator;
+mod glob;
+#[allow(dead_code)]
+mod keyspace;
+#[allow(dead_code)]
+mod resp;
+mod server;
+mod shard;
+
+#[cfg(test)]
+mod tests;
+
+use server::{Server, Settings};
+use std::error::Error;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: shardcache [--port N] [--bind HOST] [--unix PATH] [--shards N] [--threads N] [--pin C,C,...]
+                  [--maxclients N] [--output-limit BYTES]";
+
+fn main() -> ExitCode {
+    let settings = match parse(std::env::args().skip(1)) {
+        Ok(Some(settings)) => settings,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("shardcache: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(settings) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("shardcache: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(settings: Settings) -> Result<bool, Box<dyn Error>> {
+    let signals = signals::Blocked::before_any_thread_starts();
+    let server = Server::start(settings)?;
+    println!("shardcache: serving on port {}", server.port());
+    let shared = server.shared();
+    std::thread::spawn(move || {
+        signals.wait();
+        shared.ask_for_end(true);
+    });
+    let in_order = server.wait();
+    let ledger = server.end()?;
+    println!("shardcache: {ledger}");
+    Ok(in_order && ledger.balance() == 0)
+}
+
+/// The settings, or `None` if help is wanted.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Settings>, Box<dyn Error>> {
+    let mut settings = Settings::default();
+    let (mut host, mut port) = ("127.0.0.1".to_owned(), 6379u16);
+    while let Some(argument) = arguments.next() {
+        if argument == "--help" || argument == "-h" {
+            return Ok(None);
+        }
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
+        match argument.as_str() {
+            "--port" => port = value()?.parse().map_err(|error| format!("--port: {error}"))?,
+            "--bind" => host = value()?,
+            "--unix" => settings.unix = Some(value()?.into()),
+            "--shards" => settings.shards = value()?.parse().map_err(|error| format!("--shards: {error}"))?,
+            "--threads" => {
+                settings.threads = Some(value()?.parse().map_err(|error| format!("--threads: {error}"))?);
+            }
+            "--pin" => {
+                let cores: Result<Vec<usize>, _> = value()?.split(',').map(str::parse).collect();
+                settings.pin = Some(cores.map_err(|error| format!("--pin: {error}"))?);
+            }
+            "--maxclients" => {
+                settings.clients_max = value()?.parse().map_err(|error| format!("--maxclients: {error}"))?;
+            }
+            "--output-limit" => {
+                settings.output_max = value()?.parse().map_err(|error| format!("--output-limit: {error}"))?;
+            }
+            other => return Err(format!("unknown option {other}").into()),
+        }
+    }
+    if !(1..=coordinator::SHARDS_MAX).contains(&settings.shards) {
+        return Err(format!("--shards {}: must be 1 to {}", settings.shards, coordinator::SHARDS_MAX).into());
+    }
+    settings.tcp = format!("{host}:{port}");
+    Ok(Some(settings))
+}
+
+/// Waiting for SIGINT and SIGTERM.
+mod signals {
+    /// The signals are blocked in this thread and in those that it starts.
+    pub struct Blocked(libc::sigset_t);
+
+    impl Blocked {
+        pub fn before_any_thread_starts() -> Self {
+            // SAFETY: a signal set is plain memory, and `sigemptyset` makes any of it valid.
+            let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+            // SAFETY: calls on a set that we own, and constants; blocking two signals in this thread has
+            // no effect on memory.
+            unsafe {
+                libc::sigemptyset(&raw mut set);
+                libc::sigaddset(&raw mut set, libc::SIGINT);
+                libc::sigaddset(&raw mut set, libc::SIGTERM);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            }
+            Self(set)
+        }
+
+        /// Returns when one of the signals comes.
+        pub fn wait(&self) {
+            let mut signal = 0;
+            // SAFETY: both point to living values, and the set is initialised.
+            unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
+        }
+    }
+}
