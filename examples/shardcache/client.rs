@@ -13,7 +13,9 @@
 //! among the client's requests too.
 
 use crate::bytes::Bytes;
-use crate::command::{AllRequest, Command, Gather, KeyRequest, Local, ManyRequest, ServerInfo, Session, Then};
+use crate::command::{
+    AllRequest, Command, Gather, KeyRequest, Local, ManyRequest, ServerInfo, Session, Then,
+};
 use crate::coordinator::{CoordinatorMsg, Generation, SHARDS_MAX};
 use crate::keyspace::{PartReply, Reply};
 use crate::resp::{Arguments, Limits, RequestReader, parse_integer, put_error, put_integer, put_simple};
@@ -35,13 +37,24 @@ const FLUSH_AT: usize = 16 * 1024;
 pub enum ClientMsg {
     Ready(Ready),
     /// A shard's answer to a request for one key.
-    Reply { slot: u64, reply: Reply },
+    Reply {
+        slot: u64,
+        reply: Reply,
+    },
     /// A share of the answer to a request for some keys.
-    Part { slot: u64, part: PartReply },
+    Part {
+        slot: u64,
+        part: PartReply,
+    },
     /// The answer of all shards.
-    Gathered { slot: u64, gather: Gather },
+    Gathered {
+        slot: u64,
+        gather: Gather,
+    },
     /// The number of shards is changed.
-    Resized { slot: u64 },
+    Resized {
+        slot: u64,
+    },
     /// There is a new generation.
     Moved,
 }
@@ -67,7 +80,9 @@ enum Barrier {
     Info(Vec<Bytes>),
     Resize(usize),
     /// It is on its way; for INFO with the sections asked for.
-    Sent { info: Option<Vec<Bytes>> },
+    Sent {
+        info: Option<Vec<Bytes>>,
+    },
 }
 
 /// The actor.
@@ -94,7 +109,12 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(connection: Connection, session: Session, shared: Arc<Shared>, generation: Arc<Generation>) -> Self {
+    pub fn new(
+        connection: Connection,
+        session: Session,
+        shared: Arc<Shared>,
+        generation: Arc<Generation>,
+    ) -> Self {
         Self {
             connection,
             reader: RequestReader::new(Limits::default()),

@@ -142,8 +142,7 @@ impl Coordinator {
             .group(shards)
             .logic(ConsistentHashing::by(feed_key))
             .spawn()?;
-        let generation =
-            Generation { map: self.map.clone(), router, coordinator: ctx.me().clone() };
+        let generation = Generation { map: self.map.clone(), router, coordinator: ctx.me().clone() };
         self.shared.publish(Arc::new(generation));
         for (request, client, slot) in std::mem::take(&mut self.held) {
             self.gather(request, client, slot);

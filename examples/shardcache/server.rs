@@ -10,9 +10,9 @@
 use crate::client::{Client, ClientMsg};
 use crate::command::{ServerInfo, Session};
 use crate::coordinator::{Coordinator, CoordinatorMsg, Generation};
-use pointsman::{Ledger, ShutdownError};
 use pointsman::net::{Address, Connection, ListenError, Listener};
 use pointsman::prelude::*;
+use pointsman::{Ledger, ShutdownError};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
@@ -269,7 +269,12 @@ impl Server {
     }
 }
 
-fn listen(system: &System, name: &str, address: Address, shared: &Arc<Shared>) -> Result<Listener, ListenError> {
+fn listen(
+    system: &System,
+    name: &str,
+    address: Address,
+    shared: &Arc<Shared>,
+) -> Result<Listener, ListenError> {
     let shared = shared.clone();
     let (low, high) = MARKS;
     system
