@@ -72,9 +72,9 @@ impl<M> fmt::Display for SendError<M> {
         match self {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
             SendError::Closed(_) => f.write_str("actor stopped: nobody will handle the message"),
-            SendError::NoRoutee(_) => f.write_str(
-                "no routee takes the message: the router is empty or all its routees have stopped",
-            ),
+            SendError::NoRoutee(_) => {
+                f.write_str("no routee takes the message: the router is empty or all its routees have stopped")
+            }
             SendError::Cycle(_) => f.write_str(
                 "routers route to each other in a circle: take one of them out of the other's routees",
             ),

@@ -242,6 +242,7 @@ fn shards_come_and_go_and_no_client_notices() {
         // Somebody must have worked under each number of shards.
         let before = shared_count.load(Ordering::Relaxed);
         while shared_count.load(Ordering::Relaxed) < before + 300 {
+            assert!(!checkers.iter().any(|checker| checker.is_finished()), "a checker has failed");
             std::thread::yield_now();
         }
     }
@@ -265,6 +266,37 @@ fn shards_come_and_go_and_no_client_notices() {
             _ => assert_eq!(left, -1, "{name}"),
         }
     }
+    ends_balanced(server);
+}
+
+#[test]
+fn one_long_pipeline_keeps_its_order_while_shards_come_and_go() {
+    const KEYS: usize = 20;
+    const REQUESTS: usize = 400_000;
+    let server = start(|_| {});
+    let port = server.port();
+    let ends = Arc::new(AtomicBool::new(false));
+    let resizing = std::thread::spawn({
+        let ends = ends.clone();
+        move || {
+            let mut client = connect(port);
+            let mut changes = 0;
+            while !ends.load(Ordering::Relaxed) {
+                resize(&mut client, 7);
+                resize(&mut client, 4);
+                changes += 2;
+            }
+            changes
+        }
+    });
+    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    for at in 0..REQUESTS {
+        write!(requests, "INCR k{}\r\n", at % KEYS).unwrap();
+        write!(replies, ":{}\r\n", at / KEYS + 1).unwrap();
+    }
+    exchange(port, &requests, &replies);
+    ends.store(true, Ordering::Relaxed);
+    assert!(resizing.join().unwrap() > 2, "the shards must have changed meanwhile");
     ends_balanced(server);
 }
 

@@ -3,9 +3,7 @@
 use super::head::{Board, Head, MakeRoutee, Member, Members};
 use super::router::{Router, Routing, Shared};
 use super::{RoundRobin, Routee, RoutingLogic};
-use crate::actor::{
-    Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell,
-};
+use crate::actor::{Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::{Restart, Strategy};
@@ -128,7 +126,10 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
     /// and the others are left alone.
-    pub fn on_failure<S: Into<Strategy>>(mut self, strategy: impl Fn() -> S + Send + Sync + 'static) -> Self {
+    pub fn on_failure<S: Into<Strategy>>(
+        mut self,
+        strategy: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
         self.strategy = Box::new(move || strategy().into());
         self
     }
@@ -231,9 +232,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
             Initial::Pool { size, .. } => format!("pool of {size}"),
             Initial::Group(group) => format!("group of {}", group.len()),
         };
-        f.debug_struct("RouterPlan")
-            .field("name", &self.name)
-            .field("members", &members)
-            .finish_non_exhaustive()
+        f.debug_struct("RouterPlan").field("name", &self.name).field("members", &members).finish_non_exhaustive()
     }
 }
+

@@ -1,9 +1,7 @@
 //! Routers: choosing, membership, loss.
 
 use pointsman::prelude::*;
-use pointsman::routing::{
-    Broadcast, ConsistentHashing, Pick, Random, RouteContext, Routees, RoutingLogic, SmallestMailbox,
-};
+use pointsman::routing::{Broadcast, ConsistentHashing, Pick, Random, RouteContext, Routees, RoutingLogic, SmallestMailbox};
 use pointsman::{DeadLetterReason, SendError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,8 +124,10 @@ impl Actor for Held {
 
 #[test]
 fn smallest_mailbox_prefers_idle_then_empty_then_fewest() {
-    let system =
-        System::builder("routing").dispatcher("hold", Dispatcher::blocking().threads(1..=8)).build().unwrap();
+    let system = System::builder("routing")
+        .dispatcher("hold", Dispatcher::blocking().threads(1..=8))
+        .build()
+        .unwrap();
     let hold = Arc::new(Mutex::new(()));
     let guard = hold.lock().unwrap();
     let (sender, got) = mpsc::channel();
@@ -138,13 +138,8 @@ fn smallest_mailbox_prefers_idle_then_empty_then_fewest() {
         hold: held.clone(),
         got: sender.lock().unwrap().clone(),
     };
-    let router = system
-        .router("pool")
-        .pool(3, recipe)
-        .dispatcher("hold")
-        .logic(SmallestMailbox::new())
-        .spawn()
-        .unwrap();
+    let router =
+        system.router("pool").pool(3, recipe).dispatcher("hold").logic(SmallestMailbox::new()).spawn().unwrap();
     let reference = router.to_ref();
     let mut busy = Vec::new();
     for n in 0..3u64 {
@@ -292,16 +287,12 @@ fn a_logic_that_picks_nobody_or_panics_loses_nothing() {
     let system = system();
     let reasons: Arc<Mutex<Vec<_>>> = Arc::default();
     let seen = reasons.clone();
-    let _subscription =
-        system.dead_letters().subscribe(move |letter| seen.lock().unwrap().push(letter.reason));
+    let _subscription = system.dead_letters().subscribe(move |letter| seen.lock().unwrap().push(letter.reason));
     let (sender, got) = mpsc::channel();
     let wild = system.router("wild").pool(2, reporters(sender.clone())).logic(OutOfRange).spawn().unwrap();
     wild.to_ref().tell(1u64);
     assert_eq!(*reasons.lock().unwrap(), [DeadLetterReason::BadPick]);
-    assert!(matches!(
-        wild.to_ref().try_tell(2u64),
-        Err(SendError::BadPick { message: 2, index: 7, routees: 2 })
-    ));
+    assert!(matches!(wild.to_ref().try_tell(2u64), Err(SendError::BadPick { message: 2, index: 7, routees: 2 })));
     let panicky = system.router("panicky").pool(2, reporters(sender)).logic(Panics).spawn().unwrap();
     let reference = panicky.to_ref();
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reference.tell(13u64)));
