@@ -38,19 +38,6 @@ impl<M> SendError<M> {
             | SendError::BadPick { message, .. } => message,
         }
     }
-
-    /// The error with its message changed to another one, as when an adapter hands back what it was given.
-    pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> SendError<N> {
-        match self {
-            SendError::Full(message) => SendError::Full(change(message)),
-            SendError::Closed(message) => SendError::Closed(change(message)),
-            SendError::NoRoutee(message) => SendError::NoRoutee(change(message)),
-            SendError::Cycle(message) => SendError::Cycle(change(message)),
-            SendError::BadPick { message, index, routees } => {
-                SendError::BadPick { message: change(message), index, routees }
-            }
-        }
-    }
 }
 
 impl<M> fmt::Debug for SendError<M> {

@@ -298,12 +298,14 @@ impl Member {
     }
 
     /// Begins a section of this domain.
+    #[cfg(any(test, pointsman_loom))]
     pub fn section(&self) -> Section<'_> {
         enter(&self.domain, Some(&self.record));
         Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
     }
 
     /// Registers the calling thread as a standing reader of this domain.
+    #[cfg(any(test, pointsman_loom))]
     pub fn standing(&self) -> Standing<'_> {
         Standing::begin(&self.domain, Some(&self.record))
     }
@@ -432,14 +434,6 @@ impl<T: Send + Sync + 'static> Published<T> {
         // SAFETY: `old` came from a box, and only the one who swapped it out gets here with it.
         let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
         self.domain.retire(garbage);
-    }
-
-    /// The current value, for the only holder.
-    pub fn get_mut(&mut self) -> &mut T {
-        // Ordering: Acquire; pairs with the AcqRel swap in `replace`, as in `read`.
-        let current = self.current.load(Ordering::Acquire);
-        // SAFETY: `current` came from a box, and references to it borrow `self`, which is borrowed mutably.
-        unsafe { &mut *current }
     }
 }
 

@@ -159,7 +159,10 @@ per_thread! {
 }
 
 /// The rows that this thread writes; given back when it ends.
-struct Leases(RefCell<Vec<(u64, StdWeak<Shelf>, StdArc<Row>)>>);
+struct Leases(RefCell<Vec<Lease>>);
+
+/// The number of some books, their shelf, and this thread's row in them.
+type Lease = (u64, StdWeak<Shelf>, StdArc<Row>);
 
 impl Drop for Leases {
     fn drop(&mut self) {

@@ -300,12 +300,6 @@ impl<R> SinkHandle<R> {
         self.end(Row::Undeliverable)
     }
 
-    /// Ends the ask since its owner has no more use for it.
-    #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn cancel(&self) -> bool {
-        self.end(Row::Cancelled)
-    }
-
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
     pub fn time_out(&self, after: std::time::Duration) {
         if self.expire() {

@@ -33,7 +33,7 @@ pub fn schedule(task: TaskRef) {
         }
     });
     let Some(mut task) = task else { return };
-    let turn = Turn::new(THROUGHPUT, None);
+    let turn = Turn::new(THROUGHPUT);
     loop {
         match task.run(&turn) {
             Outcome::Idle => {}

@@ -283,17 +283,6 @@ impl Running {
         }
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(threads) => threads.throughput(),
-            #[cfg(pointsman_loom)]
-            Self::Calling => calling::THROUGHPUT,
-        }
-    }
-
     /// The place of a new actor; on a pinned dispatcher this starts its thread.
     ///
     /// # Errors
@@ -359,17 +348,6 @@ impl Home {
             Self::Pinned(home) => home.schedule(task),
             #[cfg(pointsman_loom)]
             Self::Calling => calling::schedule(task),
-        }
-    }
-
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(home) => home.throughput(),
-            #[cfg(pointsman_loom)]
-            Self::Calling => calling::THROUGHPUT,
         }
     }
 

@@ -42,7 +42,7 @@ struct Hole(SystemRef);
 impl Recipient<u32> for Hole {
     fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
         // Said to have gone on, and gone nowhere.
-        drop(message);
+        let _ = message;
         Ok(Accepted::Passed)
     }
     fn system(&self) -> Option<SystemRef> {

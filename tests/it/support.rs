@@ -12,7 +12,9 @@ use std::time::Duration;
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// What a puppet handles: something to do.
-pub struct Tell(Box<dyn FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send>);
+pub struct Tell(Box<Act>);
+
+type Act = dyn FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send;
 
 impl Tell {
     pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static) -> Self {
@@ -32,6 +34,7 @@ pub enum Hook {
 }
 
 type OnHook = dyn Fn(Hook, usize) -> Done + Send + Sync;
+type OnStart = dyn Fn(&mut Context<Tell>) + Send + Sync;
 
 /// How a puppet is made, and made again.
 #[derive(Clone)]
@@ -42,8 +45,7 @@ pub struct Role {
     on_hook: Arc<OnHook>,
     strategy: Arc<dyn Fn() -> Strategy + Send + Sync>,
     keep_children: bool,
-    accept_deaths: bool,
-    started: Arc<dyn Fn(&mut Context<Tell>) + Send + Sync>,
+    started: Arc<OnStart>,
 }
 
 /// Does what it is told; `value` is state to be lost in a restart.
@@ -63,7 +65,6 @@ impl Role {
             on_hook: Arc::new(|_, _| Ok(())),
             strategy: Arc::new(Strategy::default),
             keep_children: false,
-            accept_deaths: true,
             started: Arc::new(|_| {}),
         }
     }
@@ -81,12 +82,6 @@ impl Role {
 
     pub fn keep_children(mut self) -> Self {
         self.keep_children = true;
-        self
-    }
-
-    /// Leaves `terminated` at its default.
-    pub fn death_pact(mut self) -> Self {
-        self.accept_deaths = false;
         self
     }
 
@@ -146,9 +141,6 @@ impl Actor for Puppet {
     }
 
     fn terminated(&mut self, terminated: Terminated, _: &mut Context<Tell>) -> Done {
-        if !self.role.accept_deaths {
-            return Err(Failure::msg("a watched actor has ended"));
-        }
         self.note(format_args!("lost {}", terminated.actor.path().name()));
         Ok(())
     }
