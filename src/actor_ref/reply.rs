@@ -408,7 +408,7 @@ mod tests {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (reply_to, handle) = to_sink(Kept(kept.clone()));
         assert!(handle.refuse());
-        assert!(!reply_to.wanted() && !handle.cancel());
+        assert!(!reply_to.wanted() && !handle.expire());
         assert_eq!(reply_to.send(1), Err(LateReply(1)));
         assert!(kept.lock().expect("no panic while locked").is_empty());
     }
