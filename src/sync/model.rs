@@ -6,6 +6,11 @@ pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
 /// Not instrumented: models see no race on it, so it may hold only what orders itself, such as handles.
 pub use std::sync::OnceLock;
 
+/// Hashed alike in every execution: loom replays a model, and must meet the same order again.
+pub type HashMap<K, V> = std::collections::HashMap<K, V, Alike>;
+pub type HashSet<T> = std::collections::HashSet<T, Alike>;
+type Alike = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+
 pub mod thread {
     pub use loom::thread::*;
     pub use std::thread::{available_parallelism, panicking};
