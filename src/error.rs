@@ -38,19 +38,6 @@ impl<M> SendError<M> {
             | SendError::BadPick { message, .. } => message,
         }
     }
-
-    /// The error with its message changed to another one, as when an adapter hands back what it was given.
-    pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> SendError<N> {
-        match self {
-            SendError::Full(message) => SendError::Full(change(message)),
-            SendError::Closed(message) => SendError::Closed(change(message)),
-            SendError::NoRoutee(message) => SendError::NoRoutee(change(message)),
-            SendError::Cycle(message) => SendError::Cycle(change(message)),
-            SendError::BadPick { message, index, routees } => {
-                SendError::BadPick { message: change(message), index, routees }
-            }
-        }
-    }
 }
 
 impl<M> fmt::Debug for SendError<M> {
@@ -72,9 +59,9 @@ impl<M> fmt::Display for SendError<M> {
         match self {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
             SendError::Closed(_) => f.write_str("actor stopped: nobody will handle the message"),
-            SendError::NoRoutee(_) => {
-                f.write_str("no routee takes the message: the router is empty or all its routees have stopped")
-            }
+            SendError::NoRoutee(_) => f.write_str(
+                "no routee takes the message: the router is empty or all its routees have stopped",
+            ),
             SendError::Cycle(_) => f.write_str(
                 "routers route to each other in a circle: take one of them out of the other's routees",
             ),

@@ -298,12 +298,14 @@ impl Member {
     }
 
     /// Begins a section of this domain.
+    #[cfg(any(test, pointsman_loom))]
     pub fn section(&self) -> Section<'_> {
         enter(&self.domain, Some(&self.record));
         Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
     }
 
     /// Registers the calling thread as a standing reader of this domain.
+    #[cfg(any(test, pointsman_loom))]
     pub fn standing(&self) -> Standing<'_> {
         Standing::begin(&self.domain, Some(&self.record))
     }
@@ -344,22 +346,24 @@ impl<'d> Standing<'d> {
     }
 
     /// Says that the thread holds nothing, unless a section is open or it rests. To be called after each
-    /// turn.
+    /// turn. True if that announced a new epoch, in which something may have become free.
     #[inline]
-    pub fn quiescent(&self) {
-        let Some(record) = self.record else { return };
+    pub fn quiescent(&self) -> bool {
+        let Some(record) = self.record else { return false };
         if record.depth.get() > 0 || !record.standing.get() {
-            return;
+            return false;
         }
         // Ordering: Acquire; pairs with the Release increment in `defer`. Whoever announces an epoch sees
         // every replacement stamped with it, so no fence is needed: until the store below a scan finds the
         // older announcement.
         let epoch = self.domain.epoch.load(Ordering::Acquire);
-        if record.announced.load(Ordering::Relaxed) != epoch {
+        let is_new = record.announced.load(Ordering::Relaxed) != epoch;
+        if is_new {
             // Ordering: Release; pairs with the Acquire load in `passed_by_all`. The reads of earlier turns
             // happen before the freeing that this announcement allows.
             record.announced.store(epoch, Ordering::Release);
         }
+        is_new
     }
 
     /// Goes offline, before the thread parks; an open section keeps the thread online until its end.
@@ -430,14 +434,6 @@ impl<T: Send + Sync + 'static> Published<T> {
         // SAFETY: `old` came from a box, and only the one who swapped it out gets here with it.
         let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
         self.domain.retire(garbage);
-    }
-
-    /// The current value, for the only holder.
-    pub fn get_mut(&mut self) -> &mut T {
-        // Ordering: Acquire; pairs with the AcqRel swap in `replace`, as in `read`.
-        let current = self.current.load(Ordering::Acquire);
-        // SAFETY: `current` came from a box, and references to it borrow `self`, which is borrowed mutably.
-        unsafe { &mut *current }
     }
 }
 
@@ -803,7 +799,10 @@ mod tests {
 /// A worker is quiescent between two turns, and offline while it sleeps.
 impl crate::scheduler::TurnHooks for Standing<'_> {
     fn quiescent(&mut self) {
-        Standing::quiescent(self);
+        // Here rather than before a park: what is freed may schedule actors on this worker.
+        if Standing::quiescent(self) {
+            self.domain.collect();
+        }
     }
 
     fn rest(&mut self) {

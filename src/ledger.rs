@@ -17,6 +17,7 @@
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
+use crate::actor_ref::{ReplyCounts, reply_counts};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, RefCell};
@@ -48,6 +49,8 @@ pub struct Ledger {
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
+    /// What became of asks. Their requests are messages and in the terms above; their replies are not.
+    pub asks: ReplyCounts,
 }
 
 impl Ledger {
@@ -90,6 +93,7 @@ struct Counts {
     handed_back: AtomicU64,
     dropped: AtomicU64,
     ticked: AtomicU64,
+    asks: [AtomicU64; reply_counts::ROW_COUNT],
 }
 
 macro_rules! adders {
@@ -155,15 +159,32 @@ per_thread! {
 }
 
 /// The rows that this thread writes; given back when it ends.
-struct Leases(RefCell<Vec<(u64, StdWeak<Shelf>, StdArc<Row>)>>);
+struct Leases(RefCell<Vec<Lease>>);
+
+/// The number of some books, their shelf, and this thread's row in them.
+type Lease = (u64, StdWeak<Shelf>, StdArc<Row>);
 
 impl Drop for Leases {
     fn drop(&mut self) {
+        // Destructors of other thread-locals may still send: not through a row that has a new writer.
+        let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
         for (_, shelf, row) in self.0.get_mut().drain(..) {
             if let Some(shelf) = shelf.upgrade() {
                 lock(&shelf.rows).free.push(row);
             }
         }
+    }
+}
+
+/// Counts what became of an ask, in the row that this thread used last.
+#[inline]
+pub fn count_ask(kind: reply_counts::Row) {
+    let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
+    // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
+    // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
+    let row = unsafe { latest.as_ref() };
+    if let Some(row) = row {
+        row.add(&row.counts.asks[kind as usize], 1);
     }
 }
 
@@ -234,6 +255,9 @@ impl Books {
         ledger.handed_back = total(|counts| &counts.handed_back);
         ledger.dropped = total(|counts| &counts.dropped);
         ledger.ticked = total(|counts| &counts.ticked);
+        ledger.asks = ReplyCounts::from_rows(|row| {
+            all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
+        });
         ledger.sent = total(|counts| &counts.sent);
         ledger
     }

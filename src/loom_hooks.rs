@@ -1,15 +1,27 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
-pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
+pub use crate::actor_ref::{ask, promise, reply, slot_memory};
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
     Domain, Garbage, Member, Published, Section, Standing, process_domain, section, standing,
 };
-pub use crate::mailbox;
+pub mod mailbox {
+    pub use crate::mailbox::*;
+}
 pub use crate::net::readiness;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
+
+/// Runs actors on the threads of the model.
+pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {
+    crate::dispatch::Dispatcher::Calling
+}
+
+/// The child of this name.
+pub fn child(parent: &crate::AnyRef, name: &str) -> Option<crate::AnyRef> {
+    parent.core().children.get(name)
+}

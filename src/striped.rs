@@ -88,6 +88,7 @@ impl<T: Send> PerThread<T> {
     }
 
     /// How many values there are.
+    #[cfg(any(test, pointsman_loom))]
     pub fn entered(&self) -> usize {
         self.entered.load(Ordering::Relaxed)
     }
@@ -144,6 +145,7 @@ impl<T: Send> PerThread<T> {
     }
 }
 
+#[cfg(any(test, pointsman_loom))]
 impl<T: Send + Sync> PerThread<T> {
     /// Calls `look` with every value that exists by now, in no particular order. Not to be called from
     /// `with`.

@@ -89,9 +89,9 @@ impl Shared {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The coordinator; it exists before anything that asks for it.
+    /// The coordinator, which exists before the first client.
     pub fn coordinator(&self) -> &ActorRef<CoordinatorMsg> {
-        self.coordinator.wait()
+        self.coordinator.get().expect("clients come after the coordinator")
     }
 
     /// The present generation, while the server runs.
@@ -167,7 +167,7 @@ impl Shared {
 /// A connection's actor, or what turns one away.
 pub enum Visitor {
     Client(Box<Client>),
-    TooMany(Connection),
+    TooMany(Box<Connection>),
 }
 
 impl Visitor {
@@ -178,7 +178,7 @@ impl Visitor {
                 let session = Session::new(id, peer);
                 Visitor::Client(Box::new(Client::new(connection, session, shared.clone(), generation)))
             }
-            None => Visitor::TooMany(connection),
+            None => Visitor::TooMany(Box::new(connection)),
         }
     }
 }

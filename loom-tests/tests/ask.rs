@@ -486,8 +486,10 @@ fn reply_drop_unwinds() {
 
 /// Notes what comes, and counts its own life.
 struct Notes {
-    outcomes: Arc<Mutex<Vec<Result<u32, AskError>>>>,
+    outcomes: Arc<Outcomes>,
 }
+
+type Outcomes = Mutex<Vec<Result<u32, AskError>>>;
 
 impl ReplySink<Payload> for Notes {
     fn complete(&self, outcome: Result<Payload, AskError>) {
@@ -495,7 +497,7 @@ impl ReplySink<Payload> for Notes {
     }
 }
 
-fn notes() -> (Notes, Arc<Mutex<Vec<Result<u32, AskError>>>>) {
+fn notes() -> (Notes, Arc<Outcomes>) {
     let outcomes = Arc::new(Mutex::new(Vec::new()));
     (Notes { outcomes: outcomes.clone() }, outcomes)
 }

@@ -242,6 +242,52 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
+    spawn_held::<A, F>(plan, recipe).map(Held::start)
+}
+
+/// A new actor that takes messages and control, and has its first turn when this is dropped.
+///
+/// For what the recipe needs and what cannot be made without the reference.
+pub(crate) struct Held<M: Send + 'static> {
+    actor: ActorRef<M>,
+    header: NonNull<Header>,
+}
+
+impl<M: Send + 'static> Held<M> {
+    /// # Safety
+    ///
+    /// `header` comes from `allocate` for an actor that takes `M`; the caller gives up one reference, and
+    /// makes this once only.
+    unsafe fn new(header: NonNull<Header>) -> Self {
+        // SAFETY: the caller gives up one reference, and the type of message is right.
+        let actor = unsafe { ActorRef::from_header(header) };
+        Self { actor, header }
+    }
+
+    /// The actor.
+    pub fn actor(&self) -> &ActorRef<M> {
+        &self.actor
+    }
+
+    /// Gives the actor its first turn.
+    pub fn start(self) -> ActorRef<M> {
+        self.actor.clone()
+    }
+}
+
+impl<M: Send + 'static> Drop for Held<M> {
+    fn drop(&mut self) {
+        // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on
+        // only here, once.
+        unsafe { schedule(self.header) };
+    }
+}
+
+/// Creates an actor by its plan, and keeps its first turn back.
+pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
     let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
     let path = |name: &Option<String>| {
@@ -264,11 +310,13 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     let (home, mut own_home) = match find_home(&system, dispatcher.as_deref()) {
         Ok(found) => found,
         Err(error) => {
-            system.actor_ended(false);
+            system.actor_ended();
             return Err(error);
         }
     };
     let mut born: Option<NonNull<Header>> = None;
+    // Where a refusal leaves it: dropped last, since that is user code and may panic.
+    let mut recipe = Some(recipe);
     let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
         let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
         let (mailbox, full) = match capacity {
@@ -295,9 +343,11 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
             routee_index,
             full,
             on_failure: on_failure.map(Box::new),
-            children: Children::default(),
+            // Its own children start as suspended as it is, or it would resume what was never suspended.
+            children: Children::of_suspended(birth.suspended),
             own_home: own_home.take(),
         };
+        let recipe = recipe.take().expect("a child is made once");
         let header = allocate::<A, F>(mailbox, core, birth.suspended, recipe);
         born = Some(header);
         // SAFETY: a new cell, and one of its three references.
@@ -305,8 +355,8 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     });
     let refusal = match (adopted, born) {
         (Ok(Ok(())), Some(header)) => {
-            // SAFETY: a new cell, whose token this function still holds, and one of its references.
-            return Ok(unsafe { start(header) });
+            // SAFETY: a new cell that takes these messages, and one of its references.
+            return Ok(unsafe { Held::new(header) });
         }
         (Err(Refusal::NameTaken), _) => SpawnError::NameTaken { path: path(&name) },
         _ => SpawnError::ParentStopped { path: parent.path().to_string() },
@@ -314,7 +364,7 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     if let Some(home) = own_home {
         home.release();
     }
-    system.actor_ended(false);
+    system.actor_ended();
     Err(refusal)
 }
 
@@ -332,7 +382,8 @@ fn find_home(
     }
 }
 
-/// Puts a cell on the heap.
+/// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
+/// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
     mailbox: mailbox::Mailbox<Header, crate::actor::SystemMessage, A::Message>,
     core: Core,
@@ -344,25 +395,9 @@ fn allocate<A: Actor, F: Recipe<A>>(
         actor: UnsafeCell::new(None),
         recipe: UnsafeCell::new(Some(recipe)),
     });
+    let fresh = cell.local.mailbox.gate.begin();
+    debug_assert!(fresh, "nobody else knows the cell yet");
     NonNull::from(Box::leak(cell)).cast()
-}
-
-/// Gives a new actor its first turn.
-///
-/// # Safety
-///
-/// `header` is that of a new cell that takes messages of type `M`; nobody has scheduled it; the caller gives
-/// up one reference.
-unsafe fn start<M: Send + 'static>(header: NonNull<Header>) -> ActorRef<M> {
-    // SAFETY: the caller gives up one reference.
-    let actor = unsafe { ActorRef::from_header(header) };
-    // SAFETY: nobody has had the token before, and `actor` keeps the cell alive.
-    unsafe {
-        if crate::actor::gate(header).begin() {
-            schedule(header);
-        }
-    }
-    actor
 }
 
 /// Creates the root of a tree, which has no parent and no name.
@@ -387,6 +422,6 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         own_home,
     };
     let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, 0, recipe);
-    // SAFETY: a new cell, whose token this function holds, and one of its two references.
-    Ok(unsafe { start(header) })
+    // SAFETY: a new cell that takes these messages, and one of its two references.
+    Ok(unsafe { Held::new(header) }.start())
 }

@@ -20,7 +20,7 @@
 
 use crate::actor::children::Children;
 use crate::actor::path::{ActorPath, Name};
-use crate::actor::turn::Private;
+use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
 use crate::dispatch::Home;
@@ -260,8 +260,8 @@ pub struct Cell<A: crate::actor::Actor, F> {
     pub local: Local<A::Message>,
     /// Touched only by the holder of the ownership token.
     pub actor: UnsafeCell<Option<A>>,
-    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what a recipe
-    /// captures may lead back to this cell.
+    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what it captured
+    /// goes with the actor, not with the last reference to it.
     pub recipe: UnsafeCell<Option<F>>,
 }
 
@@ -272,7 +272,7 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
     let cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
     // User code may panic in a destructor; the thread that happens to drop the last reference is not its
     // victim.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(cell)));
+    drop_guarded(cell);
 }
 
 // SAFETY: the mailbox synchronises senders and owner by itself; `private`, `actor` and `recipe` are touched

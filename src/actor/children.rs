@@ -7,7 +7,7 @@ use crate::actor::path::Name;
 use crate::actor_ref::AnyRef;
 use crate::sync::{Mutex, lock};
 use slab::Slab;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The children of one actor.
 #[derive(Default)]
@@ -25,7 +25,8 @@ struct Inner {
 
 #[derive(Default)]
 struct Family {
-    named: HashMap<Box<str>, AnyRef>,
+    /// In order, so that what a parent does to all its children it does in the same order in each run.
+    named: BTreeMap<Box<str>, AnyRef>,
     anonymous: Slab<AnyRef>,
     /// How many names were generated so far.
     generated: u64,
@@ -45,6 +46,11 @@ pub struct Birth {
 }
 
 impl Children {
+    /// Those of a parent that starts suspended so often.
+    pub fn of_suspended(suspended: u32) -> Self {
+        Self(Mutex::new(Inner { family: None, closed: false, suspended }))
+    }
+
     /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
     /// take the name meanwhile.
     pub fn adopt<E>(

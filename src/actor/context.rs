@@ -151,12 +151,15 @@ impl<M: Send + 'static> Context<M> {
         self.core().children.get(name)
     }
 
-    /// Tells all children to stop. Within [`Actor::restarting`] the restart waits until they have ended.
+    /// Tells all children to stop, and takes back watches of them: no notice of an old child reaches a new
+    /// state. Within [`Actor::restarting`] the restart waits until they have ended.
     pub fn stop_children(&mut self) {
         let children = self.core().children.all();
-        self.extras(|extras| extras.stopping.clone_from(&children));
+        if children.is_empty() {
+            return;
+        }
+        self.extras(|extras| extras.stopping.extend(children.iter().cloned()));
         for child in children {
-            // A late notice of an old child must not reach the new state.
             self.unwatch(&child);
             let _ = child.send_system(System::Stop);
         }
@@ -280,13 +283,17 @@ impl<M: Send + 'static> Context<M> {
         match timer.what {
             What::Once(message) => Ok(Some(message)),
             What::Every { period, due, mut make } => {
-                let made = guarded(|| Ok(make()))?;
+                let made = match guarded(|| Ok(make())) {
+                    Ok(made) => made,
+                    Err(failure) => {
+                        drop_guarded(make);
+                        return Err(failure);
+                    }
+                };
                 // The next multiple of the period that lies ahead.
-                let late = self.now().saturating_sub(due);
-                let periods = late.as_nanos() / period.as_nanos() + 1;
-                let step =
-                    u32::try_from(periods).map_or(Duration::MAX, |periods| period.saturating_mul(periods));
-                let due = due.saturating_add(step);
+                let now = self.now();
+                let into_period = now.saturating_sub(due).as_nanos() % period.as_nanos();
+                let due = now.saturating_add(period - from_nanos(into_period));
                 let handle = self.core().system.timers().tick_at(due, self.me.any_local(), number);
                 let what = What::Every { period, due, make };
                 self.extras(|extras| extras.timers.armed.insert(number, Timer { what, handle }));
@@ -336,6 +343,12 @@ impl<M: Send + 'static> Context<M> {
     pub fn blocking<R>(&self, run: impl FnOnce() -> R) -> R {
         crate::scheduler::blocking(run)
     }
+}
+
+/// A duration that is known to fit.
+fn from_nanos(nanos: u128) -> Duration {
+    const SECOND: u128 = 1_000_000_000;
+    Duration::new((nanos / SECOND) as u64, (nanos % SECOND) as u32)
 }
 
 impl<M: Send + 'static> fmt::Debug for Context<M> {

@@ -1,7 +1,8 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it, and how its life goes; `context.rs` what a running actor sees; `children.rs`, `path.rs`, `spawn.rs` how actors come to be; `system.rs` the whole.
+//! worker does with it, and how its life goes; `context.rs` what a running actor sees; `builder.rs`, `children.rs`, `path.rs` how actors
+//! come to be; `system.rs` the whole.
 
 mod builder;
 mod cell;
@@ -12,7 +13,7 @@ mod system;
 mod turn;
 
 pub use builder::{ActorBuilder, Full, IntoActor, Mailbox};
-pub(crate) use builder::{MailboxKind, Plan, spawn_cell};
+pub(crate) use builder::{MailboxKind, Plan, spawn_cell, spawn_held};
 pub use cell::{ActorGate, Core, FullPolicy, Header, Kind, Local, System as SystemMessage, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::{Context, TimerKey};

@@ -99,6 +99,8 @@ struct Tree {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     NotYet,
+    /// Not yet, and the [`System`] is gone: nobody will join the threads, so they end by themselves.
+    Orphaned,
     /// The root has ended, and with it every actor.
     TreeEnded,
     /// The threads have been joined.
@@ -139,22 +141,34 @@ impl System {
     /// # Errors
     ///
     /// [`ShutdownError::Stuck`] when actors still run after `deadline`, with their paths; the system goes on
-    /// ending in the background, and its threads are left to themselves. [`ShutdownError::OwnThread`] on a
-    /// thread of the system itself.
+    /// ending in the background, and its threads end after its last actor. [`ShutdownError::OwnThread`] on a
+    /// thread of the system itself, or on a work-stealing worker of another one, neither of which may wait;
+    /// the system ends in the background then, too.
     pub fn shutdown(self, deadline: Duration) -> Result<Ledger, ShutdownError> {
-        self.handle.0.shut_down(deadline)?;
-        Ok(self.handle.ledger())
+        let outcome = self.handle.0.shut_down(deadline);
+        if outcome.is_err() {
+            // Before the destructor, which would wait once more.
+            self.handle.0.orphan();
+        }
+        outcome.map(|()| self.handle.ledger())
     }
 }
 
 impl Drop for System {
     fn drop(&mut self) {
-        if let Err(ShutdownError::Stuck { actors, .. }) = self.handle.0.shut_down(DROP_DEADLINE) {
-            eprintln!(
-                "pointsman: system {:?} dropped with actors still running: {actors:?}",
-                self.handle.0.name
-            );
+        let core = &self.handle.0;
+        if *lock(&core.end) == End::Orphaned {
+            return;
         }
+        match core.shut_down(DROP_DEADLINE) {
+            Ok(()) => return,
+            Err(ShutdownError::Stuck { actors, .. }) => {
+                eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", core.name);
+            }
+            // It ends in the background.
+            Err(ShutdownError::OwnThread) => {}
+        }
+        core.orphan();
     }
 }
 
@@ -241,7 +255,7 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] on a worker thread.
+    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] as for [`System::shutdown`].
     pub fn wait_until_ended(&self, deadline: Duration) -> Result<(), ShutdownError> {
         self.0.wait_for_end(deadline)
     }
@@ -474,14 +488,42 @@ impl SystemCore {
         Ok(())
     }
 
-    /// Counts one fewer; the root is the last.
-    pub fn actor_ended(&self, is_root: bool) {
-        // Ordering: Release; whoever waits for the end sees what the actors did through the lock below.
-        self.living.fetch_sub(1, Ordering::Release);
-        if is_root {
-            *lock(&self.end) = End::TreeEnded;
-            self.ended.notify_all();
+    /// Counts one fewer.
+    pub fn actor_ended(&self) {
+        // Ordering: Relaxed; a statistic. Whoever waits for the end sees what the actors did through the
+        // lock in `tree_ended`.
+        self.living.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The root has ended, the last of all actors.
+    pub fn tree_ended(&self) {
+        let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
+        self.ended.notify_all();
+        if before == End::Orphaned {
+            self.let_go();
         }
+    }
+
+    /// Nobody will wait for the end: whoever brings it about, lets the threads go.
+    fn orphan(&self) {
+        let ended = {
+            let mut end = lock(&self.end);
+            if *end == End::NotYet {
+                *end = End::Orphaned;
+            }
+            *end == End::TreeEnded
+        };
+        if ended {
+            self.let_go();
+        }
+    }
+
+    /// Tells the threads to end and waits for none of them: the caller may be one.
+    fn let_go(&self) {
+        self.timers.stop();
+        self.dispatchers.values().for_each(|dispatch| dispatch.running.stop());
+        let tree = lock(&self.tree).take();
+        drop(tree);
     }
 
     /// Counts and tells a dead letter.
@@ -510,12 +552,12 @@ impl SystemCore {
     }
 
     fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
-        if crate::scheduler::on_worker() {
+        if crate::scheduler::on_worker() || self.runs_current_thread() {
             return Err(ShutdownError::OwnThread);
         }
         let until = Instant::now().checked_add(deadline);
         let mut end = lock(&self.end);
-        while *end == End::NotYet {
+        while matches!(*end, End::NotYet | End::Orphaned) {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             end = match left {
                 Some(Duration::ZERO) => {
@@ -530,6 +572,12 @@ impl SystemCore {
             };
         }
         Ok(())
+    }
+
+    /// Whether the calling thread is one that this system started, and so would wait for itself.
+    fn runs_current_thread(&self) -> bool {
+        self.timers.runs_current_thread()
+            || self.dispatchers.values().any(|dispatch| dispatch.running.runs_current_thread())
     }
 
     fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
@@ -554,7 +602,9 @@ impl SystemCore {
     /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left.
     fn stuck(&self) -> Vec<String> {
         let mut stuck = Vec::new();
-        let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
+        // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
+        let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
+        let mut open: Vec<AnyRef> = top.into_iter().collect();
         while let Some(actor) = open.pop() {
             let children = actor.core().children.all();
             if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {

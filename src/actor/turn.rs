@@ -22,8 +22,9 @@ use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
 use crate::scheduler::{Ran, Task, Turn};
 use crate::supervision::{Failure, RestartHistory};
-use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 /// How far an actor's life has come.
@@ -57,7 +58,7 @@ pub struct Extras<M> {
     /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
     pub positioned: VecDeque<(u64, System)>,
     /// Who wants to know when this actor ends.
-    pub watchers: Vec<AnyRef>,
+    pub watchers: HashSet<AnyRef>,
     /// Whom this actor watches, and the message to get instead of the hook.
     pub watching: HashMap<AnyRef, Option<M>>,
     pub timers: Timers<M>,
@@ -68,7 +69,7 @@ pub struct Extras<M> {
     /// Control that waits until the restart in progress is over.
     pub deferred: Vec<System>,
     /// Children that were told to stop by `stop_children`.
-    pub stopping: Vec<AnyRef>,
+    pub stopping: HashSet<AnyRef>,
     /// The children whose failures this actor has escalated.
     pub culprits: Vec<AnyRef>,
     /// Where what is left in the mailbox goes instead of to dead letters.
@@ -79,13 +80,13 @@ impl<M> Default for Extras<M> {
     fn default() -> Self {
         Self {
             positioned: VecDeque::new(),
-            watchers: Vec::new(),
+            watchers: HashSet::new(),
             watching: HashMap::new(),
             timers: Timers::default(),
             histories: HashMap::new(),
             restart: None,
             deferred: Vec::new(),
-            stopping: Vec::new(),
+            stopping: HashSet::new(),
             culprits: Vec::new(),
             reroute: None,
         }
@@ -129,14 +130,25 @@ where
 
 /// Runs user code; a panic becomes a failure.
 pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(Failure::panic(payload)))
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
+}
+
+/// The failure that a panic is.
+fn caught(payload: Box<dyn Any + Send>) -> Failure {
+    // In a model it is the model that has failed, and must not go on as if an actor had.
+    if cfg!(pointsman_loom) {
+        resume_unwind(payload);
+    }
+    Failure::panic(payload)
 }
 
 /// Drops a value of a user's type; a panic in its destructor goes no further.
 pub fn drop_guarded<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        // The payload's own destructor may panic too; that ends the chain.
-        let _ = catch_unwind(AssertUnwindSafe(move || drop(payload)));
+        // The payload's own destructor may panic too; what that throws is leaked, or there were no end.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+            std::mem::forget(payload);
+        }
     }
 }
 
@@ -184,13 +196,13 @@ struct ActorTurn<'a, A: Actor, F> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     fn run(&mut self) -> Ran {
+        // Before any control: who stops an actor right after its creation stops one that has started.
+        if self.phase() == Phase::Unborn {
+            self.create();
+        }
         loop {
             self.take_lane();
             match self.phase() {
-                Phase::Unborn => {
-                    self.create();
-                    continue;
-                }
                 Phase::Draining => match self.drain() {
                     Drained::Busy => return Ran::Busy,
                     _ => {
@@ -204,7 +216,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     }
                     continue;
                 }
-                Phase::Alive => {}
+                Phase::Unborn | Phase::Alive => {}
             }
             if self.private(|private| private.suspended > 0) {
                 if self.owner().try_suspend().is_ok() {
@@ -220,10 +232,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Pause::Failed(failure) => self.fail(failure, None),
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
-                // Whatever was positioned is due now.
-                Pause::Empty if self.private(|private| private.next_position()) != u64::MAX => {}
                 Pause::Empty => {
-                    if self.owner().try_idle().is_ok() {
+                    // The messages just handled may have been what positioned control waited for.
+                    if !self.act_on_position() && self.owner().try_idle().is_ok() {
                         return Ran::Idle;
                     }
                 }
@@ -307,7 +318,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
             })
         });
-        catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(Failure::panic(payload)))
+        catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
     }
 
     /// Acts on the first positioned control if the head has reached it.
@@ -364,16 +375,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             System::ChildFailed { child, failure } => self.judge(child, failure),
             System::Stop => self.begin_stop(),
             System::ChildStopped(child) => self.child_stopped(&child),
-            System::Watch(watcher) => self.private(|private| {
-                let watchers = &mut private.extras().watchers;
-                if !watchers.contains(&watcher) {
-                    watchers.push(watcher);
-                }
-            }),
+            System::Watch(watcher) => {
+                self.private(|private| private.extras().watchers.insert(watcher));
+            }
             System::Adopt(actor) => self.ctx.watch(&actor),
             System::Unwatch(watcher) => self.private(|private| {
                 if let Some(extras) = &mut private.extras {
-                    extras.watchers.retain(|known| *known != watcher);
+                    extras.watchers.remove(&watcher);
                 }
             }),
             // Always sent with a position; without one they act where they stand.
@@ -385,6 +393,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match control {
             System::PoisonPill => self.begin_stop(),
             System::Kill => self.fail(Failure::killed(), None),
+            // A child that ended just before it was watched; `child_stopped` tells of it, when its name is
+            // free.
+            System::Terminated(notice) if self.core().children.contains(&notice.actor) => {}
             System::Terminated(notice) => {
                 let expected =
                     self.private(|private| private.extras.as_mut()?.watching.remove(&notice.actor));
@@ -423,7 +434,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     // ---- life
 
     fn create(&mut self) {
-        self.private(|private| private.phase = Phase::Alive);
+        let suspended = self.private(|private| {
+            private.phase = Phase::Alive;
+            private.suspended
+        });
+        if suspended > 0 {
+            self.owner().set_suspended(true);
+        }
         let made = self.make_state().and_then(|()| match self.with_actor(|actor, ctx| actor.started(ctx)) {
             Some(outcome) => outcome,
             None => Ok(()),
@@ -439,10 +456,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let made = self.cell.recipe.with_mut(|recipe| {
             // SAFETY: this turn holds the ownership token, and nothing else reaches the recipe.
             let recipe = unsafe { &mut *recipe };
-            match recipe {
-                Some(recipe) => guarded(|| recipe.make(ctx)),
-                None => Err(Failure::msg("the actor has ended")),
-            }
+            let recipe = recipe.as_mut().expect("an actor that has not ended has its recipe");
+            guarded(|| recipe.make(ctx))
         })?;
         self.cell.actor.with_mut(|actor| {
             // SAFETY: as in `with_actor`; the place is empty, so nothing of the user's is dropped here.
@@ -457,6 +472,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             unsafe { (*actor).take() }
         });
         drop_guarded(state);
+    }
+
+    fn drop_recipe(&mut self) {
+        let recipe = self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: as in `make_state`.
+            unsafe { (*recipe).take() }
+        });
+        drop_guarded(recipe);
     }
 
     /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
@@ -553,6 +576,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         });
         let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
+        // Those that `restarting` has set: what they say was meant for the old state.
+        self.ctx.cancel_all_timers();
         self.drop_state();
         self.end_suspension(true);
         let suspended = self.private(|private| private.suspended);
@@ -568,9 +593,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             self.drop_state();
             self.fail(failure.during_initialization(), None);
         }
-        for child in kept {
-            let cause = Failure::msg(format!("parent restarted: {failure}"));
-            let _ = child.send_system(System::Restart(cause));
+        if !kept.is_empty() {
+            // The cause's text is made by user code.
+            let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
+            for child in kept {
+                let cause = Failure::msg(format!("parent restarted: {text}"));
+                let _ = child.send_system(System::Restart(cause));
+            }
         }
         let deferred = self.private(|private| std::mem::take(&mut private.extras().deferred));
         for message in deferred {
@@ -627,14 +656,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let restarting = self.private(|private| {
             let Some(extras) = &mut private.extras else { return false };
             extras.histories.remove(&child);
-            let waited = extras.stopping.len();
-            extras.stopping.retain(|other| *other != child);
+            let waited_for = extras.stopping.remove(&child);
             if extras.watching.contains_key(&child) {
                 // The name is free by the time the notice is seen.
                 let notice = crate::actor::Terminated { actor: child.clone() };
                 extras.positioned.push_back((position, System::Terminated(notice)));
             }
-            private.phase == Phase::Restarting && waited > 0 && extras.stopping.is_empty()
+            private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
         if restarting {
             self.finish_restart();
@@ -664,14 +692,38 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     fn finish_stop(&mut self) {
-        let _ = self.with_actor(|actor, ctx| {
-            actor.stopped(ctx);
-            Ok(())
-        });
+        // A state that has been through `restarting` is retired already: `stopped` runs once.
+        let retired =
+            self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
+        if !retired {
+            let _ = self.with_actor(|actor, ctx| {
+                actor.stopped(ctx);
+                Ok(())
+            });
+        }
+        // What `stopped` has begun.
         self.ctx.cancel_all_timers();
+        self.ctx.unwatch_all();
         self.drop_state();
+        self.drop_recipe();
+        self.obey_waiting_drain();
         self.owner().close();
         self.private(|private| private.phase = Phase::Draining);
+    }
+
+    /// A drain that this actor did not get to, because it was suspended or stopped, still says where its
+    /// messages go.
+    fn obey_waiting_drain(&mut self) {
+        let waiting = self.private(|private| {
+            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
+        });
+        for (_, control) in waiting {
+            if let System::Drain(router) = control {
+                if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
+                    self.private(|private| private.extras().reroute = Some(*router));
+                }
+            }
+        }
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
@@ -685,7 +737,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 self.private(|private| private.extras.as_ref().and_then(|extras| extras.reroute.clone()));
             let left = match reroute {
                 Some(router) => match guarded(|| Ok(router.pass_on(message))) {
-                    Ok(Ok(())) => continue,
+                    Ok(Ok(_)) => continue,
                     Ok(Err(refused)) => refused.into_inner(),
                     // User code in the router's logic panicked and took the message with it: it was
                     // counted there.
@@ -708,28 +760,29 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let rest = self.owner().close_lane();
         for (_, message) in rest {
             if let System::Watch(watcher) = message {
-                watchers.push(watcher);
+                watchers.insert(watcher);
             }
         }
         let core = self.core();
         let system = core.system.clone();
-        let is_root = core.parent.is_none();
+        // Whoever is told below finds it counted.
+        system.actor_ended();
         if let Some(parent) = &core.parent {
             let _ = parent.send_system(System::ChildStopped(me.clone()));
         }
+        // By age, not by hash: the same order in each run.
+        let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
+        watchers.sort_by_key(AnyRef::uid);
         for watcher in watchers {
             watcher.notify_terminated(me.clone());
         }
         if let Some(home) = &core.own_home {
             home.release();
         }
-        let recipe = self.cell.recipe.with_mut(|recipe| {
-            // SAFETY: as in `make_state`.
-            unsafe { (*recipe).take() }
-        });
-        drop_guarded(recipe);
         drop(me);
-        system.actor_ended(is_root);
+        if core.parent.is_none() {
+            system.tree_ended();
+        }
         // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
         // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
         unsafe { Header::release(self.header) };

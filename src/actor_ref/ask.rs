@@ -102,7 +102,8 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
-    /// Lives as long as its last holder.
+    /// Lives as long as its last holder: for tests, which have no system.
+    #[cfg(any(test, pointsman_loom))]
     Shared(Arc<dyn Alarms>),
 }
 
@@ -113,6 +114,7 @@ impl Deref for Timekeeper {
         match self {
             Self::Static(alarms) => *alarms,
             Self::Target(actor) => actor.core().system.timers(),
+            #[cfg(any(test, pointsman_loom))]
             Self::Shared(alarms) => &**alarms,
         }
     }
@@ -720,7 +722,7 @@ mod tests {
 
             drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
             drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
-            reply_counts::take()
+            reply_counts::tests::take()
         })
         .join()
         .expect("no panic");

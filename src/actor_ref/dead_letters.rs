@@ -106,8 +106,10 @@ impl DeadLetters {
         let subscribers = lock(&self.subscribers).clone();
         let letter = DeadLetter { recipient: recipient(), message_type, reason };
         for subscriber in subscribers {
-            // What a subscriber does wrong is not the sender's fault.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| subscriber(&letter))) {
+            // What a subscriber does wrong is not the sender's fault. Moved in: this may be the last that
+            // is left of it.
+            let letter = &letter;
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(move || subscriber(letter))) {
                 crate::actor::drop_guarded(payload);
             }
         }

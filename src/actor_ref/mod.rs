@@ -6,6 +6,7 @@
 
 mod any;
 pub mod ask;
+mod attempt;
 mod dead_letters;
 pub mod promise;
 mod recipient;
@@ -17,10 +18,12 @@ mod to_actor;
 pub use any::{AnyRef, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
 pub use ask::{Alarms, Ask, AskError, Asker, Pending};
+pub use attempt::{Answerable, Attempt, AttemptEnd};
 pub use dead_letters::{DeadLetter, DeadLetterReason, DeadLetters, Subscription};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
+pub use reply_counts::ReplyCounts;
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
@@ -62,6 +65,11 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// A reference to anything that takes messages.
     pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
+        Self::to_own_recipient(recipient::Custom(recipient))
+    }
+
+    /// A reference to a recipient that accounts for its messages itself when user code in it unwinds.
+    pub(crate) fn to_own_recipient(recipient: impl Recipient<M>) -> Self {
         // SAFETY: the header is that of a new `Foreign<M>` with a count of one, which passes over.
         unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
     }
@@ -106,7 +114,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Counts a message as sent and delivers it.
     #[inline]
-    fn send(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
                 local.core.system.ledger().mine().sent(1);
@@ -116,28 +124,38 @@ impl<M: Send + 'static> ActorRef<M> {
                 if let Some(system) = &foreign.system {
                     system.core().ledger().mine().sent(1);
                 }
-                self.hand_over(foreign, message)
+                self.hand_over(foreign, message).map(drop)
             }
         }
     }
 
     /// Delivers a message that is counted as sent already: on its way through a router or an adapter.
     #[inline]
-    pub(crate) fn pass_on(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.target() {
-            Target::Local(local) => self.push(local, message),
+            Target::Local(local) => self.push(local, message).map(|()| Accepted::Passed),
             Target::Foreign(foreign) => self.hand_over(foreign, message),
         }
     }
 
-    /// Hands a message to what is no actor.
+    /// Hands a message to what is no actor. `Handled` is returned only where nobody has counted it.
     #[inline]
-    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<(), SendError<M>> {
+    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<Accepted, SendError<M>> {
         let accepted = foreign.recipient.deliver(message)?;
         if let (Accepted::Handled, Some(system)) = (accepted, &foreign.system) {
             system.core().ledger().mine().handled(1);
+            return Ok(Accepted::Passed);
         }
-        Ok(())
+        Ok(accepted)
+    }
+
+    /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        match self.target() {
+            Target::Local(_) => true,
+            Target::Foreign(foreign) => foreign.system.is_some(),
+        }
     }
 
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
@@ -272,6 +290,10 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
+        if let Target::Local(local) = self.target() {
+            // What becomes of the ask is counted in the books used last on this thread.
+            let _ = local.core.system.ledger().mine();
+        }
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         if let Err(refused) = self.send(make(reply_to)) {
             // Before the message is dropped, whose port would say `NoReply`.
@@ -279,6 +301,20 @@ impl<M: Send + 'static> ActorRef<M> {
             self.dead_letter(refused);
         }
         ask
+    }
+
+    /// As [`ask_with`](Self::ask_with) in the asker's slot.
+    fn ask_in<'a, R: Send + 'static>(
+        &self,
+        asker: &'a mut Asker<R>,
+        make: impl FnOnce(ReplyTo<R>) -> M,
+    ) -> Pending<'a, R> {
+        let (reply_to, mut pending) = ask::begin_with(asker, self.timekeeper());
+        if let Err(refused) = self.send(make(reply_to)) {
+            ask::refuse_pending(&mut pending);
+            self.dead_letter(refused);
+        }
+        pending
     }
 
     fn timekeeper(&self) -> Timekeeper {
@@ -382,12 +418,33 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
-    /// and may capture; when it panics, the message is gone and counted as a dead letter.
+    /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
+    /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
     pub fn contramap<N: Send + 'static>(
         &self,
         change: impl Fn(N) -> M + Send + Sync + 'static,
     ) -> ActorRef<N> {
-        ActorRef::to_recipient(recipient::Adapter { target: self.clone(), change })
+        ActorRef::to_own_recipient(recipient::Adapter { target: self.clone(), change })
+    }
+}
+
+impl<R: Send + 'static> Asker<R> {
+    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`].
+    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> Pending<'_, R>
+    where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request<Reply = R>,
+    {
+        self.ask_with(target, |reply_to| M::from(Call::new(request, reply_to)))
+    }
+
+    /// Sends a message that is made around a reply port, as [`ActorRef::ask_with`].
+    pub fn ask_with<M: Send + 'static>(
+        &mut self,
+        target: &ActorRef<M>,
+        make: impl FnOnce(ReplyTo<R>) -> M,
+    ) -> Pending<'_, R> {
+        target.ask_in(self, make)
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Accepted {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Accepted, SendError};
+/// use pointsman::{Accepted, Recipient, SendError};
 /// use std::sync::mpsc;
 ///
 /// struct ToChannel(mpsc::Sender<u32>);
@@ -113,6 +113,39 @@ unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
     Ran::Idle
 }
 
+/// A recipient of the user's: when it unwinds, what it held is accounted for.
+pub struct Custom<R>(pub R);
+
+impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        match catch_unwind(AssertUnwindSafe(|| self.0.deliver(message))) {
+            Ok(done) => done,
+            Err(panic) => {
+                if let Some(system) = self.0.system() {
+                    system.core().ledger().mine().dead_lettered(1);
+                }
+                resume_unwind(panic);
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        self.0.load()
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.0.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.0.system()
+    }
+}
+
 /// Changes messages on their way to another reference.
 pub struct Adapter<M, F> {
     pub target: ActorRef<M>,
@@ -137,7 +170,7 @@ where
             }
         };
         match self.target.pass_on(changed) {
-            Ok(()) => Ok(Accepted::Passed),
+            Ok(accepted) => Ok(accepted),
             Err(refused) => {
                 // It cannot be changed back, so it ends here.
                 self.target.dead_letter(refused);
@@ -156,5 +189,10 @@ where
 
     fn any(&self) -> Option<AnyRef> {
         self.target.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        // Not by way of `any`: what stands behind may be counted and yet be no actor.
+        self.target.system().map(SystemRef::new)
     }
 }

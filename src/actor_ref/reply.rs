@@ -300,16 +300,18 @@ impl<R> SinkHandle<R> {
         self.end(Row::Undeliverable)
     }
 
-    /// Ends the ask since its owner has no more use for it.
-    #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn cancel(&self) -> bool {
-        self.end(Row::Cancelled)
-    }
-
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
     pub fn time_out(&self, after: std::time::Duration) {
         if self.expire() {
             quietly(|| self.cell.sink.complete(Err(AskError::Timeout { after })));
+        }
+    }
+
+    /// Ends the ask since its target refused the request: the sink gets [`AskError::Undeliverable`], if no
+    /// outcome was first.
+    pub fn undeliverable(&self) {
+        if self.refuse() {
+            quietly(|| self.cell.sink.complete(Err(AskError::Undeliverable)));
         }
     }
 
@@ -324,6 +326,12 @@ impl<R> SinkHandle<R> {
     /// Whether the ask is over.
     pub fn is_over(&self) -> bool {
         self.cell.is_claimed()
+    }
+}
+
+impl<R> Clone for SinkHandle<R> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
     }
 }
 
@@ -400,7 +408,7 @@ mod tests {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (reply_to, handle) = to_sink(Kept(kept.clone()));
         assert!(handle.refuse());
-        assert!(!reply_to.wanted() && !handle.cancel());
+        assert!(!reply_to.wanted() && !handle.expire());
         assert_eq!(reply_to.send(1), Err(LateReply(1)));
         assert!(kept.lock().expect("no panic while locked").is_empty());
     }

@@ -1,16 +1,16 @@
 //! What became of asks, counted by the thread that saw it happen.
 //!
-//! Each thread counts in cells of its own: one plain addition, no shared line. Whoever keeps the books of
-//! a system (a worker at the end of a turn, say) collects its own thread's numbers with [`take`] and adds
-//! them up. Once every thread that asked has been collected and no ask is pending,
-//! `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand beside that
-//! sum: their asks were counted when they ended.
+//! Neither a reply port nor an ask knows a system, so an event is counted in the books that its thread used
+//! last: on a worker those of its own system, on other threads those of the system that they sent to. When no
+//! ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
+//! beside that sum: their asks were counted when they ended.
 
-use crate::sync::per_thread;
-use std::cell::Cell;
-
-/// Numbers of asks, by what became of them; see the [module](self) for how they add up.
+/// Numbers of asks, by what became of them.
+///
+/// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. A thread that
+/// asks in several systems counts each event for the system that it sent to last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReplyCounts {
     /// Asks whose request was on its way (asks that failed before sending are in no row).
     pub begun: u64,
@@ -40,32 +40,51 @@ pub enum Row {
     Late,
 }
 
-const ROW_COUNT: usize = Row::Late as usize + 1;
+/// How many rows there are.
+pub const ROW_COUNT: usize = Row::Late as usize + 1;
 
-per_thread! {
-    static ROWS: [Cell<u64>; ROW_COUNT] = [const { Cell::new(0) }; ROW_COUNT];
-}
-
-/// Counts one more in the calling thread's `row`.
+/// Counts one more in `row`.
 #[inline]
 pub fn count(row: Row) {
-    // Cells without a destructor are never gone in a real thread; in models they may be.
-    let _ = ROWS.try_with(|rows| {
-        let cell = &rows[row as usize];
-        cell.set(cell.get() + 1);
-    });
+    #[cfg(test)]
+    tests::ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
+    crate::ledger::count_ask(row);
 }
 
-/// Takes what the calling thread has counted since the last time.
-pub fn take() -> ReplyCounts {
-    let take = |row: Row| ROWS.try_with(|rows| rows[row as usize].take()).unwrap_or(0);
-    ReplyCounts {
-        begun: take(Row::Begun),
-        answered: take(Row::Answered),
-        no_reply: take(Row::NoReply),
-        timed_out: take(Row::TimedOut),
-        undeliverable: take(Row::Undeliverable),
-        cancelled: take(Row::Cancelled),
-        late: take(Row::Late),
+impl ReplyCounts {
+    /// The counts from a value for each row.
+    pub fn from_rows(value: impl Fn(Row) -> u64) -> Self {
+        Self {
+            begun: value(Row::Begun),
+            answered: value(Row::Answered),
+            no_reply: value(Row::NoReply),
+            timed_out: value(Row::TimedOut),
+            undeliverable: value(Row::Undeliverable),
+            cancelled: value(Row::Cancelled),
+            late: value(Row::Late),
+        }
+    }
+
+    /// Asks that have begun and not ended.
+    pub fn pending(&self) -> u64 {
+        let ended = self.answered + self.no_reply + self.timed_out + self.undeliverable + self.cancelled;
+        self.begun.wrapping_sub(ended)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    //! What one thread has counted, for tests without a system.
+
+    use super::{ROW_COUNT, ReplyCounts};
+    use std::cell::Cell;
+
+    std::thread_local! {
+        pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
+    }
+
+    /// Takes what the calling thread has counted since the last time.
+    pub fn take() -> ReplyCounts {
+        ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
     }
 }

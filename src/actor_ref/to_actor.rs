@@ -60,18 +60,21 @@ impl<R: Send + 'static> Ask<R> {
         Q: Request<Reply = R>,
         M: Send + 'static,
     {
+        if deadline.is_some_and(|deadline| deadline.is_zero()) {
+            asker.tell(wrap(Err(AskError::NoTime)));
+            return;
+        }
         let state = Mutex::new(State { wrap: Some(wrap), timer: None });
         let answer = StdArc::new(Answer { asker, state });
         let (reply_to, handle) = to_sink(Sink(answer.clone()));
         if let Some(deadline) = deadline {
-            if deadline.is_zero() {
-                handle.time_out(deadline);
-                return;
-            }
-            arm(&answer, handle, deadline);
+            arm(&answer, handle.clone(), deadline);
         }
-        // Undeliverable: a dead letter, whose dropped port answers `NoReply`.
-        target.tell(N::from(Call::new(request, reply_to)));
+        if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
+            // Before the message is dropped, whose port would say `NoReply`.
+            handle.undeliverable();
+            target.dead_letter(refused);
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 use super::threads::Threads;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{JoinError, StartError, TaskRef, Turn, TurnHooks};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, thread};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -110,12 +110,8 @@ impl BlockingPool {
         self.provide(state);
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        self.0.settings.throughput
-    }
-
     /// Threads alive.
+    #[cfg(test)]
     pub fn thread_count(&self) -> usize {
         lock(&self.0.state).thread_count
     }
@@ -135,6 +131,11 @@ impl BlockingPool {
         self.0.threads.join_all()?;
         debug_assert!(lock(&self.0.state).queue.is_empty(), "tasks were scheduled after the threads ended");
         Ok(())
+    }
+
+    /// Whether the calling thread is one of the pool's.
+    pub fn runs_current_thread(&self) -> bool {
+        self.0.threads.have_current()
     }
 
     /// Sees to it that there are threads for the tasks in the queue (rule 2).
@@ -161,7 +162,7 @@ impl BlockingPool {
 
     /// The main loop of each thread.
     fn work(&self, mut hooks: impl TurnHooks) {
-        let turn = Turn::new(self.throughput(), None);
+        let turn = Turn::new(self.0.settings.throughput);
         let mut unfinished = None;
         let mut busy_run = 0;
         loop {

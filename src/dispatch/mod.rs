@@ -10,6 +10,8 @@
 //! mailboxes: such actors have the same kind of home.
 
 pub mod blocking;
+#[cfg(pointsman_loom)]
+pub mod calling;
 pub mod pinned;
 mod threads;
 
@@ -39,6 +41,9 @@ pub enum Dispatcher {
     Blocking(Blocking),
     /// One thread for each actor.
     Pinned(Pinned),
+    /// Whoever wakes an actor runs it; see [`calling`].
+    #[cfg(pointsman_loom)]
+    Calling,
 }
 
 /// Recipe for a work-stealing dispatcher; made by [`Dispatcher::work_stealing`].
@@ -78,6 +83,8 @@ pub enum Kind {
     Blocking,
     /// See [`Dispatcher::pinned`].
     Pinned,
+    #[cfg(pointsman_loom)]
+    Calling,
 }
 
 /// A dispatcher whose threads run.
@@ -86,6 +93,8 @@ pub enum Running {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedThreads),
+    #[cfg(pointsman_loom)]
+    Calling,
 }
 
 /// Where one actor runs.
@@ -94,6 +103,8 @@ pub enum Home {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedHome),
+    #[cfg(pointsman_loom)]
+    Calling,
 }
 
 impl Dispatcher {
@@ -128,6 +139,8 @@ impl Dispatcher {
             Self::WorkStealing(_) => Kind::WorkStealing,
             Self::Blocking(_) => Kind::Blocking,
             Self::Pinned(_) => Kind::Pinned,
+            #[cfg(pointsman_loom)]
+            Self::Calling => Kind::Calling,
         }
     }
 
@@ -145,6 +158,8 @@ impl Dispatcher {
                 BlockingPool::start(recipe.settings(name), hooks).map(Running::Blocking)
             }
             Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput, hooks).map(Running::Pinned),
+            #[cfg(pointsman_loom)]
+            Self::Calling => Ok(Running::Calling),
         }
     }
 }
@@ -263,15 +278,8 @@ impl Running {
             Self::WorkStealing(_) => Kind::WorkStealing,
             Self::Blocking(_) => Kind::Blocking,
             Self::Pinned(_) => Kind::Pinned,
-        }
-    }
-
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(threads) => threads.throughput(),
+            #[cfg(pointsman_loom)]
+            Self::Calling => Kind::Calling,
         }
     }
 
@@ -285,6 +293,8 @@ impl Running {
             Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
             Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
             Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
+            #[cfg(pointsman_loom)]
+            Self::Calling => Ok(Home::Calling),
         }
     }
 
@@ -295,6 +305,19 @@ impl Running {
             Self::WorkStealing(pool) => pool.stop(),
             Self::Blocking(pool) => pool.stop(),
             Self::Pinned(threads) => threads.stop(),
+            #[cfg(pointsman_loom)]
+            Self::Calling => {}
+        }
+    }
+
+    /// Whether the calling thread is one of the dispatcher's.
+    pub fn runs_current_thread(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => scheduler::is_worker_of(pool),
+            Self::Blocking(pool) => pool.runs_current_thread(),
+            Self::Pinned(threads) => threads.runs_current_thread(),
+            #[cfg(pointsman_loom)]
+            Self::Calling => false,
         }
     }
 
@@ -309,6 +332,8 @@ impl Running {
             Self::WorkStealing(pool) => pool.join(),
             Self::Blocking(pool) => pool.join(),
             Self::Pinned(threads) => threads.join(),
+            #[cfg(pointsman_loom)]
+            Self::Calling => Ok(()),
         }
     }
 }
@@ -321,15 +346,8 @@ impl Home {
             Self::WorkStealing(pool) => pool.schedule(task),
             Self::Blocking(pool) => pool.schedule(task),
             Self::Pinned(home) => home.schedule(task),
-        }
-    }
-
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        match self {
-            Self::WorkStealing(pool) => pool.throughput(),
-            Self::Blocking(pool) => pool.throughput(),
-            Self::Pinned(home) => home.throughput(),
+            #[cfg(pointsman_loom)]
+            Self::Calling => calling::schedule(task),
         }
     }
 

@@ -86,17 +86,17 @@ impl PinnedThreads {
         Ok(PinnedHome { dispatcher: self.clone(), seat })
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        self.0.throughput
-    }
-
     /// Tells every thread to end once its slot is empty. Never blocks.
     pub fn stop(&self) {
         // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`, as does the
         // unpark behind it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();
+    }
+
+    /// Whether the calling thread is one of these.
+    pub fn runs_current_thread(&self) -> bool {
+        self.0.threads.have_current()
     }
 
     /// Waits until every thread has ended, after [`PinnedThreads::stop`].
@@ -119,11 +119,6 @@ impl PinnedHome {
         self.unpark();
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        self.dispatcher.throughput()
-    }
-
     /// Lets the thread end, for its actor is gone. A task scheduled before is still run.
     pub fn release(&self) {
         // Ordering: Release; pairs with the Acquire load of `released` in `next_task`. Whoever sees it
@@ -139,7 +134,7 @@ impl PinnedHome {
 
 impl Seat {
     fn work(&self, shared: &Shared, mut hooks: impl TurnHooks) {
-        let turn = Turn::new(shared.throughput, None);
+        let turn = Turn::new(shared.throughput);
         while let Some(mut task) = self.next_task(shared, &mut hooks) {
             let mut busy_run = 0;
             loop {

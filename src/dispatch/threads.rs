@@ -54,10 +54,15 @@ impl Threads {
         lock(&self.roster).handles.iter().for_each(|handle| handle.thread().unpark());
     }
 
+    /// Whether the calling thread is one of them.
+    pub fn have_current(&self) -> bool {
+        let me = thread::current().id();
+        lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me)
+    }
+
     /// Joins all, those included that are started meanwhile by the others.
     pub fn join_all(&self) -> Result<(), JoinError> {
-        let me = thread::current().id();
-        if lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me) {
+        if self.have_current() {
             return Err(JoinError::OwnThread);
         }
         loop {

@@ -202,7 +202,7 @@ impl<H, S> Gate<H, S> {
     }
 
     /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
-    /// sender has it then.
+    /// sender has it then; before the mailbox is known to others, always true.
     pub fn begin(&self) -> bool {
         self.word.wake_idle()
     }
@@ -232,12 +232,6 @@ impl<H, S> Gate<H, S> {
             }
             before = after;
         }
-    }
-
-    /// What a router compares: messages queued, and one more if the actor is running or scheduled.
-    pub fn load(&self) -> u64 {
-        let running = !self.word.look().is_unowned();
-        self.len() + u64::from(running)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -698,6 +692,7 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
     }
 }
 
+#[cfg(any(test, pointsman_loom))]
 impl<M> Pushed<M> {
     /// True if the caller holds the token now.
     pub fn wakes(&self) -> bool {
@@ -705,6 +700,7 @@ impl<M> Pushed<M> {
     }
 }
 
+#[cfg(pointsman_loom)]
 impl<M> Refused<M> {
     pub fn into_message(self) -> M {
         match self {

@@ -3,10 +3,12 @@
 use super::head::{Board, Head, MakeRoutee, Member, Members};
 use super::router::{Router, Routing, Shared};
 use super::{RoundRobin, Routee, RoutingLogic};
-use crate::actor::{Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell};
+use crate::actor::{
+    Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell, spawn_held,
+};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
-use crate::supervision::{Restart, Strategy};
+use crate::supervision::{Failure, Restart, Strategy};
 use crate::sync::Mutex;
 use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
@@ -126,10 +128,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
     /// and the others are left alone.
-    pub fn on_failure<S: Into<Strategy>>(
-        mut self,
-        strategy: impl Fn() -> S + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_failure<S: Into<Strategy>>(mut self, strategy: impl Fn() -> S + Send + Sync + 'static) -> Self {
         self.strategy = Box::new(move || strategy().into());
         self
     }
@@ -153,7 +152,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let Self { parent, name, members, logic, settings, strategy, stays_when_empty } = self;
         let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
         check(&parent, &name, &members, &settings, &logic)?;
-        // The board needs the head's reference, and the head its board: the recipe waits for it.
+        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes in
+        // any case, also when the logic's code panics below: without a board the head then ends.
         let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
         let late = board.clone();
         let plan = Plan {
@@ -164,11 +164,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             on_failure: None,
             routee_index: 0,
         };
-        let recipe = move |_: &mut Context<super::Manage<M>>| Head { board: late.wait().clone() };
-        let head = spawn_cell::<Head<M, L>, _>(plan, ByContext(recipe))?;
-        let shared = StdArc::new(Shared::new(head.any_local()));
+        let recipe = move |_: &mut Context<super::Manage<M>>| {
+            let board = late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
+            Ok(Head { board })
+        };
+        let head = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
+        let shared = StdArc::new(Shared::new(head.actor().any_local()));
         let logic = StdArc::new(logic);
-        let reference = ActorRef::to_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        let reference = ActorRef::to_own_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
         let (size, group, make) = match members {
             Initial::Pool { size, make } => {
                 let make: StdArc<MakeRoutee<M>> =
@@ -199,6 +202,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         *crate::sync::lock(&made.members) = first;
         let _ = board.set(StdArc::new(made));
+        let head = head.start();
         if let Err(error) = grown {
             head.stop();
             return Err(error);
@@ -232,7 +236,9 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
             Initial::Pool { size, .. } => format!("pool of {size}"),
             Initial::Group(group) => format!("group of {}", group.len()),
         };
-        f.debug_struct("RouterPlan").field("name", &self.name).field("members", &members).finish_non_exhaustive()
+        f.debug_struct("RouterPlan")
+            .field("name", &self.name)
+            .field("members", &members)
+            .finish_non_exhaustive()
     }
 }
-

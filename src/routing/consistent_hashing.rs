@@ -90,6 +90,8 @@ where
 
 impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConsistentHashing").field("virtual_nodes", &self.virtual_nodes).finish_non_exhaustive()
+        f.debug_struct("ConsistentHashing")
+            .field("virtual_nodes", &self.virtual_nodes)
+            .finish_non_exhaustive()
     }
 }

@@ -28,7 +28,9 @@ const INLINE: usize = 240;
 
 /// A value that has a hash of its own on every machine.
 ///
-/// ```ignore
+/// ```
+/// use pointsman::routing::{HashKey, KeySink};
+///
 /// struct Customer { region: u16, name: String }
 ///
 /// impl HashKey for Customer {

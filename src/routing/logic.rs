@@ -1,7 +1,7 @@
 //! What a routing logic is.
 
 use super::{Routee, Routees};
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{Accepted, ActorRef};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::any::Any;
@@ -133,24 +133,34 @@ impl<'a> RouteContext<'a> {
     ///
     /// It comes back if the routee does not take it.
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
-        let done = routee.pass_on(message);
-        if done.is_ok() {
-            self.settle();
+        let counted = routee.is_counted();
+        if counted {
+            // Settled before, so that of several routers behind each other only the one whose user code unwinds
+            // counts the message; and taken back if it comes back.
+            self.open.set(self.open.get().saturating_sub(1));
         }
-        done
+        let done = routee.pass_on(message);
+        match &done {
+            Err(_) if counted => self.open.set(self.open.get() + 1),
+            Err(_) => {}
+            Ok(accepted) => {
+                if !counted {
+                    self.open.set(self.open.get().saturating_sub(1));
+                }
+                if *accepted == Accepted::Handled {
+                    self.row.handled(1);
+                }
+            }
+        }
+        done.map(drop)
     }
 
     /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
     pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
         if let Err(refused) = self.deliver(routee, message) {
-            self.settle();
+            self.open.set(self.open.get().saturating_sub(1));
             routee.dead_letter(refused);
         }
-    }
-
-    /// One delivery has its outcome.
-    fn settle(&self) {
-        self.open.set(self.open.get().saturating_sub(1));
     }
 
     /// How many have none, and what is left here takes them.

@@ -48,7 +48,9 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
             let seed = self.seed.unwrap_or_else(|| cx.seed());
             RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))
         };
-        Pick::One(self.generators.with(make, |generator| generator.borrow_mut().random_range(0..routees.len())))
+        Pick::One(
+            self.generators.with(make, |generator| generator.borrow_mut().random_range(0..routees.len())),
+        )
     }
 }
 

@@ -185,11 +185,6 @@ impl<M: Send + 'static> Router<M> {
         self.reference.clone()
     }
 
-    /// The reference that routes, borrowed.
-    pub fn as_ref(&self) -> &ActorRef<M> {
-        &self.reference
-    }
-
     /// The head actor, which takes [management](Manage) messages.
     pub fn head(&self) -> &ActorRef<Manage<M>> {
         &self.head
@@ -274,6 +269,13 @@ impl<M: Send + 'static> Router<M> {
 impl<M: Send + 'static> Clone for Router<M> {
     fn clone(&self) -> Self {
         Self { reference: self.reference.clone(), head: self.head.clone(), shared: self.shared.clone() }
+    }
+}
+
+/// The reference that routes, borrowed.
+impl<M: Send + 'static> AsRef<ActorRef<M>> for Router<M> {
+    fn as_ref(&self) -> &ActorRef<M> {
+        &self.reference
     }
 }
 

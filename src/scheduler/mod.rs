@@ -202,16 +202,6 @@ impl Pool {
         });
     }
 
-    /// Messages per turn.
-    pub fn throughput(&self) -> u32 {
-        self.settings.throughput
-    }
-
-    /// Number of workers.
-    pub fn worker_count(&self) -> usize {
-        self.stealers.len()
-    }
-
     /// Tells the workers to end once they find nothing more to run. Never blocks.
     ///
     /// The caller sees to it that nobody outside schedules any more: a task that comes after the workers

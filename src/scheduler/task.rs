@@ -44,7 +44,6 @@ pub enum Ran {
 #[derive(Debug)]
 pub struct Turn {
     throughput: u32,
-    worker: Option<usize>,
 }
 
 /// A scheduled task: the task's address together with its token.
@@ -77,19 +76,14 @@ impl Task {
 }
 
 impl Turn {
-    /// A turn of at most `throughput` messages, on the worker of that number, if a worker runs it.
-    pub fn new(throughput: u32, worker: Option<usize>) -> Self {
-        Self { throughput, worker }
+    /// A turn of at most `throughput` messages.
+    pub fn new(throughput: u32) -> Self {
+        Self { throughput }
     }
 
     /// How many messages the task may handle before it returns [`Ran::Requeue`].
     pub fn throughput(&self) -> u32 {
         self.throughput
-    }
-
-    /// The number of the work-stealing worker that runs the turn; `None` on other threads.
-    pub fn worker(&self) -> Option<usize> {
-        self.worker
     }
 }
 

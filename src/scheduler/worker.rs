@@ -131,7 +131,7 @@ impl Core {
     }
 
     fn main_loop(&self, hooks: &mut impl TurnHooks) {
-        let turn = Turn::new(self.pool.settings.throughput, Some(self.index));
+        let turn = Turn::new(self.pool.settings.throughput);
         while let Some(task) = self.next_task(hooks) {
             self.before_turn();
             match task.run(&turn) {

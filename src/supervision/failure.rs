@@ -112,6 +112,15 @@ impl Failure {
     }
 }
 
+impl Drop for Inner {
+    /// The cause is of a user's type, and failures are dropped in turns: a destructor that panics must not
+    /// unwind through one.
+    fn drop(&mut self) {
+        let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
+        crate::actor::drop_guarded(cause);
+    }
+}
+
 impl<E: Error + Send + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::from_boxed(Box::new(error))

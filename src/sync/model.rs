@@ -8,7 +8,7 @@ pub use std::sync::OnceLock;
 
 pub mod thread {
     pub use loom::thread::*;
-    pub use std::thread::{ThreadId, available_parallelism, panicking};
+    pub use std::thread::{available_parallelism, panicking};
 
     /// Models have no clock: the time is over at once, as it may be for any spurious return.
     pub fn park_timeout(_: std::time::Duration) {

@@ -176,11 +176,6 @@ impl<T> Wheel<T> {
         self.entries.len()
     }
 
-    /// Whether no entry waits.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Lets `value` fire at `deadline`; at the next advance, whatever its target, if that tick is now or past.
     ///
     /// What is inserted when it is due already fires in the order of insertion, whichever deadline it has.
@@ -236,13 +231,6 @@ impl<T> Wheel<T> {
             return Some(self.now);
         }
         self.next_slot().map(|(level, slot)| self.slots[level][slot].earliest)
-    }
-
-    /// Returns memory behind the last waiting entry to the allocator.
-    ///
-    /// Entries don't move, so one entry can keep all the room before it.
-    pub fn shrink_to_fit(&mut self) {
-        self.entries.shrink_to_fit();
     }
 
     /// The first occupied slot of the first occupied level.
@@ -472,7 +460,7 @@ mod tests {
                 }
                 _ => {}
             }
-            assert_eq!((wheel.now(), wheel.len(), wheel.is_empty()), (now, model.len(), model.is_empty()));
+            assert_eq!((wheel.now(), wheel.len()), (now, model.len()));
             match (wheel.next_deadline(), model.first_key_value()) {
                 (Some(bound), Some((&(earliest, _), _))) => {
                     assert!(bound <= earliest);

@@ -32,10 +32,7 @@ pub fn model(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Syn
         run();
     });
     let explored = executions.load(Ordering::Relaxed);
-    eprintln!(
-        "model {name} bound {used} executions {explored} seconds {:.1}",
-        began.elapsed().as_secs_f64()
-    );
+    eprintln!("model {name} bound {used} executions {explored} seconds {:.1}", began.elapsed().as_secs_f64());
     assert!(
         overridden || explored >= floor,
         "{name}: {explored} executions, at least {floor} expected: does the model still race?"

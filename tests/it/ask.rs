@@ -1,0 +1,248 @@
+//! Asking, from threads, executors and actors.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A message whose port is kept in `keep`, unanswered.
+fn keep(keep: Sender<ReplyTo<u32>>) -> impl FnOnce(ReplyTo<u32>) -> Tell {
+    move |reply_to| {
+        Tell::new(move |_, _| {
+            keep.send(reply_to)?;
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn a_panic_or_a_dropped_port_fails_the_ask_at_once() {
+    let stage = Stage::new("noreply");
+    let actor = stage.spawn(&stage.role("a"));
+    let panics = actor.ask_with(|reply_to: ReplyTo<u32>| {
+        Tell::new(move |_, _| {
+            let _reply_to = reply_to;
+            panic!("as told")
+        })
+    });
+    assert_eq!(panics.wait(), Err(AskError::NoReply));
+    let dropped = actor.ask_with(|reply_to: ReplyTo<u32>| {
+        Tell::new(move |_, _| {
+            drop(reply_to);
+            Ok(())
+        })
+    });
+    assert_eq!(dropped.wait(), Err(AskError::NoReply));
+    // A request in the mailbox of an actor that stops.
+    let release = hold(&actor);
+    let (sender, _ports) = channel();
+    let queued = actor.ask_with(keep(sender));
+    actor.stop();
+    drop(release);
+    assert_eq!(queued.wait(), Err(AskError::NoReply));
+    wait_for_end(&stage, &actor);
+    let (sender, _ports) = channel();
+    assert_eq!(actor.ask_with(keep(sender)).wait(), Err(AskError::Undeliverable));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_deadline_goes_by_the_systems_clock() {
+    let stage = Stage::new("deadline");
+    let actor = stage.spawn(&stage.role("a"));
+    let (sender, ports) = channel();
+    let ask = actor.ask_with(keep(sender)).within(SECOND);
+    let port = ports.recv_timeout(LONG).unwrap();
+    assert!(port.wanted());
+    let waiter = std::thread::spawn(move || ask.wait());
+    stage.clock.advance(SECOND / 2);
+    stage.clock.advance(SECOND / 2);
+    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert!(!port.wanted());
+    assert_eq!(port.send(3).unwrap_err().into_inner(), 3);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+
+    let system = System::builder("real").build().unwrap();
+    let (log, _notes) = channel();
+    let actor = system.actor("a").spawn(Role::new("a", &log).recipe()).unwrap();
+    let (sender, _ports) = channel();
+    let limit = Duration::from_millis(3);
+    assert_eq!(actor.ask_with(keep(sender)).within(limit).wait(), Err(AskError::Timeout { after: limit }));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Wakes by a channel.
+struct Alarm(Sender<()>);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+/// An executor for one future.
+fn block_on<F: Future>(future: F, woken: &Receiver<()>, waker: &Waker) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut std::task::Context::from_waker(waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => woken.recv_timeout(LONG).expect("a pending future is woken"),
+        }
+    }
+}
+
+#[test]
+fn an_ask_is_a_future_under_any_executor() {
+    let stage = Stage::new("future");
+    let actor = stage.spawn(&stage.role("a"));
+    let (sender, woken) = channel();
+    let waker = Waker::from(Arc::new(Alarm(sender)));
+    let release = hold(&actor);
+    let ask = actor.ask_with(|reply_to| {
+        Tell::new(move |_, _| {
+            let _ = reply_to.send(6);
+            Ok(())
+        })
+    });
+    drop(release);
+    assert_eq!(block_on(ask, &woken, &waker), Ok(6));
+    // Its deadline, by hand.
+    let (sender, ports) = channel();
+    let ask = actor.ask_with(keep(sender)).within(SECOND);
+    let _port = ports.recv_timeout(LONG).unwrap();
+    let clock = stage.clock.clone();
+    let waiter = std::thread::spawn(move || block_on(ask, &woken, &waker));
+    clock.advance(SECOND);
+    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Answers, forgets, panics or keeps; asks others of its kind.
+struct Peer {
+    outcomes: Sender<Result<u32, AskError>>,
+    kept: Vec<Call<Get>>,
+}
+
+#[derive(Clone, Copy)]
+enum Get {
+    Answer,
+    Forget,
+    Panic,
+    Keep,
+}
+
+impl Request for Get {
+    type Reply = u32;
+}
+
+enum PeerMsg {
+    Get(Call<Get>),
+    Ask(ActorRef<PeerMsg>, Get, Option<Duration>),
+    Got(Result<u32, AskError>),
+    AnswerKept,
+}
+
+impl From<Call<Get>> for PeerMsg {
+    fn from(call: Call<Get>) -> Self {
+        PeerMsg::Get(call)
+    }
+}
+
+impl Actor for Peer {
+    type Message = PeerMsg;
+    fn receive(&mut self, message: PeerMsg, ctx: &mut Context<PeerMsg>) -> Done {
+        match message {
+            PeerMsg::Get(call) => match call.request {
+                Get::Answer => call.answer(|_| 42),
+                Get::Forget => drop(call),
+                Get::Panic => {
+                    let _call = call;
+                    panic!("as told")
+                }
+                Get::Keep => self.kept.push(call),
+            },
+            PeerMsg::Ask(target, get, None) => ctx.ask(&target, get, PeerMsg::Got),
+            PeerMsg::Ask(target, get, Some(deadline)) => {
+                ctx.ask_within(&target, get, deadline, PeerMsg::Got);
+            }
+            PeerMsg::Got(outcome) => self.outcomes.send(outcome)?,
+            PeerMsg::AnswerKept => self.kept.drain(..).for_each(|call| call.answer(|_| 7)),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_gets_its_answer_as_a_message() {
+    let stage = Stage::new("peers");
+    let (outcomes, got) = channel();
+    let spawn = |name: &str| {
+        let outcomes = outcomes.clone();
+        let peer = move || Peer { outcomes: outcomes.clone(), kept: Vec::new() };
+        stage.system.actor(name).spawn(peer).unwrap()
+    };
+    let (asker, target) = (spawn("asker"), spawn("target"));
+    let ask = |get, deadline| asker.tell(PeerMsg::Ask(target.clone(), get, deadline));
+    let next = || got.recv_timeout(LONG).unwrap();
+    for deadline in [None, Some(SECOND)] {
+        ask(Get::Answer, deadline);
+        assert_eq!(next(), Ok(42));
+        ask(Get::Forget, deadline);
+        assert_eq!(next(), Err(AskError::NoReply));
+        ask(Get::Panic, deadline);
+        assert_eq!(next(), Err(AskError::NoReply));
+    }
+    ask(Get::Answer, Some(Duration::ZERO));
+    assert_eq!(next(), Err(AskError::NoTime));
+    let gone = spawn("gone");
+    gone.stop();
+    wait_until(|| gone.is_closed());
+    asker.tell(PeerMsg::Ask(gone.clone(), Get::Answer, Some(SECOND)));
+    assert_eq!(next(), Err(AskError::Undeliverable));
+    // The deadline passes; the late reply is nobody's.
+    ask(Get::Keep, Some(SECOND));
+    let reached = target.ask(Get::Answer).wait();
+    assert!(reached.is_ok());
+    wait_until(|| stage.system.ledger().queued == 0);
+    // The asker has asked by now or will at once: by the target's second answer behind the request.
+    let mut outcome = None;
+    wait_until(|| {
+        stage.clock.advance(SECOND);
+        outcome = got.try_recv().ok();
+        outcome.is_some()
+    });
+    assert_eq!(outcome, Some(Err(AskError::Timeout { after: SECOND })));
+    target.tell(PeerMsg::AnswerKept);
+    ask(Get::Answer, None);
+    assert_eq!(next(), Ok(42));
+    // In time.
+    ask(Get::Keep, Some(SECOND));
+    wait_until(|| {
+        target.tell(PeerMsg::AnswerKept);
+        outcome = got.try_recv().ok();
+        outcome.is_some()
+    });
+    assert_eq!(outcome, Some(Ok(7)));
+    // No timer of an ask that is over is left: its timer would hold the asker.
+    stage.clock.advance(3600 * SECOND);
+    assert!(got.try_recv().is_err());
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn asking_with_no_time_sends_nothing() {
+    let stage = Stage::new("notime");
+    let (outcomes, _got) = channel();
+    let peer = move || Peer { outcomes: outcomes.clone(), kept: Vec::new() };
+    let target = stage.system.actor("target").spawn(peer).unwrap();
+    assert_eq!(target.ask_within(Get::Answer, Duration::ZERO).wait(), Err(AskError::NoTime));
+    assert_eq!(stage.system.ledger().sent, 0);
+    assert_eq!(target.ask_within(Get::Answer, SECOND).wait(), Ok(42));
+    assert_eq!(stage.system.ledger().sent, 1);
+    stage.end(&[]);
+}

@@ -1,0 +1,78 @@
+//! The books: each term exact, and a loss seen.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{Accepted, Recipient, SendError, SystemRef};
+use std::time::Duration;
+
+#[test]
+fn every_term_is_counted_where_it_happens() {
+    let stage = Stage::new("terms");
+    let small = |name: &'static str, mailbox: Mailbox| {
+        stage.system.actor(name).mailbox(mailbox).spawn(stage.role(name).recipe()).unwrap()
+    };
+    let refusing = small("refusing", Mailbox::bounded(1));
+    let dropping = small("dropping", Mailbox::bounded(1).on_full(Full::DropNewest));
+    let holds = [hold(&refusing), hold(&dropping)];
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.balance()), (2, 2, 0, 0), "{ledger}");
+    let nothing = || Tell::new(|_, _| Ok(()));
+    refusing.tell(nothing());
+    assert!(refusing.try_tell(nothing()).is_err());
+    refusing.tell(nothing());
+    dropping.tell(nothing());
+    dropping.tell(nothing());
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued), (7, 2, 2), "{ledger}");
+    assert_eq!((ledger.handed_back, ledger.dead_lettered, ledger.dropped), (1, 1, 1), "{ledger}");
+    assert_eq!(ledger.balance(), 0);
+    drop(holds);
+    wait_until(|| stage.system.ledger().queued == 0);
+    assert_eq!(query(&refusing, move |_, ctx| ctx.after(Duration::ZERO, nothing())).map(drop), Ok(()));
+    stage.clock.advance(Duration::from_millis(1));
+    wait_until(|| stage.system.ledger().ticked == 1);
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.ticked), (8, 5, 0, 1), "{ledger}");
+    assert_eq!(ledger.balance(), 0);
+}
+
+/// Loses what it gets.
+struct Hole(SystemRef);
+
+impl Recipient<u32> for Hole {
+    fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
+        // Said to have gone on, and gone nowhere.
+        let _ = message;
+        Ok(Accepted::Passed)
+    }
+    fn system(&self) -> Option<SystemRef> {
+        Some(self.0.clone())
+    }
+}
+
+#[test]
+fn a_lost_message_shows_in_the_balance() {
+    let stage = Stage::new("lost");
+    let actor = stage.spawn(&stage.role("a"));
+    let hole = ActorRef::to_recipient(Hole(stage.system.handle().clone()));
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    assert_eq!(stage.system.ledger().balance(), 0);
+    hole.tell(1u32);
+    assert_eq!(stage.system.ledger().balance(), 1);
+    let adapter: ActorRef<u8> = hole.narrow();
+    adapter.tell(2u8);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 2);
+}
+
+#[test]
+fn counts_of_ended_threads_stay() {
+    let stage = Stage::new("threads");
+    let actor = stage.spawn(&stage.role("a"));
+    for _ in 0..20 {
+        let actor = actor.clone();
+        std::thread::spawn(move || note(&actor, "hello")).join().unwrap();
+    }
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (21, 21, 0), "{ledger}");
+}

@@ -1,0 +1,137 @@
+//! Names, paths, and refusals to create.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{NameFault, SpawnError};
+use std::sync::{Arc, Barrier};
+
+#[test]
+fn bad_names_are_refused_with_the_fault_and_leave_nothing_behind() {
+    let stage = Stage::new("bad");
+    let living = stage.system.living_actors();
+    for (name, fault) in [
+        ("", NameFault::Empty),
+        ("$a", NameFault::Reserved),
+        ("a/b", NameFault::Character { character: '/', position: 1 }),
+        ("a b", NameFault::Character { character: ' ', position: 1 }),
+        ("50%", NameFault::Character { character: '%', position: 2 }),
+        ("é", NameFault::Character { character: 'é', position: 0 }),
+    ] {
+        match stage.system.actor(name).spawn(stage.role("a").recipe()) {
+            Err(SpawnError::Name(error)) => assert_eq!((error.name.as_str(), error.fault), (name, fault)),
+            other => panic!("{name:?}: {other:?}"),
+        }
+    }
+    assert_eq!(stage.system.living_actors(), living);
+    stage.end(&[]);
+}
+
+#[test]
+fn a_name_is_taken_until_its_actor_has_ended() {
+    let stage = Stage::new("taken");
+    let parent = stage.spawn(&stage.role("p"));
+    let actor = child(&parent, &stage.role("a"));
+    let release = hold(&actor);
+    let again = |stage: &Stage| {
+        let recipe = stage.role("a").recipe();
+        query(&parent, move |_, ctx| ctx.actor("a").spawn(recipe)).unwrap()
+    };
+    assert!(matches!(again(&stage), Err(SpawnError::NameTaken { path }) if path == "/user/p/a"));
+    actor.stop();
+    // It is still stopping.
+    assert!(matches!(again(&stage), Err(SpawnError::NameTaken { .. })));
+    drop(release);
+    wait_for_end(&stage, &actor);
+    let mut next = None;
+    wait_until(|| {
+        next = again(&stage).ok();
+        next.is_some()
+    });
+    let next = next.unwrap();
+    assert_eq!(next.path(), actor.path());
+    assert_ne!(next.uid(), actor.uid());
+    assert_ne!(next, actor);
+    // The old reference does not reach the new actor.
+    assert!(actor.try_tell(Tell::new(|_, _| Ok(()))).is_err());
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn of_four_creators_at_once_one_gets_the_name() {
+    let stage = Stage::new("race");
+    for round in 0..50 {
+        let name = format!("actor-{round}");
+        let barrier = Arc::new(Barrier::new(4));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (system, name, barrier) = (stage.system.handle().clone(), name.clone(), barrier.clone());
+                let recipe = stage.role("a").recipe();
+                std::thread::spawn(move || {
+                    barrier.wait();
+                    system.actor(&name).spawn(recipe).is_ok()
+                })
+            })
+            .collect();
+        let won = threads.into_iter().filter(|_| true).map(|thread| thread.join().unwrap());
+        assert_eq!(won.filter(|won| *won).count(), 1);
+    }
+    assert_eq!(stage.system.living_actors(), 3 + 50);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn generated_names_start_with_a_dollar_and_are_not_used_again() {
+    let stage = Stage::new("generated");
+    let parent = stage.spawn(&stage.role("p"));
+    let role = stage.role("c");
+    let names = query(&parent, move |_, ctx| {
+        let spawn = |ctx: &Context<Tell>| ctx.spawn(role.recipe()).unwrap();
+        (0..3).map(|_| spawn(ctx).path().name().to_owned()).collect::<Vec<_>>()
+    })
+    .unwrap();
+    assert_eq!(names, ["$a", "$b", "$c"]);
+    let found = query(&parent, |_, ctx| ctx.child("$b").map(|child| child.path().to_string())).unwrap();
+    assert_eq!(found.as_deref(), Some("/user/p/$b"));
+    let first = query(&parent, |_, ctx| ctx.child("$a").unwrap().typed::<Tell>().unwrap()).unwrap();
+    first.stop();
+    wait_for_end(&stage, &first);
+    let role = stage.role("c");
+    let next = query(&parent, move |_, ctx| ctx.spawn(role.recipe()).unwrap()).unwrap();
+    assert_eq!(next.path().name(), "$d");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn refusals_leave_the_name_free_and_nobody_behind() {
+    let stage = Stage::with("refusals", |builder| builder.dispatcher("pin", Dispatcher::pinned()));
+    let living = stage.system.living_actors();
+    let recipe = || stage.role("a").recipe();
+    match stage.system.actor("a").dispatcher("nowhere").spawn(recipe()) {
+        Err(SpawnError::UnknownDispatcher { name, known }) => {
+            assert_eq!((name.as_str(), known), ("nowhere", vec!["default".to_owned(), "pin".to_owned()]));
+        }
+        other => panic!("{other:?}"),
+    }
+    let none = stage.system.actor("a").mailbox(Mailbox::bounded(0)).spawn(recipe());
+    assert!(matches!(none, Err(SpawnError::ZeroCapacity { ref path }) if path == "/user/a"), "{none:?}");
+    assert_eq!(stage.system.living_actors(), living);
+    let actor = stage.system.actor("a").spawn(recipe()).unwrap();
+    // The thread of its own that it would have had ends; shutdown would wait for it.
+    assert!(stage.system.actor("a").dispatcher("pin").spawn(recipe()).is_err());
+    assert_eq!(stage.system.living_actors(), living + 1);
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn nobody_is_created_after_the_shutdown() {
+    let stage = Stage::new("after");
+    let system = stage.system.handle().clone();
+    let role = stage.role("a");
+    stage.end(&[]);
+    let late = system.actor("a").spawn(role.recipe());
+    assert!(matches!(late, Err(SpawnError::ShutDown { ref system }) if system == "after"), "{late:?}");
+    assert!(system.spawn(role.recipe()).is_err());
+    assert_eq!(system.living_actors(), 0);
+    assert!(system.user().is_none());
+}

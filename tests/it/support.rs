@@ -1,0 +1,318 @@
+//! An actor that does what it is told and notes what happens to it.
+
+use pointsman::prelude::*;
+use pointsman::{ManualClock, SystemBuilder, Terminated};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Longer than anything here takes; reached only by a test that fails.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// What a puppet handles: something to do.
+pub struct Tell(Box<Act>);
+
+type Act = dyn FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send;
+
+impl Tell {
+    pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static) -> Self {
+        Tell(Box::new(act))
+    }
+}
+
+/// Which hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    Recipe,
+    Started,
+    Stopped,
+    Restarting,
+    Restarted,
+    Drop,
+}
+
+type OnHook = dyn Fn(Hook, usize) -> Done + Send + Sync;
+type OnStart = dyn Fn(&mut Context<Tell>) + Send + Sync;
+
+/// How a puppet is made, and made again.
+#[derive(Clone)]
+pub struct Role {
+    name: &'static str,
+    log: Sender<String>,
+    made: Arc<AtomicUsize>,
+    on_hook: Arc<OnHook>,
+    strategy: Arc<dyn Fn() -> Strategy + Send + Sync>,
+    keep_children: bool,
+    started: Arc<OnStart>,
+}
+
+/// Does what it is told; `value` is state to be lost in a restart.
+pub struct Puppet {
+    pub value: u64,
+    role: Role,
+    /// The how many-th state of its role this is.
+    number: usize,
+}
+
+impl Role {
+    pub fn new(name: &'static str, log: &Sender<String>) -> Self {
+        Self {
+            name,
+            log: log.clone(),
+            made: Arc::default(),
+            on_hook: Arc::new(|_, _| Ok(())),
+            strategy: Arc::new(Strategy::default),
+            keep_children: false,
+            started: Arc::new(|_| {}),
+        }
+    }
+
+    /// Runs in each hook, with the number of the state, from 1; may fail or panic.
+    pub fn on_hook(mut self, act: impl Fn(Hook, usize) -> Done + Send + Sync + 'static) -> Self {
+        self.on_hook = Arc::new(act);
+        self
+    }
+
+    pub fn strategy(mut self, make: impl Fn() -> Strategy + Send + Sync + 'static) -> Self {
+        self.strategy = Arc::new(make);
+        self
+    }
+
+    pub fn keep_children(mut self) -> Self {
+        self.keep_children = true;
+        self
+    }
+
+    /// Runs in `started`.
+    pub fn started(mut self, act: impl Fn(&mut Context<Tell>) + Send + Sync + 'static) -> Self {
+        self.started = Arc::new(act);
+        self
+    }
+
+    pub fn recipe(&self) -> impl FnMut() -> Result<Puppet, Failure> + Send + use<> {
+        let role = self.clone();
+        move || {
+            let number = role.made.fetch_add(1, Ordering::SeqCst) + 1;
+            (role.on_hook)(Hook::Recipe, number)?;
+            Ok(Puppet { value: 0, role: role.clone(), number })
+        }
+    }
+}
+
+impl Puppet {
+    pub fn note(&self, text: impl Debug) {
+        let _ = self.role.log.send(format!("{} {text:?}", self.role.name));
+    }
+
+    fn hook(&self, hook: Hook) -> Done {
+        let _ = self.role.log.send(format!("{} {hook:?} {}", self.role.name, self.number));
+        (self.role.on_hook)(hook, self.number)
+    }
+}
+
+impl Actor for Puppet {
+    type Message = Tell;
+
+    fn receive(&mut self, message: Tell, ctx: &mut Context<Tell>) -> Done {
+        (message.0)(self, ctx)
+    }
+
+    fn started(&mut self, ctx: &mut Context<Tell>) -> Done {
+        let start = self.role.started.clone();
+        start(ctx);
+        self.hook(Hook::Started)
+    }
+
+    fn stopped(&mut self, _: &mut Context<Tell>) {
+        let _ = self.hook(Hook::Stopped);
+    }
+
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> Done {
+        if !self.role.keep_children {
+            ctx.stop_children();
+        }
+        self.hook(Hook::Restarting)
+    }
+
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Tell>) -> Done {
+        self.hook(Hook::Restarted)
+    }
+
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Tell>) -> Done {
+        self.note(format_args!("lost {}", terminated.actor.path().name()));
+        Ok(())
+    }
+
+    fn supervision(&self) -> Strategy {
+        (self.role.strategy)()
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = (self.role.on_hook)(Hook::Drop, self.number);
+    }
+}
+
+/// A small system and its puppets' notes.
+pub struct Stage {
+    pub system: System,
+    pub clock: ManualClock,
+    pub log: Sender<String>,
+    pub notes: Receiver<String>,
+}
+
+impl Stage {
+    pub fn new(name: &str) -> Self {
+        Self::with(name, |builder| builder)
+    }
+
+    pub fn with(name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
+        let clock = ManualClock::new();
+        let builder = System::builder(name)
+            .clock(clock.clone())
+            .dispatcher("default", Dispatcher::work_stealing().threads(4));
+        let (log, notes) = channel();
+        Self { system: change(builder).build().expect("the settings are sound"), clock, log, notes }
+    }
+
+    pub fn role(&self, name: &'static str) -> Role {
+        Role::new(name, &self.log)
+    }
+
+    pub fn spawn(&self, role: &Role) -> ActorRef<Tell> {
+        self.system.actor(role.name).spawn(role.recipe()).expect("the name is free")
+    }
+
+    /// The next note.
+    pub fn note(&self) -> String {
+        self.notes.recv_timeout(LONG).expect("something is noted")
+    }
+
+    #[track_caller]
+    pub fn expect(&self, notes: &[&str]) {
+        let seen: Vec<String> = notes.iter().map(|_| self.note()).collect();
+        assert_eq!(seen, notes);
+    }
+
+    /// Ends the system: nothing is lost, and nobody has anything more to note but these.
+    #[track_caller]
+    pub fn end(self, notes: &[&str]) {
+        let ledger = self.system.shutdown(LONG).expect("nothing is stuck");
+        assert_eq!(ledger.balance(), 0, "{ledger}");
+        assert_eq!(ledger.queued, 0, "{ledger}");
+        let mut seen: Vec<String> = self.notes.try_iter().collect();
+        seen.sort();
+        assert_eq!(seen, notes);
+    }
+}
+
+/// Tells a puppet what to do.
+pub fn act(
+    puppet: &ActorRef<Tell>,
+    act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static,
+) {
+    puppet.tell(Tell::new(act));
+}
+
+/// Tells a puppet to note something.
+pub fn note(puppet: &ActorRef<Tell>, text: &'static str) {
+    act(puppet, move |puppet, _| {
+        puppet.note(format_args!("{text}"));
+        Ok(())
+    });
+}
+
+pub fn fail(puppet: &ActorRef<Tell>) {
+    act(puppet, |_, _| Err(Failure::msg("as told")));
+}
+
+/// Asks a puppet for what `find` finds.
+pub fn query<R: Send + 'static>(
+    puppet: &ActorRef<Tell>,
+    find: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> R + Send + 'static,
+) -> Result<R, AskError> {
+    puppet
+        .ask_with(|reply_to: ReplyTo<R>| {
+            Tell::new(move |puppet, ctx| {
+                let late = reply_to.send(find(puppet, ctx));
+                drop(late);
+                Ok(())
+            })
+        })
+        .within(LONG_BY_HAND)
+        .wait()
+}
+
+/// By a manual clock that nobody moves so far.
+const LONG_BY_HAND: Duration = Duration::from_secs(1 << 40);
+
+/// Creates a child of a puppet.
+pub fn child(parent: &ActorRef<Tell>, role: &Role) -> ActorRef<Tell> {
+    let (name, recipe) = (role.name, role.recipe());
+    query(parent, move |_, ctx| ctx.actor(name).spawn(recipe).expect("the name is free"))
+        .expect("the parent answers")
+}
+
+/// Makes `watcher` watch.
+pub fn watch(watcher: &ActorRef<Tell>, actor: &ActorRef<Tell>) {
+    let actor = actor.any().expect("a local actor");
+    query(watcher, move |_, ctx| ctx.watch(&actor)).expect("the watcher answers");
+}
+
+/// Waits until an actor has ended for good.
+pub fn wait_for_end(stage: &Stage, actor: &ActorRef<Tell>) {
+    let (sender, receiver) = channel();
+    let watched = actor.any().expect("a local actor");
+    let watcher = Watcher { watched, ended: sender };
+    let mut watcher = Some(watcher);
+    let me = stage.system.spawn(move || watcher.take().ok_or(Failure::msg("made once"))).expect("room");
+    receiver.recv_timeout(LONG).expect("it ends");
+    me.stop();
+}
+
+struct Watcher {
+    watched: AnyRef,
+    ended: Sender<()>,
+}
+
+impl Actor for Watcher {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        ctx.watch(&self.watched);
+        Ok(())
+    }
+    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {
+        self.ended.send(())?;
+        Ok(())
+    }
+}
+
+/// Holds a puppet in a handler until the returned sender is used or dropped.
+pub fn hold(puppet: &ActorRef<Tell>) -> Sender<()> {
+    let (release, held) = channel::<()>();
+    let (sender, inside) = channel();
+    act(puppet, move |_, _| {
+        sender.send(())?;
+        // Either way is a release.
+        let _ = held.recv();
+        Ok(())
+    });
+    inside.recv_timeout(LONG).expect("the handler runs");
+    release
+}
+
+/// Waits for what no event tells.
+#[track_caller]
+pub fn wait_until(mut seen: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !seen() {
+        assert!(began.elapsed() < LONG, "it never comes");
+        std::thread::yield_now();
+    }
+}

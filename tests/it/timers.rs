@@ -1,0 +1,216 @@
+//! Timers of actors, by the manual clock and once by the real one.
+
+use crate::support::*;
+use pointsman::TimerKey;
+use pointsman::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn noted(text: &'static str) -> Tell {
+    Tell::new(move |puppet, _| {
+        puppet.note(format_args!("{text}"));
+        Ok(())
+    })
+}
+
+fn after(actor: &ActorRef<Tell>, delay: Duration, text: &'static str) -> TimerKey {
+    query(actor, move |_, ctx| ctx.after(delay, noted(text))).unwrap()
+}
+
+/// Everything noted once the actor has done what it has to do now.
+fn settled(stage: &Stage, actor: &ActorRef<Tell>) -> Vec<String> {
+    query(actor, |_, _| ()).unwrap();
+    stage.notes.try_iter().collect()
+}
+
+#[test]
+fn a_timer_fires_once_at_its_time_and_not_before() {
+    let stage = Stage::new("once");
+    let actor = stage.spawn(&stage.role("a"));
+    after(&actor, 20 * MS, "late");
+    after(&actor, 10 * MS, "early");
+    assert_eq!(settled(&stage, &actor), ["a Started 1"]);
+    stage.clock.advance(10 * MS - Duration::from_nanos(1));
+    assert!(settled(&stage, &actor).is_empty());
+    stage.clock.advance(Duration::from_nanos(1));
+    assert_eq!(settled(&stage, &actor), ["a early"]);
+    stage.clock.advance(3600 * 1000 * MS);
+    assert_eq!(settled(&stage, &actor), ["a late"]);
+    stage.clock.advance(3600 * 1000 * MS);
+    let ledger = stage.system.ledger();
+    assert_eq!(ledger.ticked, 2, "{ledger}");
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
+fn a_tick_keeps_its_place_in_the_queue() {
+    let stage = Stage::new("place");
+    let actor = stage.spawn(&stage.role("a"));
+    after(&actor, MS, "tick");
+    let release = hold(&actor);
+    note(&actor, "before");
+    stage.clock.advance(MS);
+    note(&actor, "behind");
+    drop(release);
+    stage.expect(&["a Started 1", "a before", "a tick", "a behind"]);
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
+fn cancel_tells_the_truth_even_of_a_tick_that_is_queued() {
+    let stage = Stage::new("cancel");
+    let actor = stage.spawn(&stage.role("a"));
+    let waiting = after(&actor, 10 * MS, "never");
+    assert_eq!(query(&actor, move |_, ctx| (ctx.cancel(waiting), ctx.cancel(waiting))), Ok((true, false)));
+    let queued = after(&actor, 10 * MS, "never");
+    let (release, held) = channel::<()>();
+    let (inside, is_inside) = channel();
+    act(&actor, move |puppet, ctx| {
+        inside.send(())?;
+        let _ = held.recv();
+        puppet.note(ctx.cancel(queued));
+        Ok(())
+    });
+    is_inside.recv_timeout(LONG).unwrap();
+    stage.clock.advance(10 * MS);
+    drop(release);
+    assert_eq!(settled(&stage, &actor), ["a Started 1", "a true"]);
+    let fired = after(&actor, 10 * MS, "fired");
+    stage.clock.advance(10 * MS);
+    assert_eq!(settled(&stage, &actor), ["a fired"]);
+    assert_eq!(query(&actor, move |_, ctx| ctx.cancel(fired)), Ok(false));
+    stage.end(&["a Stopped 1"]);
+}
+
+fn every(actor: &ActorRef<Tell>, period: Duration) -> (TimerKey, Arc<AtomicUsize>) {
+    let ticks: Arc<AtomicUsize> = Arc::default();
+    let counted = ticks.clone();
+    let key = query(actor, move |_, ctx| {
+        ctx.every(period, move || {
+            let counted = counted.clone();
+            Tell::new(move |_, _| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            })
+        })
+    });
+    (key.unwrap(), ticks)
+}
+
+#[test]
+fn a_repeated_timer_keeps_its_rate_and_skips_what_it_missed() {
+    let stage = Stage::new("every");
+    let actor = stage.spawn(&stage.role("a"));
+    let (key, ticks) = every(&actor, 10 * MS);
+    let count = |advance: Duration| {
+        stage.clock.advance(advance);
+        query(&actor, |_, _| ()).unwrap();
+        ticks.load(Ordering::SeqCst)
+    };
+    assert_eq!(count(9 * MS), 0);
+    assert_eq!(count(MS), 1);
+    assert_eq!(count(10 * MS), 2);
+    // At 55: four periods at once are one tick, and the next one is at 60.
+    assert_eq!(count(35 * MS), 3);
+    assert_eq!(count(4 * MS), 3);
+    assert_eq!(count(MS), 4);
+    // So it is after two months.
+    assert_eq!(count(Duration::from_secs(60 * 24 * 3600) + 5 * MS), 5);
+    assert_eq!(count(4 * MS), 5);
+    assert_eq!(count(MS), 6);
+    assert_eq!(query(&actor, move |_, ctx| (ctx.cancel(key), ctx.cancel(key))), Ok((true, false)));
+    assert_eq!(count(100 * MS), 6);
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn a_maker_of_ticks_that_panics_fails_the_actor_and_ends_the_timer() {
+    let stage = Stage::new("maker");
+    let parent = stage.spawn(&stage.role("p").strategy(Strategy::resume));
+    let actor = child(&parent, &stage.role("a"));
+    query(&actor, |puppet, ctx| {
+        puppet.value = 4;
+        ctx.every(MS, || panic!("no message"))
+    })
+    .unwrap();
+    stage.clock.advance(MS);
+    assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(4));
+    stage.clock.advance(MS);
+    assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(4));
+    stage.end(&["a Started 1", "a Stopped 1", "p Started 1", "p Stopped 1"]);
+}
+
+#[test]
+fn restart_and_stop_cancel_timers_even_queued_ones() {
+    let stage = Stage::new("restarts");
+    let actor = stage.spawn(&stage.role("a"));
+    after(&actor, MS, "never");
+    let (_, ticks) = every(&actor, MS);
+    let release = hold(&actor);
+    fail(&actor);
+    stage.clock.advance(MS);
+    drop(release);
+    assert_eq!(settled(&stage, &actor), ["a Started 1", "a Restarting 1", "a Restarted 2"]);
+    stage.clock.advance(100 * MS);
+    assert!(settled(&stage, &actor).is_empty());
+    assert_eq!(ticks.load(Ordering::SeqCst), 0);
+    // A timer set by the new state has nothing to do with the old ones.
+    after(&actor, MS, "new");
+    stage.clock.advance(MS);
+    assert_eq!(settled(&stage, &actor), ["a new"]);
+    after(&actor, MS, "never");
+    let release = hold(&actor);
+    actor.stop();
+    stage.clock.advance(MS);
+    drop(release);
+    wait_for_end(&stage, &actor);
+    stage.end(&["a Stopped 2"]);
+}
+
+#[test]
+fn a_suspended_actor_gets_its_tick_after_the_verdict() {
+    let stage = Stage::new("paused");
+    let (release, held) = channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let parent = stage.spawn(&stage.role("p").strategy(move || {
+        let held = held.clone();
+        Strategy::decide(move |_| {
+            let _ = held.lock().unwrap().recv();
+            Directive::Resume
+        })
+    }));
+    let actor = child(&parent, &stage.role("a"));
+    after(&actor, MS, "tick");
+    fail(&actor);
+    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    stage.clock.advance(MS);
+    drop(release);
+    let notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
+    assert_eq!(notes[2], "a tick");
+    stage.end(&["a Stopped 1", "p Stopped 1"]);
+}
+
+#[test]
+fn by_the_real_clock_a_timer_is_never_early() {
+    let system = System::builder("real").build().unwrap();
+    let (log, notes) = channel();
+    let actor = system.actor("a").spawn(Role::new("a", &log).recipe()).unwrap();
+    let began = Instant::now();
+    act(&actor, |_, ctx| {
+        ctx.after(15 * MS, noted("second"));
+        ctx.after(5 * MS, noted("first"));
+        Ok(())
+    });
+    let next = || notes.recv_timeout(LONG).unwrap();
+    assert_eq!((next(), next()), ("a Started 1".into(), "a first".into()));
+    assert!(began.elapsed() >= 5 * MS);
+    assert_eq!(next(), "a second");
+    assert!(began.elapsed() >= 15 * MS);
+    let (_, ticks) = every(&actor, MS);
+    wait_until(|| ticks.load(Ordering::SeqCst) >= 3);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}

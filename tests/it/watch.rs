@@ -1,0 +1,279 @@
+//! Death watch.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{FailureKind, Terminated};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn the_end_of_a_watched_actor_is_told_once_however_often_it_is_watched() {
+    let stage = Stage::new("watch");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    for _ in 0..3 {
+        watch(&watcher, &watched);
+    }
+    stage.expect(&["w Started 1"]);
+    watched.poison();
+    wait_for_end(&stage, &watched);
+    note(&watcher, "end");
+    note(&watcher, "end");
+    let mut notes: Vec<String> = (0..5).map(|_| stage.note()).collect();
+    notes.sort();
+    assert_eq!(notes, ["a Started 1", "a Stopped 1", "w end", "w end", "w lost a"]);
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn a_restart_is_no_end_and_watches_survive_restarts_of_both_sides() {
+    let stage = Stage::new("survive");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    watch(&watcher, &watched);
+    fail(&watched);
+    fail(&watcher);
+    assert_eq!(query(&watched, |_, _| ()), Ok(()));
+    assert_eq!(query(&watcher, |_, _| ()), Ok(()));
+    let before: Vec<String> = stage.notes.try_iter().collect();
+    assert!(before.iter().all(|note| !note.contains("lost")), "{before:?}");
+    watched.stop();
+    stage.expect(&["a Stopped 2", "w lost a"]);
+    stage.end(&["w Stopped 2"]);
+}
+
+#[test]
+fn an_actor_that_has_ended_is_told_of_at_once() {
+    let stage = Stage::new("dead");
+    let watched = stage.spawn(&stage.role("a"));
+    watched.poison();
+    wait_for_end(&stage, &watched);
+    let watcher = stage.spawn(&stage.role("w"));
+    watch(&watcher, &watched);
+    stage.expect(&["a Started 1", "a Stopped 1", "w Started 1", "w lost a"]);
+    // And again, if it is watched again.
+    watch(&watcher, &watched);
+    stage.expect(&["w lost a"]);
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn an_unwatched_actor_is_not_told_of_even_if_the_notice_is_queued() {
+    let stage = Stage::new("unwatch");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    watch(&watcher, &watched);
+    let other = watched.any().unwrap();
+    let release = hold(&watcher);
+    let any = other.clone();
+    act(&watcher, move |_, ctx| {
+        ctx.unwatch(&any);
+        Ok(())
+    });
+    watched.stop();
+    // The notice is in the watcher's lane by then, which is told in order of registration.
+    wait_for_end(&stage, &watched);
+    drop(release);
+    note(&watcher, "end");
+    assert_eq!(query(&watcher, |_, _| ()), Ok(()));
+    let notes: Vec<String> = stage.notes.try_iter().collect();
+    assert!(notes.iter().all(|note| !note.contains("lost")), "{notes:?}");
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn the_notice_is_behind_what_was_queued_before_the_end() {
+    let stage = Stage::new("behind");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    watch(&watcher, &watched);
+    let release = hold(&watcher);
+    note(&watcher, "queued before");
+    watched.stop();
+    wait_for_end(&stage, &watched);
+    drop(release);
+    let notes: Vec<String> = (0..5).map(|_| stage.note()).collect();
+    assert_eq!(notes[3..], ["w queued before", "w lost a"], "{notes:?}");
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn watch_with_brings_a_message_instead_and_the_latest_counts() {
+    let stage = Stage::new("with");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    let any = watched.any().unwrap();
+    query(&watcher, move |_, ctx| {
+        for text in ["first", "second"] {
+            ctx.watch_with(
+                &any,
+                Tell::new(move |puppet, _| {
+                    puppet.note(format_args!("{text}"));
+                    Ok(())
+                }),
+            );
+        }
+        ctx.watch(&any);
+    })
+    .unwrap();
+    watched.stop();
+    let mut notes: Vec<String> = (0..4).map(|_| stage.note()).collect();
+    notes[..3].sort();
+    assert_eq!(notes[3], "w second");
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn watching_oneself_changes_nothing() {
+    let stage = Stage::new("self");
+    let actor = stage.spawn(&stage.role("a"));
+    watch(&actor, &actor.clone());
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    actor.stop();
+    wait_for_end(&stage, &actor);
+    stage.expect(&["a Started 1", "a Stopped 1"]);
+    stage.end(&[]);
+}
+
+/// Watches, and leaves `terminated` as it is.
+struct Pact(AnyRef);
+
+impl Actor for Pact {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        ctx.watch(&self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn an_unhandled_notice_is_a_death_pact() {
+    let kinds: Arc<Mutex<Vec<(FailureKind, String)>>> = Arc::default();
+    let seen = kinds.clone();
+    let stage = Stage::with("pact", |builder| {
+        builder.supervision(move || {
+            let seen = seen.clone();
+            Strategy::decide(move |failure| {
+                seen.lock().unwrap().push((failure.kind(), failure.to_string()));
+                Directive::Stop
+            })
+        })
+    });
+    let watched = stage.spawn(&stage.role("a"));
+    let any = watched.any().unwrap();
+    let pact = stage.system.actor("pact").spawn(move || Pact(any.clone())).unwrap();
+    watched.stop();
+    wait_until(|| pact.is_closed());
+    let kinds = kinds.lock().unwrap();
+    assert_eq!(kinds[0].0, FailureKind::DeathPact);
+    assert!(kinds[0].1.contains("/user/a"), "{kinds:?}");
+}
+
+/// Re-creates its child under the same name in the notice of its end.
+struct Nurse {
+    log: Sender<usize>,
+    generation: usize,
+}
+
+struct Short;
+
+impl Actor for Short {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        ctx.stop();
+        Ok(())
+    }
+}
+
+impl Nurse {
+    fn bear(&mut self, ctx: &mut Context<()>) -> Done {
+        self.generation += 1;
+        let child = ctx.actor("child").spawn(|| Short)?;
+        // The child ends at this very moment.
+        ctx.watch(&child.any().expect("a local actor"));
+        Ok(())
+    }
+}
+
+impl Actor for Nurse {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        self.bear(ctx)
+    }
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<()>) -> Done {
+        assert_eq!(terminated.actor.path().name(), "child");
+        assert!(ctx.child("child").is_none(), "the name is free");
+        self.log.send(self.generation)?;
+        if self.generation < 2000 { self.bear(ctx) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn in_the_notice_of_a_childs_end_its_name_is_free() {
+    let system = System::builder("nurse")
+        .dispatcher("default", Dispatcher::work_stealing().threads(2))
+        .build()
+        .unwrap();
+    let (log, generations) = channel();
+    let mut nurse = Some(Nurse { log, generation: 0 });
+    let _nurse = system.actor("nurse").spawn(move || nurse.take().ok_or(Failure::msg("made once"))).unwrap();
+    for generation in 1..=2000 {
+        assert_eq!(generations.recv_timeout(LONG), Ok(generation));
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_late_notice_of_a_child_that_a_restart_has_stopped_does_not_reach_the_new_state() {
+    let stage = Stage::new("late");
+    let actor = stage.spawn(&stage.role("a"));
+    let old = child(&actor, &stage.role("old"));
+    watch(&actor, &old);
+    fail(&actor);
+    wait_for_end(&stage, &old);
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    let notes: Vec<String> = stage.notes.try_iter().collect();
+    assert!(notes.iter().all(|note| !note.contains("lost")), "{notes:?}");
+    stage.end(&["a Stopped 2"]);
+}
+
+#[test]
+fn a_watcher_that_has_ended_is_told_nothing() {
+    let stage = Stage::new("gone");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    watch(&watcher, &watched);
+    watcher.stop();
+    wait_for_end(&stage, &watcher);
+    watched.stop();
+    wait_for_end(&stage, &watched);
+    let mut notes: Vec<String> = stage.notes.try_iter().collect();
+    notes.sort();
+    assert_eq!(notes, ["a Started 1", "a Stopped 1", "w Started 1", "w Stopped 1"]);
+    stage.end(&[]);
+}
+
+#[test]
+fn many_watchers_are_each_told() {
+    let stage = Stage::new("many");
+    let watched = stage.spawn(&stage.role("a"));
+    let watchers: Vec<_> = (0..200).map(|_| stage.system.spawn(stage.role("w").recipe()).unwrap()).collect();
+    for watcher in &watchers {
+        watch(watcher, &watched);
+    }
+    watched.stop();
+    let mut told = 0;
+    while told < watchers.len() {
+        told += usize::from(stage.note() == "w lost a");
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
