@@ -17,6 +17,7 @@
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
+use crate::actor_ref::{ReplyCounts, reply_counts};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, RefCell};
@@ -48,6 +49,8 @@ pub struct Ledger {
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
+    /// What became of asks. Their requests are messages and in the terms above; their replies are not.
+    pub asks: ReplyCounts,
 }
 
 impl Ledger {
@@ -90,6 +93,7 @@ struct Counts {
     handed_back: AtomicU64,
     dropped: AtomicU64,
     ticked: AtomicU64,
+    asks: [AtomicU64; reply_counts::ROW_COUNT],
 }
 
 macro_rules! adders {
@@ -172,6 +176,18 @@ impl Drop for Leases {
     }
 }
 
+/// Counts what became of an ask, in the row that this thread used last.
+#[inline]
+pub fn count_ask(kind: reply_counts::Row) {
+    let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
+    // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
+    // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
+    let row = unsafe { latest.as_ref() };
+    if let Some(row) = row {
+        row.add(&row.counts.asks[kind as usize], 1);
+    }
+}
+
 impl Books {
     pub fn new() -> Self {
         // Ordering: Relaxed; only uniqueness matters.
@@ -239,6 +255,10 @@ impl Books {
         ledger.handed_back = total(|counts| &counts.handed_back);
         ledger.dropped = total(|counts| &counts.dropped);
         ledger.ticked = total(|counts| &counts.ticked);
+        ledger.asks = ReplyCounts::from_rows(|row| {
+            // Ordering: Acquire; as in `total`.
+            all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
+        });
         ledger.sent = total(|counts| &counts.sent);
         ledger
     }

@@ -141,8 +141,8 @@ pub use actor::{
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
-    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplySink, ReplyTo, Request,
-    Subscription, WrongType,
+    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
+    Request, Subscription, WrongType,
 };
 pub use dispatch::Dispatcher;
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
@@ -154,6 +154,11 @@ pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;
+
+/// The program in the README is one that compiles and runs.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What most programs use.
 pub mod prelude {

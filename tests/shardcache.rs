@@ -33,6 +33,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Only failing tests wait for so long.
+const LONG: Duration = Duration::from_secs(30);
 
 fn start(change: impl FnOnce(&mut Settings)) -> Server {
     let mut settings = Settings { tcp: "127.0.0.1:0".to_owned(), threads: Some(2), ..Settings::default() };
@@ -41,7 +45,9 @@ fn start(change: impl FnOnce(&mut Settings)) -> Server {
 }
 
 fn connect(port: u16) -> Connection {
-    redis::Client::open(("127.0.0.1", port)).unwrap().get_connection().unwrap()
+    let client = redis::Client::open(("127.0.0.1", port)).unwrap().get_connection().unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client
 }
 
 fn ends_balanced(server: Server) {
@@ -100,7 +106,10 @@ fn what_has_expired_is_gone_though_nobody_asks_for_it() {
 /// Sends all of `requests` at once, and reads exactly what is expected.
 fn exchange(port: u16, requests: &[u8], replies: &[u8]) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // A reply that is missing must fail the test, and end the sender.
+    socket.set_read_timeout(Some(LONG)).unwrap();
     let mut sender = socket.try_clone().unwrap();
+    sender.set_write_timeout(Some(2 * LONG)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || sender.write_all(requests).unwrap());
         let mut received = vec![0; replies.len()];

@@ -41,6 +41,14 @@
 //!
 //! Requests for all shards (DBSIZE, KEYS, FLUSHALL) go through the coordinator, which holds them back during
 //! steps 1 and 2, when keys may lie between shards.
+//!
+//! # Why not a pool that is resized
+//!
+//! A router's own `resize_to` changes the table for all senders at one moment, which no sender sees. A
+//! connection could then have sent one request for a key by the old table and the next by the new one, and
+//! the second could overtake the first, which is still to be passed on. So each generation has a router of
+//! its own over the shards as a group, and each connection chooses when it changes over. The rings agree,
+//! since both go by the shards' paths.
 
 use crate::bytes::Bytes;
 use crate::client::ClientMsg;

@@ -707,8 +707,24 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.ctx.unwatch_all();
         self.drop_state();
         self.drop_recipe();
+        self.obey_waiting_drain();
         self.owner().close();
         self.private(|private| private.phase = Phase::Draining);
+    }
+
+    /// A drain that this actor did not get to, because it was suspended or stopped, still says where its
+    /// messages go.
+    fn obey_waiting_drain(&mut self) {
+        let waiting = self.private(|private| {
+            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
+        });
+        for (_, control) in waiting {
+            if let System::Drain(router) = control {
+                if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
+                    self.private(|private| private.extras().reroute = Some(*router));
+                }
+            }
+        }
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.

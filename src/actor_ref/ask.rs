@@ -11,6 +11,7 @@
 use super::any::AnyRef;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
+use super::reply_counts::{Row, count};
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -40,6 +41,19 @@ pub enum AskError {
     WouldBlockWorker,
     /// The time given was zero; nothing was sent.
     NoTime,
+}
+
+impl AskError {
+    /// Where an ask that ends like this is counted; nowhere if it was never begun.
+    fn row(&self) -> Option<Row> {
+        match self {
+            Self::NoReply => Some(Row::NoReply),
+            Self::Timeout { .. } => Some(Row::TimedOut),
+            Self::Undeliverable => Some(Row::Undeliverable),
+            Self::WouldBlockWorker => Some(Row::Cancelled),
+            Self::NoTime => None,
+        }
+    }
 }
 
 impl fmt::Display for AskError {
@@ -88,7 +102,7 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
-    /// Lives as long as its last holder: what tests and models bring along.
+    /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
     Shared(Arc<dyn Alarms>),
 }
@@ -158,8 +172,11 @@ pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
     (reply_to, Ask { waiting })
 }
 
-/// An ask that failed before anything was sent.
+/// An ask that failed before anything was sent. It counts as begun, unless no time was given.
 pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
+    if error.row().is_some() {
+        count(Row::Begun);
+    }
     Ask { waiting: Waiting { state: State::Failed(error), limit: None, alarm: None, timekeeper } }
 }
 
@@ -306,6 +323,7 @@ const SPINS: u32 = if cfg!(pointsman_loom) { 0 } else { 64 };
 impl<R> Waiting<R> {
     #[inline]
     fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
+        count(Row::Begun);
         let (promise, port) = spare.begin();
         (port.into(), Self { state: State::Pending(promise), limit: None, alarm: None, timekeeper })
     }
@@ -414,6 +432,11 @@ impl<R> Waiting<R> {
     fn end(&mut self, outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
         self.cancel_alarm();
         self.state = State::Over;
+        let row = match &outcome {
+            Ok(_) => Some(Row::Answered),
+            Err(error) => error.row(),
+        };
+        row.into_iter().for_each(count);
         (outcome, spare)
     }
 
@@ -437,6 +460,12 @@ impl<R> Waiting<R> {
 impl<R> Drop for Waiting<R> {
     fn drop(&mut self) {
         self.cancel_alarm();
+        let row = match &self.state {
+            State::Pending(_) => Some(Row::Cancelled),
+            State::Failed(error) => error.row(),
+            State::Over => None,
+        };
+        row.into_iter().for_each(count);
     }
 }
 
@@ -504,6 +533,7 @@ pub fn thread_waker() -> Waker {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::actor_ref::reply_counts;
     use crate::sync::{Mutex, lock};
 
     /// A clock that stands where it is put, and lists its alarms.
@@ -658,6 +688,56 @@ mod tests {
         late.send(3).expect_err("late");
         reply_to.send(4).expect("in time");
         assert_eq!(pending.wait(), Ok(4));
+    }
+
+    #[test]
+    fn every_ask_that_was_begun_is_counted_where_it_ended() {
+        // In a thread of its own, whose counts are its own.
+        let counted = thread::spawn(|| {
+            let (clock, timekeeper) = hand_clock();
+            let ask = || begin::<u8>(timekeeper.clone());
+
+            let (reply_to, answered) = ask();
+            let late = reply_to.clone();
+            reply_to.send(1).expect("in time");
+            answered.wait().expect("answered");
+            late.send(2).expect_err("late");
+
+            let (reply_to, no_reply) = ask();
+            drop(reply_to);
+            no_reply.wait().expect_err("unanswered");
+
+            let (_reply_to, timed_out) = ask();
+            let mut timed_out = timed_out.within(SECOND);
+            lock(&clock.inside).now += SECOND;
+            assert!(poll(&mut timed_out).is_ready());
+
+            let (reply_to, mut refused) = ask();
+            refuse(&mut refused);
+            drop(reply_to);
+            drop(refused);
+
+            let (_reply_to, cancelled) = ask();
+            drop(cancelled);
+
+            drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
+            drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
+            reply_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!(
+            counted,
+            reply_counts::ReplyCounts {
+                begun: 6,
+                answered: 1,
+                no_reply: 1,
+                timed_out: 1,
+                undeliverable: 2,
+                cancelled: 1,
+                late: 1,
+            }
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod dead_letters;
 pub mod promise;
 mod recipient;
 pub mod reply;
+pub mod reply_counts;
 pub mod slot_memory;
 mod to_actor;
 
@@ -22,6 +23,7 @@ pub use dead_letters::{DeadLetter, DeadLetterReason, DeadLetters, Subscription};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
+pub use reply_counts::ReplyCounts;
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
@@ -112,7 +114,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Counts a message as sent and delivers it.
     #[inline]
-    fn send(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
                 local.core.system.ledger().mine().sent(1);
@@ -288,6 +290,10 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
+        if let Target::Local(local) = self.target() {
+            // What becomes of the ask is counted in the books used last on this thread.
+            let _ = local.core.system.ledger().mine();
+        }
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         if let Err(refused) = self.send(make(reply_to)) {
             // Before the message is dropped, whose port would say `NoReply`.

@@ -2,6 +2,7 @@
 
 use super::ask::AskError;
 use super::promise::{Outcome, Port, quietly};
+use super::reply_counts::{Row, count};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
@@ -10,9 +11,7 @@ use std::sync::Arc;
 
 /// A request and the type of its reply.
 ///
-/// ```
-/// use pointsman::Request;
-///
+/// ```ignore
 /// struct Get { key: String }
 ///
 /// impl Request for Get {
@@ -112,6 +111,7 @@ impl<R> ReplyTo<R> {
                 Err(reply) => Some(reply),
             },
         };
+        count(Row::Late);
         // An outcome is handed back as it was given.
         refused.map_or(Ok(()), |reply| Err(LateReply(reply)))
     }
@@ -196,6 +196,7 @@ pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
 {
+    count(Row::Begun);
     let cell: Arc<SinkCell<dyn ReplySink<R>>> = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
     let port = SinkPort { cell: cell.clone() };
     (ReplyTo { destination: Destination::Sink(port) }, SinkHandle { cell })
@@ -248,6 +249,7 @@ impl<R> SinkPort<R> {
     }
 
     fn complete(&self, outcome: Outcome<R>) {
+        count(if outcome.is_ok() { Row::Answered } else { Row::NoReply });
         quietly(|| self.cell.sink.complete(outcome));
     }
 }
@@ -287,7 +289,15 @@ impl<R> SinkHandle<R> {
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub fn expire(&self) -> bool {
-        self.cell.claim()
+        self.end(Row::TimedOut)
+    }
+
+    /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
+    /// To be called before the handed-back message is dropped, whose port would report
+    /// [`AskError::NoReply`] first.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn refuse(&self) -> bool {
+        self.end(Row::Undeliverable)
     }
 
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
@@ -297,9 +307,31 @@ impl<R> SinkHandle<R> {
         }
     }
 
+    /// Ends the ask since its target refused the request: the sink gets [`AskError::Undeliverable`], if no
+    /// outcome was first.
+    pub fn undeliverable(&self) {
+        if self.refuse() {
+            quietly(|| self.cell.sink.complete(Err(AskError::Undeliverable)));
+        }
+    }
+
+    fn end(&self, row: Row) -> bool {
+        let won = self.cell.claim();
+        if won {
+            count(row);
+        }
+        won
+    }
+
     /// Whether the ask is over.
     pub fn is_over(&self) -> bool {
         self.cell.is_claimed()
+    }
+}
+
+impl<R> Clone for SinkHandle<R> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
     }
 }
 
@@ -369,6 +401,16 @@ mod tests {
         assert!(handle.is_over());
         drop(handle);
         assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn a_refused_request_leaves_the_sink_alone() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        assert!(handle.refuse());
+        assert!(!reply_to.wanted() && !handle.expire());
+        assert_eq!(reply_to.send(1), Err(LateReply(1)));
+        assert!(kept.lock().expect("no panic while locked").is_empty());
     }
 
     #[test]

@@ -68,10 +68,13 @@ impl<R: Send + 'static> Ask<R> {
         let answer = StdArc::new(Answer { asker, state });
         let (reply_to, handle) = to_sink(Sink(answer.clone()));
         if let Some(deadline) = deadline {
-            arm(&answer, handle, deadline);
+            arm(&answer, handle.clone(), deadline);
         }
-        // Undeliverable: a dead letter, whose dropped port answers `NoReply`.
-        target.tell(N::from(Call::new(request, reply_to)));
+        if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
+            // Before the message is dropped, whose port would say `NoReply`.
+            handle.undeliverable();
+            target.dead_letter(refused);
+        }
     }
 }
 

@@ -210,8 +210,14 @@ impl Driver {
                 }
             }
             // Outside the lock: it runs code of users.
+            let told = !raised.is_empty();
             for (owner, bits) in raised.drain(..) {
                 owner.raise(bits);
+            }
+            if told {
+                // Where cores are scarce, let the workers go on first: more events come together then, and
+                // each costs less. With cores to spare this returns at once.
+                thread::yield_now();
             }
             for event in &events {
                 match event.token() {

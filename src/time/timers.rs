@@ -8,6 +8,7 @@
 //! it, since wakers and messages are user code.
 
 use crate::actor::SystemMessage;
+use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::Clock;
@@ -162,7 +163,12 @@ impl Timers {
             (thread, std::mem::replace(&mut table.wheel, Wheel::new(now)))
         };
         self.shared.changed.notify_all();
-        crate::actor::drop_guarded(waiting);
+        let mut waiting = waiting;
+        waiting.advance(u64::MAX, &mut |_, fire| match fire {
+            // Who waits by this clock looks at it again, and finds an alarm elsewhere.
+            Fire::Wake(_) => run_guarded(fire),
+            other => crate::actor::drop_guarded(other),
+        });
         if let Thread::Running(Some(handle)) = thread {
             // A timer thread that ends the system by what it fires cannot wait for itself.
             if handle.thread().id() != crate::sync::thread::current().id() {
@@ -235,6 +241,11 @@ impl Alarms for Timers {
     }
 
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
+        if self.clock.is_real() && matches!(lock(&self.shared.table).thread, Thread::Stopped) {
+            // The system has ended, and its timer thread with it; an ask may still be waiting.
+            let rest = at.saturating_sub(self.now());
+            return NO_SYSTEM.wake_at(NO_SYSTEM.now().saturating_add(rest), waker);
+        }
         AlarmKey(self.insert(at, Fire::Wake(waker)).0.parts())
     }
 

@@ -199,6 +199,11 @@ fn an_actor_gets_its_answer_as_a_message() {
     }
     ask(Get::Answer, Some(Duration::ZERO));
     assert_eq!(next(), Err(AskError::NoTime));
+    let gone = spawn("gone");
+    gone.stop();
+    wait_until(|| gone.is_closed());
+    asker.tell(PeerMsg::Ask(gone.clone(), Get::Answer, Some(SECOND)));
+    assert_eq!(next(), Err(AskError::Undeliverable));
     // The deadline passes; the late reply is nobody's.
     ask(Get::Keep, Some(SECOND));
     let reached = target.ask(Get::Answer).wait();

@@ -278,6 +278,53 @@ fn a_stopped_routee_costs_no_message_and_an_empty_router_stops() {
     assert_eq!(ledger.handled as usize, got.try_iter().count() + 1, "the head handled one request: {ledger}");
 }
 
+/// As routee 0, fails at message 0 once it is told to; takes all others.
+struct FailsWhenTold {
+    index: usize,
+    go: Arc<Mutex<mpsc::Receiver<()>>>,
+    got: mpsc::Sender<(usize, u64)>,
+}
+
+impl Actor for FailsWhenTold {
+    type Message = u64;
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+        let _ = self.got.send((self.index, message));
+        if (self.index, message) == (0, 0) {
+            self.go.lock().unwrap().recv()?;
+            return Err(Failure::msg("as told"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_routee_that_fails_and_is_stopped_on_its_way_out_hands_back_what_it_has() {
+    let blocking = Dispatcher::blocking().threads(1..=8);
+    let system = System::builder("routing").dispatcher("hold", blocking).build().unwrap();
+    let (sender, got) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let (tell, go) = mpsc::channel::<()>();
+    let go = Arc::new(Mutex::new(go));
+    let recipe = move |ctx: &mut Context<u64>| FailsWhenTold {
+        index: ctx.routee_index(),
+        go: go.clone(),
+        got: sender.lock().unwrap().clone(),
+    };
+    let router =
+        system.router("pool").pool(2, recipe).dispatcher("hold").on_failure(Strategy::stop).spawn().unwrap();
+    let reference = router.to_ref();
+    // To routees 0 and 1 in turn.
+    (0..8u64).for_each(|n| reference.tell(n));
+    assert_eq!(counts(&got, 5), HashMap::from([(0, 1), (1, 4)]));
+    let leaving = router.routees().unwrap()[0].clone();
+    assert!(router.remove(&leaving).unwrap());
+    // The drain waits behind messages 2, 4 and 6; the routee fails before it gets there.
+    tell.send(()).unwrap();
+    assert_eq!(counts(&got, 3), HashMap::from([(1, 3)]));
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
 struct OutOfRange;
 impl RoutingLogic<u64> for OutOfRange {
     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {

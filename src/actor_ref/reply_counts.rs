@@ -1,0 +1,90 @@
+//! What became of asks, counted by the thread that saw it happen.
+//!
+//! Neither a reply port nor an ask knows a system, so an event is counted in the books that its thread used
+//! last: on a worker those of its own system, on other threads those of the system that they sent to. When no
+//! ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
+//! beside that sum: their asks were counted when they ended.
+
+/// Numbers of asks, by what became of them.
+///
+/// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. A thread that
+/// asks in several systems counts each event for the system that it sent to last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyCounts {
+    /// Asks whose request was on its way (asks that failed before sending are in no row).
+    pub begun: u64,
+    /// Asks that ended with an answer.
+    pub answered: u64,
+    /// Asks whose last port was dropped without an answer.
+    pub no_reply: u64,
+    /// Asks whose time ran out.
+    pub timed_out: u64,
+    /// Asks whose target refused the request.
+    pub undeliverable: u64,
+    /// Asks that nobody waited for to the end.
+    pub cancelled: u64,
+    /// Replies to asks that were over already.
+    pub late: u64,
+}
+
+/// One row of [`ReplyCounts`].
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    Begun,
+    Answered,
+    NoReply,
+    TimedOut,
+    Undeliverable,
+    Cancelled,
+    Late,
+}
+
+/// How many rows there are.
+pub const ROW_COUNT: usize = Row::Late as usize + 1;
+
+/// Counts one more in `row`.
+#[inline]
+pub fn count(row: Row) {
+    #[cfg(test)]
+    tests::ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
+    crate::ledger::count_ask(row);
+}
+
+impl ReplyCounts {
+    /// The counts from a value for each row.
+    pub fn from_rows(value: impl Fn(Row) -> u64) -> Self {
+        Self {
+            begun: value(Row::Begun),
+            answered: value(Row::Answered),
+            no_reply: value(Row::NoReply),
+            timed_out: value(Row::TimedOut),
+            undeliverable: value(Row::Undeliverable),
+            cancelled: value(Row::Cancelled),
+            late: value(Row::Late),
+        }
+    }
+
+    /// Asks that have begun and not ended.
+    pub fn pending(&self) -> u64 {
+        let ended = self.answered + self.no_reply + self.timed_out + self.undeliverable + self.cancelled;
+        self.begun.wrapping_sub(ended)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    //! What one thread has counted, for tests without a system.
+
+    use super::{ROW_COUNT, ReplyCounts};
+    use std::cell::Cell;
+
+    std::thread_local! {
+        pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
+    }
+
+    /// Takes what the calling thread has counted since the last time.
+    pub fn take() -> ReplyCounts {
+        ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
+    }
+}
