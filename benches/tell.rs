@@ -110,10 +110,10 @@ fn one_worker(criterion: &mut Criterion) {
         let busy = |messages: u64| {
             let before = sinks.handled();
             let start = Instant::now();
-            // In one burst of 64 for each message of its own: 1/64 of the messages are the sender's.
             sender.tell(Send::Start(messages));
-            sinks.wait_for(before + messages);
+            // Sleep first: polling the count would take its line from the worker.
             let _ = times.recv_timeout(SOON).expect("the sender ends");
+            sinks.wait_for(before + messages);
             start.elapsed()
         };
         let (took, balls) = mpsc::channel();

@@ -342,6 +342,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Whether messages are refused: the actor has stopped, or the router has.
+    #[inline]
     pub fn is_closed(&self) -> bool {
         match self.target() {
             Target::Local(local) => local.mailbox.gate.is_closed(),
@@ -350,6 +351,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// How much there is to do behind it; a router's load is that of its least loaded routee.
+    #[inline]
     pub fn load(&self) -> Load {
         match self.target() {
             Target::Local(local) => {
@@ -440,6 +442,7 @@ pub enum Load {
 
 impl Load {
     /// The order of preference: smaller is better.
+    #[inline]
     pub(crate) fn rank(self) -> u64 {
         match self {
             Load::Idle => 0,

@@ -214,6 +214,7 @@ impl<H, S> Gate<H, S> {
 
     /// Messages that are accepted and not yet taken, those not yet published included. Never below 0; exact
     /// when nobody sends meanwhile, and otherwise a value that was true during the call or nearly so.
+    #[inline]
     pub fn len(&self) -> u64 {
         let mut before = self.word.look_acquire();
         let mut tries = 3;
@@ -234,11 +235,13 @@ impl<H, S> Gate<H, S> {
         }
     }
 
+    #[inline]
     pub fn is_closed(&self) -> bool {
         self.word.look_acquire().is_closed()
     }
 
     /// True if nobody runs the actor and nothing is queued; reads the senders' line only.
+    #[inline]
     pub fn is_idle_and_empty(&self) -> bool {
         let state = self.word.look_acquire();
         // IDLE alone is not empty: a sender may have claimed and not yet woken.
@@ -247,6 +250,7 @@ impl<H, S> Gate<H, S> {
 
     /// True if the owner has said that the actor takes no user messages for now; see
     /// [`Owner::set_suspended`].
+    #[inline]
     pub fn is_suspended(&self) -> bool {
         self.word.look().is_suspended()
     }

@@ -77,13 +77,14 @@ impl KeySink {
         if self.long.is_some() || end > INLINE {
             return self.spill(bytes);
         }
-        for (place, byte) in self.short[self.length..end].iter_mut().zip(bytes) {
-            place.write(*byte);
-        }
+        // SAFETY: initialised bytes are valid as bytes that need not be, and lie in memory in the same way.
+        let bytes = unsafe { &*(std::ptr::from_ref(bytes) as *const [std::mem::MaybeUninit<u8>]) };
+        self.short[self.length..end].copy_from_slice(bytes);
         self.length = end;
     }
 
     /// Feeds a key, or a part of one.
+    #[inline]
     pub fn feed<K: HashKey + ?Sized>(&mut self, key: &K) {
         key.feed(self);
     }
@@ -109,6 +110,7 @@ impl KeySink {
         }
     }
 
+    #[inline]
     fn buffered(&self) -> &[u8] {
         // SAFETY: `bytes` initialised the first `length` places, and `MaybeUninit<u8>` is laid out as `u8`.
         unsafe { std::slice::from_raw_parts(self.short.as_ptr().cast::<u8>(), self.length) }

@@ -104,21 +104,25 @@ pub struct RouteContext<'a> {
 
 impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
+    #[inline]
     pub(super) fn new(row: &'a Row, seed: u64) -> Self {
         Self { row, seed, open: Cell::new(1), attempt: Cell::new(0) }
     }
 
     /// A number of this router's own that derives from the system's seed.
+    #[inline]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// How many routees have refused this message because they had stopped.
+    #[inline]
     pub fn attempt(&self) -> usize {
         self.attempt.get()
     }
 
     /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered.
+    #[inline]
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
         if more > 0 {
@@ -132,6 +136,7 @@ impl<'a> RouteContext<'a> {
     /// # Errors
     ///
     /// It comes back if the routee does not take it.
+    #[inline]
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
         let counted = routee.is_counted();
         if counted {
@@ -156,6 +161,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    #[inline]
     pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
         if let Err(refused) = self.deliver(routee, message) {
             self.open.set(self.open.get().saturating_sub(1));
@@ -164,6 +170,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// How many have none, and what is left here takes them.
+    #[inline]
     pub(super) fn take_open(&self) -> u64 {
         self.open.replace(0)
     }
@@ -171,6 +178,7 @@ impl<'a> RouteContext<'a> {
 
 impl Drop for RouteContext<'_> {
     /// User code has unwound: what it held is gone, and must not be gone from the books.
+    #[inline]
     fn drop(&mut self) {
         let lost = self.take_open();
         if lost > 0 {

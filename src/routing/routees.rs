@@ -66,6 +66,7 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     /// All of them, in the order of the table.
+    #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {
         self.list.iter()
     }
@@ -76,6 +77,7 @@ impl<M: Send + 'static> Routees<M> {
         self.index.as_deref().and_then(|index| index.downcast_ref())
     }
 
+    #[inline]
     pub(super) fn version(&self) -> u64 {
         self.version
     }

@@ -61,6 +61,7 @@ per_thread! {
 struct Hop(());
 
 impl Hop {
+    #[inline]
     fn take() -> Option<Self> {
         let taken = HOPS.try_with(|hops| {
             let before = hops.get();
@@ -72,6 +73,7 @@ impl Hop {
 }
 
 impl Drop for Hop {
+    #[inline]
     fn drop(&mut self) {
         let _ = HOPS.try_with(|hops| hops.set(hops.get().saturating_sub(1)));
     }

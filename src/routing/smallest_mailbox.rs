@@ -26,6 +26,7 @@ impl SmallestMailbox {
 }
 
 impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
+    #[inline]
     fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
         let count = routees.len();
         if count == 0 {
