@@ -9,12 +9,16 @@ pub use crate::grace::{
 pub mod mailbox {
     pub use crate::mailbox::*;
 }
+pub use crate::ledger::Books;
 pub use crate::net::readiness;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
+pub mod sync {
+    pub use crate::sync::{Arc, atomic, cell, thread};
+}
 
 /// Runs actors on the threads of the model.
 pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {

@@ -8,8 +8,8 @@ use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
 use crate::error::SpawnError;
 use crate::routing::RouterBuilder;
 use crate::supervision::Failure;
+use crate::sync::HashMap;
 use crate::time::TimerHandle;
-use std::collections::HashMap;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -47,7 +47,7 @@ enum What<M> {
 
 impl<M> Default for Timers<M> {
     fn default() -> Self {
-        Self { next: 0, armed: HashMap::new() }
+        Self { next: 0, armed: HashMap::default() }
     }
 }
 

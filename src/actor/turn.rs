@@ -22,8 +22,9 @@ use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
 use crate::scheduler::{Ran, Task, Turn};
 use crate::supervision::{Failure, RestartHistory};
+use crate::sync::{HashMap, HashSet};
 use std::any::Any;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
@@ -80,13 +81,13 @@ impl<M> Default for Extras<M> {
     fn default() -> Self {
         Self {
             positioned: VecDeque::new(),
-            watchers: HashSet::new(),
-            watching: HashMap::new(),
+            watchers: HashSet::default(),
+            watching: HashMap::default(),
             timers: Timers::default(),
-            histories: HashMap::new(),
+            histories: HashMap::default(),
             restart: None,
             deferred: Vec::new(),
-            stopping: HashSet::new(),
+            stopping: HashSet::default(),
             culprits: Vec::new(),
             reroute: None,
         }

@@ -162,7 +162,8 @@ impl Eq for AnyRef {}
 
 impl Hash for AnyRef {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        // Not the address, which differs between two executions of one model.
+        self.uid().hash(state);
     }
 }
 

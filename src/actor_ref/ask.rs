@@ -12,6 +12,7 @@ use super::any::AnyRef;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
+use super::{ActorRef, Call, Request};
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -192,6 +193,29 @@ pub fn refuse<R>(ask: &mut Ask<R>) {
 ///
 /// Nothing is allocated as long as each answer comes before the next ask. A slot in which ports are left
 /// (a late replier's) is left to them, and the next ask takes a fresh one.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Double;
+/// # #[derive(Debug)] struct Of(u32);
+/// # impl Request for Of { type Reply = u32; }
+/// # impl Actor for Double {
+/// #     type Message = Call<Of>;
+/// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+/// #         call.answer(|Of(x)| 2 * x);
+/// #         Ok(())
+/// #     }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let double = system.actor("double").spawn(|| Double)?;
+/// let mut asker = Asker::new();
+/// for x in 0..1000 {
+///     assert_eq!(asker.ask(&double, Of(x)).wait()?, 2 * x);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Asker<R> {
     spare: Option<Spare<R>>,
 }
@@ -200,6 +224,34 @@ impl<R> Asker<R> {
     /// An asker without a slot; the first ask takes one.
     pub const fn new() -> Self {
         Self { spare: None }
+    }
+}
+
+impl<R: Send + 'static> Asker<R> {
+    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`]. The request is sent at once;
+    /// [`within`](Pending::within) sets a deadline. The next ask must wait until this one is over or dropped.
+    #[inline]
+    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> Pending<'_, R>
+    where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request<Reply = R>,
+    {
+        self.ask_with(target, |reply_to| M::from(Call::new(request, reply_to)))
+    }
+
+    /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
+    pub fn ask_with<M: Send + 'static>(
+        &mut self,
+        target: &ActorRef<M>,
+        make: impl FnOnce(ReplyTo<R>) -> M,
+    ) -> Pending<'_, R> {
+        let (reply_to, mut pending) = begin_with(self, target.timekeeper());
+        if let Err(refused) = target.send(make(reply_to)) {
+            // Before the message is dropped, whose port would say `NoReply`.
+            refuse_pending(&mut pending);
+            target.dead_letter(refused);
+        }
+        pending
     }
 }
 

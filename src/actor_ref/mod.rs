@@ -303,21 +303,7 @@ impl<M: Send + 'static> ActorRef<M> {
         ask
     }
 
-    /// As [`ask_with`](Self::ask_with) in the asker's slot.
-    fn ask_in<'a, R: Send + 'static>(
-        &self,
-        asker: &'a mut Asker<R>,
-        make: impl FnOnce(ReplyTo<R>) -> M,
-    ) -> Pending<'a, R> {
-        let (reply_to, mut pending) = ask::begin_with(asker, self.timekeeper());
-        if let Err(refused) = self.send(make(reply_to)) {
-            ask::refuse_pending(&mut pending);
-            self.dead_letter(refused);
-        }
-        pending
-    }
-
-    fn timekeeper(&self) -> Timekeeper {
+    pub(crate) fn timekeeper(&self) -> Timekeeper {
         match self.any() {
             Some(any) => Timekeeper::Target(any),
             None => Timekeeper::Static(&ask::NO_SYSTEM),
@@ -425,26 +411,6 @@ impl<M: Send + 'static> ActorRef<M> {
         change: impl Fn(N) -> M + Send + Sync + 'static,
     ) -> ActorRef<N> {
         ActorRef::to_own_recipient(recipient::Adapter { target: self.clone(), change })
-    }
-}
-
-impl<R: Send + 'static> Asker<R> {
-    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`].
-    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> Pending<'_, R>
-    where
-        M: From<Call<Q>> + Send + 'static,
-        Q: Request<Reply = R>,
-    {
-        self.ask_with(target, |reply_to| M::from(Call::new(request, reply_to)))
-    }
-
-    /// Sends a message that is made around a reply port, as [`ActorRef::ask_with`].
-    pub fn ask_with<M: Send + 'static>(
-        &mut self,
-        target: &ActorRef<M>,
-        make: impl FnOnce(ReplyTo<R>) -> M,
-    ) -> Pending<'_, R> {
-        target.ask_in(self, make)
     }
 }
 

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 /// A request and the type of its reply.
 ///
-/// ```ignore
+/// ```
+/// use pointsman::Request;
+///
 /// struct Get { key: String }
 ///
 /// impl Request for Get {

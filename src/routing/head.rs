@@ -17,6 +17,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 
+/// Old tables that may wait to be freed, in the whole process. More mean that a handler does not return.
+const OLD_TABLES_MAX: usize = 1024;
+
 /// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
 #[non_exhaustive]
 pub enum Manage<M: Send + 'static> {
@@ -73,11 +76,11 @@ impl Request for ResizeTo {
 }
 
 impl<M: Send + 'static> Request for AddRoutee<M> {
-    type Reply = usize;
+    type Reply = Result<usize, ManageError>;
 }
 
 impl<M: Send + 'static> Request for RemoveRoutee<M> {
-    type Reply = bool;
+    type Reply = Result<bool, ManageError>;
 }
 
 impl<M: Send + 'static> Request for GetRoutees<M> {
@@ -256,6 +259,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if size == 0 {
             return Err(ManageError::EmptyPool { path: path() });
         }
+        self.check_old_tables()?;
         let mut members = lock(&self.board.members);
         let before = members.list.len();
         if size > before {
@@ -275,29 +279,40 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(before)
     }
 
-    fn add(&mut self, actor: ActorRef<M>, ctx: &mut Context<Manage<M>>) -> usize {
+    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler that never
+    /// returns keeps them all.
+    fn check_old_tables(&self) -> Result<(), ManageError> {
+        match grace::process_domain().collect() {
+            waiting if waiting >= OLD_TABLES_MAX => Err(ManageError::OldTables { waiting }),
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, actor: ActorRef<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+        self.check_old_tables()?;
         let mut members = lock(&self.board.members);
         let routee = Routee::new(actor);
         watch(ctx, &routee);
         members.list.push(Member { routee, own: false });
         self.board.publish(&mut members);
-        members.list.len()
+        Ok(members.list.len())
     }
 
-    fn remove(&mut self, actor: &ActorRef<M>, ctx: &mut Context<Manage<M>>) -> bool {
+    fn remove(&mut self, actor: &ActorRef<M>, ctx: &mut Context<Manage<M>>) -> Result<bool, ManageError> {
+        self.check_old_tables()?;
         let mut members = lock(&self.board.members);
         let (leaving, staying): (Vec<_>, Vec<_>) =
             members.list.drain(..).partition(|member| member.routee.actor() == actor);
         members.list = staying;
         if leaving.is_empty() {
-            return false;
+            return Ok(false);
         }
         self.board.publish(&mut members);
         for member in leaving.iter().filter(|member| !member.own) {
             unwatch(ctx, &member.routee);
         }
         self.board.let_go(leaving);
-        true
+        Ok(true)
     }
 
     /// Takes a routee that has ended out of the table.

@@ -209,7 +209,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`ManageError`].
     pub fn add(&self, routee: ActorRef<M>) -> Result<usize, ManageError> {
-        self.manage(AddRoutee { routee })
+        self.manage(AddRoutee { routee })?
     }
 
     /// Removes every entry of a routee. One that the pool created handles what it has and ends; what arrives
@@ -219,7 +219,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`ManageError`].
     pub fn remove(&self, routee: &ActorRef<M>) -> Result<bool, ManageError> {
-        self.manage(RemoveRoutee { routee: routee.clone() })
+        self.manage(RemoveRoutee { routee: routee.clone() })?
     }
 
     /// The routees, in the order of the table, after every change asked for before.
@@ -306,6 +306,11 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
+    /// Too many old tables of routees wait to be freed: some handler has not returned for a long time.
+    OldTables {
+        /// How many.
+        waiting: usize,
+    },
     /// A routee could not be created; the router keeps the size that it had.
     Spawn(SpawnError),
 }
@@ -324,6 +329,10 @@ impl fmt::Display for ManageError {
             ManageError::NotAPool { path } => {
                 write!(f, "router {path} is a group: add and remove routees instead of resizing it")
             }
+            ManageError::OldTables { waiting } => write!(
+                f,
+                "{waiting} old tables of routees cannot be freed: look for a handler that does not return"
+            ),
             ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
         }
     }

@@ -6,6 +6,11 @@ pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
 /// Not instrumented: models see no race on it, so it may hold only what orders itself, such as handles.
 pub use std::sync::OnceLock;
 
+/// Hashed alike in every execution: loom replays a model, and must meet the same order again.
+pub type HashMap<K, V> = std::collections::HashMap<K, V, Alike>;
+pub type HashSet<T> = std::collections::HashSet<T, Alike>;
+type Alike = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+
 pub mod thread {
     pub use loom::thread::*;
     pub use std::thread::{available_parallelism, panicking};
@@ -166,9 +171,59 @@ pub mod cell {
     pub use loom::cell::UnsafeCell;
 }
 
+/// One thread-local of loom's holds all of ours: loom drops a thread's locals in the order of a randomly seeded
+/// map, and an execution that does not repeat itself cannot be explored.
+#[derive(Default)]
+struct Locals(std::cell::RefCell<Vec<(usize, Box<dyn std::any::Any>)>>);
+
+impl Drop for Locals {
+    fn drop(&mut self) {
+        // One by one, in the order of their first use.
+        self.0.get_mut().drain(..).for_each(drop);
+    }
+}
+
+loom::thread_local! {
+    static LOCALS: Locals = Locals::default();
+}
+
+/// A thread-local value, made at first use.
+pub struct Local<T> {
+    make: fn() -> T,
+}
+
+impl<T: 'static> Local<T> {
+    pub const fn new(make: fn() -> T) -> Self {
+        Self { make }
+    }
+
+    pub fn with<R>(&'static self, act: impl FnOnce(&T) -> R) -> R {
+        self.try_with(act).expect("the thread's locals are alive")
+    }
+
+    pub fn try_with<R>(&'static self, act: impl FnOnce(&T) -> R) -> Result<R, loom::thread::AccessError> {
+        let key = std::ptr::from_ref(self) as usize;
+        let find = |locals: &Locals| {
+            let locals = locals.0.borrow();
+            let value = locals.iter().find(|(other, _)| *other == key)?.1.downcast_ref::<T>()?;
+            Some(std::ptr::from_ref(value))
+        };
+        LOCALS.try_with(|locals| {
+            let value = find(locals).unwrap_or_else(|| {
+                // Nothing is borrowed meanwhile: this may use other locals.
+                let value = Box::new((self.make)());
+                locals.0.borrow_mut().push((key, value));
+                find(locals).expect("just put there")
+            });
+            // SAFETY: boxed, and dropped only with the thread's locals, which `try_with` keeps alive.
+            act(unsafe { &*value })
+        })
+    }
+}
+
 macro_rules! per_thread {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
-        loom::thread_local! { $(#[$meta])* static $name: $type = $init; }
+        $(#[$meta])* static $name: $crate::sync::Local<$type> = $crate::sync::Local::new(|| $init);
     };
 }
 pub(crate) use per_thread;

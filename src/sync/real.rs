@@ -4,6 +4,9 @@ pub use std::sync::atomic;
 pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 pub use std::{hint, thread};
 
+/// Iterated in an order that models repeat.
+pub use std::collections::{HashMap, HashSet};
+
 pub use crossbeam_utils::CachePadded;
 
 /// Work-stealing deques.

@@ -1,0 +1,74 @@
+//! What idling costs: memory for each idle actor, and processor time of an idle system.
+
+use pointsman::prelude::*;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+const ACTORS: usize = 200_000;
+const IDLE: Duration = Duration::from_secs(10);
+/// Processor time that an idle system may use in [`IDLE`].
+const CPU_MAX: Duration = Duration::from_millis(50);
+
+/// Has 64 bytes of state and takes messages of 16.
+struct Idler {
+    state: [u64; 8],
+}
+
+impl Actor for Idler {
+    type Message = [u64; 2];
+    fn receive(&mut self, message: [u64; 2], _: &mut Context<[u64; 2]>) -> Done {
+        self.state[0] += message[0];
+        Ok(())
+    }
+}
+
+/// Memory of this process that is in use, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux has it");
+    let kibibytes: usize = line.split_whitespace().nth(1).expect("a number").parse().expect("a number");
+    kibibytes * 1024
+}
+
+/// Processor time of this process so far.
+fn processor_time() -> Duration {
+    // SAFETY: all zeros is a `timespec`.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is that of a `timespec` of ours.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0, "Linux has this clock");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn main() -> ExitCode {
+    // `cargo test --benches` only wants to see that it runs.
+    let quick = std::env::args().any(|arg| arg == "--test");
+    let (actors, idle) = if quick { (1000, Duration::from_millis(100)) } else { (ACTORS, IDLE) };
+    let system = System::builder("footprint").build().expect("threads can be had");
+    let mut kept = Vec::with_capacity(actors);
+    let before = resident();
+    for number in 0..actors {
+        let actor = system.spawn(|| Idler { state: [1; 8] }).expect("the system lives");
+        // One message each: an actor that was never used may hold less.
+        actor.tell([number as u64; 2]);
+        kept.push(actor);
+    }
+    while system.ledger().handled < actors as u64 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let each = (resident() - before) as f64 / actors as f64;
+    println!("{actors} idle actors: {each:.0} bytes each (RSS, 8 of them the reference that is kept)");
+    let start = processor_time();
+    thread::sleep(idle);
+    let used = processor_time() - start;
+    println!("idle for {idle:?}: {:.4} s of processor time", used.as_secs_f64());
+    drop(kept);
+    let ledger = system.shutdown(Duration::from_secs(60)).expect("everything ends");
+    assert_eq!(ledger.balance(), 0, "{ledger}");
+    if used > CPU_MAX {
+        eprintln!("an idle system may use {CPU_MAX:?} of processor time");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

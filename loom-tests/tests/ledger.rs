@@ -1,0 +1,82 @@
+//! The books: rows that pass from ended threads to new ones, and sums that are taken meanwhile.
+//!
+//! Mutations seen to be caught: see at the models.
+
+#[cfg(not(pointsman_loom))]
+compile_error!("models need the loom mirror: run cargo loom");
+
+mod support;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use pointsman::loom_hooks::Books;
+use support::model;
+
+fn count(books: &Arc<Books>, act: impl FnOnce(&Books) + Send + 'static) -> thread::JoinHandle<()> {
+    let books = books.clone();
+    thread::spawn(move || act(&books))
+}
+
+// Bound 3: two threads.
+#[test]
+fn one_sender_one_message() {
+    model("ledger_one_message", 3, 2, || {
+        let books = Arc::new(Books::new());
+        let sender = count(&books, |books| books.mine().sent(1));
+        assert!(books.sum().sent <= 1);
+        sender.join().unwrap();
+        books.mine().handled(1);
+        assert_eq!((books.sum().sent, books.sum().handled), (1, 1));
+    });
+}
+
+// Bound 2: three threads. Two count, and either may go on with the row of the other; main adds up meanwhile.
+// Caught: a row given back before its thread has made its last count (the second writer overwrites it).
+#[test]
+fn a_row_taken_over_loses_and_doubles_nothing() {
+    model("ledger_row_taken_over", 2, 50, || {
+        let books = Arc::new(Books::new());
+        let twice = |books: &Books| {
+            books.mine().sent(1);
+            books.mine().sent(1);
+        };
+        let first = count(&books, twice);
+        let second = count(&books, twice);
+        let before = books.sum().sent;
+        let after = books.sum().sent;
+        assert!(before <= after && after <= 4, "{before} {after}");
+        first.join().unwrap();
+        second.join().unwrap();
+        assert_eq!(books.sum().sent, 4);
+    });
+}
+
+// Bound 3: three threads, but each does little.
+// Caught: a Relaxed store in `Row::add`; `sent` added up before `handled`.
+#[test]
+fn who_sees_a_message_handled_sees_it_sent() {
+    model("ledger_sent_before_handled", 3, 50, || {
+        let books = Arc::new(Books::new());
+        let mail = Arc::new(AtomicBool::new(false));
+        let sender = {
+            let mail = mail.clone();
+            count(&books, move |books| {
+                books.mine().sent(1);
+                mail.store(true, Ordering::Release);
+            })
+        };
+        let receiver = {
+            let mail = mail.clone();
+            count(&books, move |books| {
+                if mail.load(Ordering::Acquire) {
+                    books.mine().handled(1);
+                }
+            })
+        };
+        let ledger = books.sum();
+        assert!(ledger.handled <= ledger.sent, "{ledger}");
+        sender.join().unwrap();
+        receiver.join().unwrap();
+    });
+}

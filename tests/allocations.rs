@@ -1,0 +1,426 @@
+//! After a warm-up no message costs an allocation: a million messages in each way of sending, none allocated.
+//!
+//! One test and no more, since the allocator counts for the whole process.
+
+use pointsman::prelude::*;
+use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
+use pointsman::{Accepted, Load, Recipient, SendError};
+use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// The standard allocator, which counts while it is told to.
+struct Counting;
+
+static COUNTS: AtomicBool = AtomicBool::new(false);
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+fn note() {
+    if COUNTS.load(Ordering::Relaxed) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call is passed on to the standard allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { StdAllocator.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: as above.
+        unsafe { StdAllocator.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note();
+        // SAFETY: as above.
+        unsafe { StdAllocator.realloc(pointer, layout, size) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { StdAllocator.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations the whole process makes while `run` runs.
+fn allocations(run: impl FnOnce()) -> u64 {
+    COUNT.store(0, Ordering::SeqCst);
+    COUNTS.store(true, Ordering::SeqCst);
+    run();
+    COUNTS.store(false, Ordering::SeqCst);
+    COUNT.load(Ordering::SeqCst)
+}
+
+const MESSAGES: u64 = 1_000_000;
+const WARM_UP: u64 = 20_000;
+const ROUTEES: usize = 4;
+/// Fills more memory than the mailboxes, the workers and the senders can hold between them: once it is handled,
+/// whoever needs a block finds one.
+const FLOOD: u64 = 20_000;
+/// Messages that a sender of its own thread has in flight at most.
+const WINDOW: u64 = 512;
+/// On one thread: messages that a driver sends for each of its own, no more than a sink handles in a turn.
+const BURST: u64 = 1;
+const SOON: Duration = Duration::from_secs(60);
+
+/// A message of `WORDS` times eight bytes.
+type Words<const WORDS: usize> = [u64; WORDS];
+
+/// Counts what it gets, and answers a driver that waits for it.
+struct Sink<const WORDS: usize> {
+    handled: Arc<AtomicU64>,
+    echo: Option<ActorRef<Step>>,
+}
+
+impl<const WORDS: usize> Actor for Sink<WORDS> {
+    type Message = Words<WORDS>;
+    fn receive(&mut self, _: Words<WORDS>, _: &mut Context<Words<WORDS>>) -> Done {
+        self.handled.fetch_add(1, Ordering::Relaxed);
+        if let Some(driver) = &self.echo {
+            driver.tell(Step::Echo);
+        }
+        Ok(())
+    }
+}
+
+/// An actor that sends from its own thread, which is also the sinks'.
+struct Driver<const WORDS: usize> {
+    target: Option<ActorRef<Words<WORDS>>>,
+    left: u64,
+    echoes_each: u64,
+    echoes: u64,
+    done: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+enum Step {
+    /// Send a burst, and come back behind whatever waits.
+    Burst,
+    /// Send one and wait for its echo.
+    Single,
+    Echo,
+}
+
+/// What a driver is told.
+enum Drive<const WORDS: usize> {
+    Start { target: ActorRef<Words<WORDS>>, messages: u64, echoes_each: u64, how: Step },
+    Step(Step),
+}
+
+impl<const WORDS: usize> From<Step> for Drive<WORDS> {
+    fn from(step: Step) -> Self {
+        Drive::Step(step)
+    }
+}
+
+impl<const WORDS: usize> Driver<WORDS> {
+    fn send(&mut self) {
+        let target = self.target.as_ref().expect("started");
+        self.left -= 1;
+        target.tell([self.left; WORDS]);
+    }
+
+    fn finish_or(&mut self, go_on: impl FnOnce(&mut Self)) {
+        if self.left == 0 {
+            self.target = None;
+            self.done.store(true, Ordering::Release);
+        } else {
+            go_on(self);
+        }
+    }
+}
+
+impl<const WORDS: usize> Actor for Driver<WORDS> {
+    type Message = Drive<WORDS>;
+    fn receive(&mut self, message: Drive<WORDS>, ctx: &mut Context<Drive<WORDS>>) -> Done {
+        let step = match message {
+            Drive::Start { target, messages, echoes_each, how } => {
+                (self.target, self.left) = (Some(target), messages);
+                (self.echoes_each, self.echoes) = (echoes_each, 0);
+                how
+            }
+            Drive::Step(step) => step,
+        };
+        match step {
+            Step::Burst => {
+                (0..BURST.min(self.left)).for_each(|_| self.send());
+                self.finish_or(|_| ctx.me().tell(Drive::Step(Step::Burst)));
+            }
+            Step::Single => self.send(),
+            Step::Echo => {
+                self.echoes += 1;
+                if self.echoes == self.echoes_each {
+                    self.echoes = 0;
+                    self.finish_or(Self::send);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One way to send, and how many have arrived by it.
+struct Way<M: Send + 'static> {
+    name: &'static str,
+    to: ActorRef<M>,
+    sinks: Vec<ActorRef<M>>,
+    handled: Arc<AtomicU64>,
+    /// Deliveries that come of one message.
+    each: u64,
+}
+
+impl<M: Send + 'static> Way<M> {
+    fn wait_for(&self, count: u64) {
+        while self.handled.load(Ordering::Relaxed) < count {
+            thread::yield_now();
+        }
+    }
+
+    fn wait_until_idle(&self) {
+        while self.sinks.iter().any(|sink| sink.load() != Load::Idle) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Every way to send there is, to sinks on `dispatcher`.
+fn ways<const WORDS: usize>(
+    system: &System,
+    dispatcher: &str,
+    echo: Option<ActorRef<Step>>,
+) -> Vec<Way<Words<WORDS>>> {
+    let label = format!("{dispatcher}-{WORDS}-{}", if echo.is_some() { "echo" } else { "silent" });
+    let direct = {
+        let handled = Arc::new(AtomicU64::new(0));
+        let (count, echo) = (handled.clone(), echo.clone());
+        let sink = move || Sink { handled: count.clone(), echo: echo.clone() };
+        let to = system.actor(&format!("direct-{label}")).dispatcher(dispatcher);
+        let to = to.spawn(sink).expect("a free name");
+        Way { name: "tell", sinks: vec![to.clone()], to, handled, each: 1 }
+    };
+    fn way<const WORDS: usize>(
+        (system, dispatcher, label, echo): (&System, &str, &str, &Option<ActorRef<Step>>),
+        name: &'static str,
+        each: u64,
+        logic: impl RoutingLogic<Words<WORDS>>,
+    ) -> Way<Words<WORDS>> {
+        let handled = Arc::new(AtomicU64::new(0));
+        let (count, echo) = (handled.clone(), echo.clone());
+        let sink = move |_: &mut Context<_>| Sink { handled: count.clone(), echo: echo.clone() };
+        let router = system
+            .router(&format!("{}-{label}", name.replace(' ', "-")))
+            .pool(ROUTEES, sink)
+            .dispatcher(dispatcher)
+            .logic(logic)
+            .spawn()
+            .expect("a free name");
+        let sinks = router.routees().expect("the router lives");
+        Way { name, to: router.to_ref(), sinks, handled, each }
+    }
+    let at = (system, dispatcher, label.as_str(), &echo);
+    let key = ConsistentHashing::by(|message: &Words<WORDS>, key| key.feed(&message[0]));
+    vec![
+        direct,
+        way(at, "round robin", 1, RoundRobin::new()),
+        way(at, "round robin exact", 1, RoundRobin::exact()),
+        way(at, "random", 1, Random::new()),
+        way(at, "smallest mailbox", 1, SmallestMailbox::new()),
+        way(at, "consistent hashing", 1, key),
+        way(at, "broadcast", ROUTEES as u64, Broadcast),
+    ]
+}
+
+/// Sends from this thread, with at most [`WINDOW`] deliveries in flight.
+fn send_across<const WORDS: usize>(way: &Way<Words<WORDS>>, messages: u64) {
+    let before = way.handled.load(Ordering::Relaxed);
+    for number in 0..messages {
+        if number % 64 == 0 {
+            way.wait_for(before + (number * way.each).saturating_sub(WINDOW));
+        }
+        way.to.tell([number; WORDS]);
+    }
+    way.wait_for(before + messages * way.each);
+}
+
+/// Sends from this thread, each message to actors that are idle.
+fn send_waking<const WORDS: usize>(way: &Way<Words<WORDS>>, messages: u64) {
+    let before = way.handled.load(Ordering::Relaxed);
+    for number in 0..messages {
+        way.to.tell([number; WORDS]);
+        way.wait_for(before + (number + 1) * way.each);
+        way.wait_until_idle();
+    }
+}
+
+/// Has a driver send from the sinks' own thread.
+fn drive<const WORDS: usize>(
+    driver: &ActorRef<Drive<WORDS>>,
+    done: &AtomicBool,
+    way: &Way<Words<WORDS>>,
+    messages: u64,
+    how: Step,
+) {
+    let before = way.handled.load(Ordering::Relaxed);
+    done.store(false, Ordering::Relaxed);
+    driver.tell(Drive::Start { target: way.to.clone(), messages, echoes_each: way.each, how });
+    while !done.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+    way.wait_for(before + messages * way.each);
+}
+
+/// Checks one case, after its warm-up.
+fn check(faults: &mut Vec<String>, case: String, mut run: impl FnMut(u64)) {
+    run(WARM_UP);
+    let allocated = allocations(|| run(MESSAGES));
+    if allocated > 0 {
+        faults.push(format!("{case}: {allocated} allocations"));
+    }
+}
+
+/// Handles nothing until the gate is open.
+struct Held<M> {
+    gate: Arc<Mutex<()>>,
+    handled: Arc<AtomicU64>,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M: Send + 'static> Actor for Held<M> {
+    type Message = M;
+    fn receive(&mut self, _: M, _: &mut Context<M>) -> Done {
+        drop(self.gate.lock());
+        self.handled.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Queues so many messages at once that there is memory enough for all that follow.
+fn flood<M: Send + 'static, R>(system: &System, name: &str, send: impl Fn(&ActorRef<M>, u64) -> R) {
+    let (gate, handled) = (Arc::new(Mutex::new(())), Arc::new(AtomicU64::new(0)));
+    let shut = gate.lock();
+    let recipe = {
+        let (gate, handled) = (gate.clone(), handled.clone());
+        move || Held { gate: gate.clone(), handled: handled.clone(), message: PhantomData }
+    };
+    let before = system.living_actors();
+    let held = system.actor(name).dispatcher("hold").spawn(recipe).expect("a free name");
+    let sent: Vec<R> = (0..FLOOD).map(|number| send(&held, number)).collect();
+    drop(shut);
+    while handled.load(Ordering::Relaxed) < FLOOD {
+        thread::yield_now();
+    }
+    drop(sent);
+    // Until it has ended, its end may allocate.
+    held.stop();
+    while system.living_actors() > before {
+        thread::yield_now();
+    }
+}
+
+fn tells<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
+    let bytes = 8 * WORDS;
+    flood::<Words<WORDS>, _>(system, &format!("tells-{WORDS}"), |held, number| held.tell([number; WORDS]));
+    for way in &ways::<WORDS>(system, "workers", None) {
+        check(faults, format!("{}, {bytes} bytes, across threads", way.name), |messages| {
+            send_across(way, messages);
+        });
+        check(faults, format!("{}, {bytes} bytes, waking from another thread", way.name), |messages| {
+            // A hundredth: each costs a way to another core and back.
+            send_waking(way, messages / 100);
+        });
+    }
+    let done = Arc::new(AtomicBool::new(false));
+    let recipe = {
+        let done = done.clone();
+        move || Driver { target: None, left: 0, echoes_each: 1, echoes: 0, done: done.clone() }
+    };
+    let driver = system.actor(&format!("driver-{WORDS}")).dispatcher("one").spawn(recipe);
+    let driver: ActorRef<Drive<WORDS>> = driver.expect("a free name");
+    for way in &ways::<WORDS>(system, "one", None) {
+        check(faults, format!("{}, {bytes} bytes, on one thread", way.name), |messages| {
+            drive(&driver, &done, way, messages, Step::Burst);
+        });
+    }
+    for way in &ways::<WORDS>(system, "one", Some(driver.narrow())) {
+        check(faults, format!("{}, {bytes} bytes, waking on one thread", way.name), |messages| {
+            drive(&driver, &done, way, messages, Step::Single);
+        });
+    }
+}
+
+/// A request of `WORDS` times eight bytes, answered by as many.
+struct Echo<const WORDS: usize>(Words<WORDS>);
+
+impl<const WORDS: usize> Request for Echo<WORDS> {
+    type Reply = Words<WORDS>;
+}
+
+/// Answers in its asker's thread.
+struct Here;
+
+impl<const WORDS: usize> Recipient<Call<Echo<WORDS>>> for Here {
+    fn deliver(&self, call: Call<Echo<WORDS>>) -> Result<Accepted, SendError<Call<Echo<WORDS>>>> {
+        call.answer(|Echo(words)| words);
+        Ok(Accepted::Handled)
+    }
+}
+
+/// Answers as an actor.
+struct There<const WORDS: usize>;
+
+impl<const WORDS: usize> Actor for There<WORDS> {
+    type Message = Call<Echo<WORDS>>;
+    fn receive(&mut self, call: Self::Message, _: &mut Context<Self::Message>) -> Done {
+        call.answer(|Echo(words)| words);
+        Ok(())
+    }
+}
+
+fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
+    let bytes = 8 * WORDS;
+    let there = system.actor(&format!("there-{WORDS}")).dispatcher("workers").spawn(|| There::<WORDS>);
+    let there = there.expect("a free name");
+    let here = ActorRef::to_recipient(Here);
+    let mut asker = Asker::new();
+    let mut ask = |target: &ActorRef<Call<Echo<WORDS>>>, asks: u64| {
+        for number in 0..asks {
+            let answer = asker.ask(target, Echo([number; WORDS])).wait();
+            assert_eq!(answer, Ok([number; WORDS]));
+        }
+    };
+    check(faults, format!("ask, {bytes} bytes, on one thread"), |asks| ask(&here, asks));
+    flood::<Call<Echo<WORDS>>, _>(system, &format!("asks-{WORDS}"), |held, number| {
+        held.ask(Echo([number; WORDS]))
+    });
+    check(faults, format!("ask, {bytes} bytes, waking from another thread"), |asks| {
+        // A tenth: each costs a way to another core and back.
+        ask(&there, asks / 10);
+    });
+}
+
+#[test]
+fn a_million_messages_allocate_nothing() {
+    let system = System::builder("allocations")
+        // Workers that go on searching for a while answer sooner than those that have to be woken.
+        .dispatcher("workers", Dispatcher::work_stealing().threads(2).spin(Duration::from_micros(200)))
+        .dispatcher("hold", Dispatcher::blocking())
+        .dispatcher("one", Dispatcher::work_stealing().threads(1))
+        .build()
+        .expect("two threads can be had");
+    let mut faults = Vec::new();
+    tells::<2>(&system, &mut faults);
+    tells::<8>(&system, &mut faults);
+    asks::<2>(&system, &mut faults);
+    asks::<8>(&system, &mut faults);
+    assert!(allocations(|| drop(std::hint::black_box(Box::new(1)))) == 1, "the allocator counts");
+    assert_eq!(system.shutdown(SOON).expect("everything ends").balance(), 0);
+    assert!(faults.is_empty(), "{faults:#?}");
+}
