@@ -338,6 +338,35 @@ fn a_shutdown_sends_what_was_written() {
     ending.join().unwrap();
 }
 
+/// Answers the first bytes and stops, whatever else comes.
+struct Curt(Connection);
+
+impl Actor for Curt {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        self.0.ready(ready);
+        if let ReadOutcome::Read(_) = self.0.fill(16) {
+            self.0.write(b"enough");
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_end_with_unread_input_is_no_reset() {
+    let system = System::builder("net").build().unwrap();
+    let listener =
+        system.listener("curt", local()).linger(LONG).spawn(|connection, _| Curt(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.write_all(&vec![7; 4 << 20]).unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    assert_eq!(reply, "enough");
+    drop(client);
+    ends_balanced(system);
+}
+
 #[test]
 fn a_peer_that_never_reads_does_not_hold_up_a_shutdown() {
     let system = System::builder("net").build().unwrap();
