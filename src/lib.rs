@@ -142,9 +142,9 @@ pub use actor::{
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
     DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
-    Request, Subscription, WrongType,
+    Request, Subscription, Watchable, WrongType,
 };
-pub use dispatch::Dispatcher;
+pub use dispatch::{Blocking, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
 pub use ledger::Ledger;
 pub use routing::Router;

@@ -4,7 +4,7 @@ use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::{Core, Header, Local, System};
 use crate::actor::turn::{Extras, Private, drop_guarded, guarded};
 use crate::actor::{Actor, ActorPath, SystemRef, Terminated};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
+use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request, Watchable};
 use crate::error::SpawnError;
 use crate::routing::RouterBuilder;
 use crate::supervision::Failure;
@@ -160,7 +160,7 @@ impl<M: Send + 'static> Context<M> {
         }
         self.extras(|extras| extras.stopping.extend(children.iter().cloned()));
         for child in children {
-            self.unwatch(&child);
+            self.end_watch(&child);
             let _ = child.send_system(System::Stop);
         }
     }
@@ -169,14 +169,25 @@ impl<M: Send + 'static> Context<M> {
 
     /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
     /// oneself or an actor that is watched already changes nothing.
-    pub fn watch(&mut self, actor: &AnyRef) {
-        self.begin_watch(actor, None);
+    ///
+    /// Takes an [`AnyRef`], an [`ActorRef`] or a [`Router`](crate::Router). Behind a reference to what is no
+    /// actor there is nothing to watch: false then.
+    pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> bool {
+        let Some(actor) = actor.watched() else { return false };
+        self.begin_watch(&actor, None);
+        true
     }
 
     /// As [`watch`](Self::watch), but the notice is `message`, which goes to [`Actor::receive`]. The
     /// latest call for an actor counts.
-    pub fn watch_with(&mut self, actor: &AnyRef, message: M) {
-        self.begin_watch(actor, Some(message));
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if there is nothing to watch.
+    pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), M> {
+        let Some(actor) = actor.watched() else { return Err(message) };
+        self.begin_watch(&actor, Some(message));
+        Ok(())
     }
 
     fn begin_watch(&mut self, actor: &AnyRef, message: Option<M>) {
@@ -202,7 +213,13 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Takes a watch back: no notice about `actor` arrives from now on, not even one on its way.
-    pub fn unwatch(&mut self, actor: &AnyRef) {
+    pub fn unwatch(&mut self, actor: &(impl Watchable + ?Sized)) {
+        if let Some(actor) = actor.watched() {
+            self.end_watch(&actor);
+        }
+    }
+
+    fn end_watch(&mut self, actor: &AnyRef) {
         let watched =
             self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));
         if let Some(message) = watched {
@@ -231,7 +248,9 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Sends a message made by `make` every `period` from now on, at a fixed rate: a tick that is handled
-    /// late does not delay the next one, and ticks that are missed altogether are skipped.
+    /// late does not delay the next one, and ticks that are missed altogether are skipped: the next one is set
+    /// when this one is handled. So after a [`ManualClock`](crate::ManualClock) was moved, let the actor handle
+    /// its tick (an ask will show) before moving it again.
     ///
     /// A period below 1 millisecond is taken as 1 millisecond.
     pub fn every(&mut self, period: Duration, make: impl FnMut() -> M + Send + 'static) -> TimerKey {

@@ -518,8 +518,15 @@ impl SystemCore {
         }
     }
 
-    /// Tells the threads to end and waits for none of them: the caller may be one.
+    /// How long the last bytes of connections may take when nobody waits for the end.
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    const LAST_BYTES: Duration = Duration::from_secs(2);
+
+    /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
+    /// be one of the others.
     fn let_go(&self) {
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        self.net.let_go(Instant::now().checked_add(Self::LAST_BYTES));
         self.timers.stop();
         self.dispatchers.values().for_each(|dispatch| dispatch.running.stop());
         let tree = lock(&self.tree).take();

@@ -186,6 +186,15 @@ enum Pause {
     Failed(Failure),
 }
 
+/// What became of positioned control.
+enum Acted {
+    /// None is due.
+    NothingDue,
+    Once,
+    /// Some is due, but the throughput is used up.
+    Budget,
+}
+
 struct ActorTurn<'a, A: Actor, F> {
     header: NonNull<Header>,
     cell: &'a Cell<A, F>,
@@ -225,20 +234,22 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 continue;
             }
-            if self.act_on_position() {
-                continue;
+            match self.act_on_position() {
+                Acted::NothingDue => {}
+                Acted::Once => continue,
+                Acted::Budget => return Ran::Requeue,
             }
             match self.handle_messages() {
                 Pause::Control => {}
                 Pause::Failed(failure) => self.fail(failure, None),
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
-                Pause::Empty => {
-                    // The messages just handled may have been what positioned control waited for.
-                    if !self.act_on_position() && self.owner().try_idle().is_ok() {
-                        return Ran::Idle;
-                    }
-                }
+                // The messages just handled may have been what positioned control waited for.
+                Pause::Empty => match self.act_on_position() {
+                    Acted::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
+                    Acted::NothingDue | Acted::Once => {}
+                    Acted::Budget => return Ran::Requeue,
+                },
             }
         }
     }
@@ -322,22 +333,27 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
     }
 
-    /// Acts on the first positioned control if the head has reached it.
-    fn act_on_position(&mut self) -> bool {
+    /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
+    /// ticks take their time too, and others wait for this turn's end.
+    fn act_on_position(&mut self) -> Acted {
         let next = self.private(|private| private.next_position());
         if next == u64::MAX {
-            return false;
+            return Acted::NothingDue;
         }
         let mut owner = self.owner();
         // A ring tells how far it has come by the message that `ready` has shown.
         let _ = owner.ready();
         if !owner.has_reached(next) {
-            return false;
+            return Acted::NothingDue;
         }
+        if self.left == 0 {
+            return Acted::Budget;
+        }
+        self.left -= 1;
         let due = self.private(|private| private.extras().positioned.pop_front());
-        let Some((_, control)) = due else { return false };
+        let Some((_, control)) = due else { return Acted::NothingDue };
         self.positioned(control);
-        true
+        Acted::Once
     }
 
     // ---- the system lane
@@ -379,7 +395,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             System::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }
-            System::Adopt(actor) => self.ctx.watch(&actor),
+            System::Adopt(actor) => {
+                self.ctx.watch(&actor);
+            }
             System::Unwatch(watcher) => self.private(|private| {
                 if let Some(extras) = &mut private.extras {
                     extras.watchers.remove(&watcher);

@@ -136,6 +136,24 @@ impl AnyRef {
     }
 }
 
+/// What [`Context::watch`](crate::Context::watch) takes: any kind of reference behind which an actor may stand.
+pub trait Watchable {
+    /// The actor behind; `None` if there is none, as behind a function.
+    fn watched(&self) -> Option<AnyRef>;
+}
+
+impl Watchable for AnyRef {
+    fn watched(&self) -> Option<AnyRef> {
+        Some(self.clone())
+    }
+}
+
+impl<M: Send + 'static> Watchable for ActorRef<M> {
+    fn watched(&self) -> Option<AnyRef> {
+        self.any()
+    }
+}
+
 impl Clone for AnyRef {
     #[inline]
     fn clone(&self) -> Self {

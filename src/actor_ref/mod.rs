@@ -15,7 +15,7 @@ pub mod reply_counts;
 pub mod slot_memory;
 mod to_actor;
 
-pub use any::{AnyRef, WrongType};
+pub use any::{AnyRef, Watchable, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
 pub use ask::{Alarms, Ask, AskError, Asker, Pending};
 pub use attempt::{Answerable, Attempt, AttemptEnd};
@@ -246,7 +246,8 @@ impl<M: Send + 'static> ActorRef<M> {
     // ---- asking
 
     /// Sends a request and returns its answer on the way: a [`Future`] under any executor, or
-    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline.
+    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
+    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` writes.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -391,6 +392,14 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn poison(&self) {
         if let Some(any) = self.any() {
             any.poison();
+        }
+    }
+
+    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
+    /// decides what then happens, by default it stops.
+    pub fn kill(&self) {
+        if let Some(any) = self.any() {
+            any.kill();
         }
     }
 

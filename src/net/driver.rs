@@ -65,14 +65,24 @@ impl DriverSlot {
 
     /// Ends the driver once no socket lingers, or at `until`, and joins its thread. All actors have ended.
     pub fn stop(&self, until: Option<Instant>) {
-        let State::Running { driver, thread } = std::mem::replace(&mut *lock(&self.0), State::Stopped) else {
-            return;
-        };
-        lock(&driver.inbox).stop = Some(until);
         // Without the wake-up the thread could not be joined.
-        if driver.waker.wake().is_ok() {
+        if let Some(thread) = self.end(until) {
             let _ = thread.join();
         }
+    }
+
+    /// As [`stop`](Self::stop), but waits for nothing: the caller may be a thread that others wait for.
+    pub fn let_go(&self, until: Option<Instant>) {
+        drop(self.end(until));
+    }
+
+    /// Tells the thread to end, and returns it if it was told.
+    fn end(&self, until: Option<Instant>) -> Option<thread::JoinHandle<()>> {
+        let State::Running { driver, thread } = std::mem::replace(&mut *lock(&self.0), State::Stopped) else {
+            return None;
+        };
+        lock(&driver.inbox).stop = Some(until);
+        driver.waker.wake().is_ok().then_some(thread)
     }
 }
 

@@ -418,7 +418,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
                 self.shared.open.fetch_add(1, Ordering::Relaxed);
                 self.open += 1;
-                ctx.watch_with(&child.any_local(), Message::Ended);
+                let _ = ctx.watch_with(&child, Message::Ended);
             }
             // Stopping, or no thread for it: the socket went down with the recipe.
             Err(_) => self.rest(ctx),

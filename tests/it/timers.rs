@@ -214,3 +214,49 @@ fn by_the_real_clock_a_timer_is_never_early() {
     wait_until(|| ticks.load(Ordering::SeqCst) >= 3);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+/// Takes longer for each tick than the time between two.
+struct Overrun;
+
+impl Actor for Overrun {
+    type Message = ();
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        for _ in 0..4 {
+            ctx.every(Duration::from_millis(1), || ());
+        }
+        Ok(())
+    }
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+        // Busy by the clock that the timers go by, until the next tick is due.
+        let began = ctx.now();
+        while ctx.now() < began + Duration::from_millis(2) {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+struct Echo;
+struct Ping;
+impl Request for Ping {
+    type Reply = ();
+}
+impl Actor for Echo {
+    type Message = Call<Ping>;
+    fn receive(&mut self, call: Call<Ping>, _: &mut Context<Call<Ping>>) -> Done {
+        call.answer(|Ping| ());
+        Ok(())
+    }
+}
+
+#[test]
+fn ticks_that_never_end_leave_others_their_turn() {
+    let one = Dispatcher::work_stealing().threads(1);
+    let system = System::builder("overrun").dispatcher("default", one).build().unwrap();
+    system.spawn(|| Overrun).unwrap();
+    let echo = system.spawn(|| Echo).unwrap();
+    for _ in 0..3 {
+        assert_eq!(echo.ask(Ping).within(LONG).wait(), Ok(()));
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}

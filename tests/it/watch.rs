@@ -105,13 +105,11 @@ fn watch_with_brings_a_message_instead_and_the_latest_counts() {
     let any = watched.any().unwrap();
     query(&watcher, move |_, ctx| {
         for text in ["first", "second"] {
-            ctx.watch_with(
-                &any,
-                Tell::new(move |puppet, _| {
-                    puppet.note(format_args!("{text}"));
-                    Ok(())
-                }),
-            );
+            let notice = Tell::new(move |puppet, _| {
+                puppet.note(format_args!("{text}"));
+                Ok(())
+            });
+            assert!(ctx.watch_with(&any, notice).is_ok());
         }
         ctx.watch(&any);
     })
