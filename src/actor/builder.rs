@@ -385,7 +385,7 @@ fn find_home(
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
 /// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
-    mailbox: mailbox::Mailbox<Header, crate::actor::SystemMessage, A::Message>,
+    mailbox: mailbox::Mailbox<Header, crate::actor::Control, A::Message>,
     core: Core,
     suspended: u32,
     recipe: F,

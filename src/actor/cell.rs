@@ -36,7 +36,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// What governs an actor's life. Travels on the system lane.
-pub enum System {
+pub enum Control {
     /// End now: the rest of the mailbox becomes dead letters.
     Stop,
     /// Handle no messages until resumed; nests.
@@ -154,7 +154,7 @@ fn too_many_references() -> ! {
 }
 
 /// The untyped front of an actor's mailbox.
-pub type ActorGate = Gate<Header, System>;
+pub type ActorGate = Gate<Header, Control>;
 
 /// The gate behind a header.
 ///
@@ -177,9 +177,9 @@ pub unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
 /// As for [`gate`].
 pub unsafe fn send_system(
     header: NonNull<Header>,
-    message: System,
+    message: Control,
     position: Position,
-) -> Result<(), System> {
+) -> Result<(), Control> {
     // SAFETY: passed on to the caller.
     match unsafe { gate(header) }.send_system(message, position) {
         Ok(mailbox::SystemPushed::Queued) => Ok(()),
@@ -248,7 +248,7 @@ impl Core {
 /// What an `ActorRef<M>` to a local actor points to. Aligned to a line, for the mailbox at its start.
 #[repr(C, align(64))]
 pub struct Local<M> {
-    pub mailbox: mailbox::Mailbox<Header, System, M>,
+    pub mailbox: mailbox::Mailbox<Header, Control, M>,
     pub core: Core,
     /// Touched only by the holder of the ownership token.
     pub private: UnsafeCell<Private<M>>,

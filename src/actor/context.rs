@@ -1,7 +1,7 @@
 //! What a running actor sees of itself and the system.
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::cell::{Core, Header, Local, System};
+use crate::actor::cell::{Control, Core, Header, Local};
 use crate::actor::turn::{Extras, Private, drop_guarded, guarded};
 use crate::actor::{Actor, ActorPath, SystemRef, Terminated};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request, Watchable};
@@ -161,7 +161,7 @@ impl<M: Send + 'static> Context<M> {
         self.extras(|extras| extras.stopping.extend(children.iter().cloned()));
         for child in children {
             self.end_watch(&child);
-            let _ = child.send_system(System::Stop);
+            let _ = child.send_system(Control::Stop);
         }
     }
 
@@ -207,7 +207,7 @@ impl<M: Send + 'static> Context<M> {
             }
         });
         drop_guarded(replaced);
-        if !known && actor.send_system(System::Watch(me.clone())).is_err() {
+        if !known && actor.send_system(Control::Watch(me.clone())).is_err() {
             me.notify_terminated(actor.clone());
         }
     }
@@ -224,7 +224,7 @@ impl<M: Send + 'static> Context<M> {
             self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));
         if let Some(message) = watched {
             drop_guarded(message);
-            let _ = actor.send_system(System::Unwatch(self.me.any_local()));
+            let _ = actor.send_system(Control::Unwatch(self.me.any_local()));
         }
     }
 
@@ -234,7 +234,7 @@ impl<M: Send + 'static> Context<M> {
         let me = self.me.any_local();
         for (actor, message) in watched.into_iter().flatten() {
             drop_guarded(message);
-            let _ = actor.send_system(System::Unwatch(me.clone()));
+            let _ = actor.send_system(Control::Unwatch(me.clone()));
         }
     }
 
@@ -379,6 +379,6 @@ impl<M: Send + 'static> fmt::Debug for Context<M> {
 impl AnyRef {
     /// Tells this actor that another one has ended. The notice takes its place behind what is queued.
     pub(crate) fn notify_terminated(&self, actor: AnyRef) {
-        let _ = self.send_positioned(System::Terminated(Terminated { actor }));
+        let _ = self.send_positioned(Control::Terminated(Terminated { actor }));
     }
 }

@@ -14,7 +14,7 @@ mod turn;
 
 pub use builder::{ActorBuilder, Full, IntoActor, Mailbox};
 pub(crate) use builder::{MailboxKind, Plan, spawn_cell, spawn_held};
-pub use cell::{ActorGate, Core, FullPolicy, Header, Kind, Local, System as SystemMessage, VTable};
+pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::{Context, TimerKey};
 pub use path::ActorPath;

@@ -1,7 +1,7 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 
 use crate::actor::builder::{ActorBuilder, Plan, spawn_cell, spawn_root};
-use crate::actor::cell::System as SystemMessage;
+use crate::actor::cell::Control;
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context, Done, MailboxKind, Terminated};
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
@@ -641,5 +641,5 @@ impl Dispatch {
 
 /// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.
 fn watch_from_outside(watcher: &AnyRef, actor: &AnyRef) {
-    let _ = watcher.send_system(SystemMessage::Adopt(actor.clone()));
+    let _ = watcher.send_system(Control::Adopt(actor.clone()));
 }

@@ -14,7 +14,7 @@
 //! User code is called in step 3 and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
-use crate::actor::cell::{Cell, Core, Header, System};
+use crate::actor::cell::{Cell, Control, Core, Header};
 use crate::actor::context::{Context, Timers};
 use crate::actor::{Actor, Done, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -57,7 +57,7 @@ pub struct Private<M> {
 /// Owner-only state that is made when first needed.
 pub struct Extras<M> {
     /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
-    pub positioned: VecDeque<(u64, System)>,
+    pub positioned: VecDeque<(u64, Control)>,
     /// Who wants to know when this actor ends.
     pub watchers: HashSet<AnyRef>,
     /// Whom this actor watches, and the message to get instead of the hook.
@@ -68,7 +68,7 @@ pub struct Extras<M> {
     /// The failure that a restart in progress is about.
     pub restart: Option<Failure>,
     /// Control that waits until the restart in progress is over.
-    pub deferred: Vec<System>,
+    pub deferred: Vec<Control>,
     /// Children that were told to stop by `stop_children`.
     pub stopping: HashSet<AnyRef>,
     /// The children whose failures this actor has escalated.
@@ -259,7 +259,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The owner's view of the mailbox.
-    fn owner(&self) -> Owner<'_, Header, System, A::Message> {
+    fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
         // SAFETY: this turn holds the ownership token; each view is used up before the next is made; the
         // mailbox is the cell's first field, and the pointer is valid for the whole cell.
         unsafe { Owner::from_raw(self.header.cast()) }
@@ -303,7 +303,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let due = self.private(|private| private.next_position());
         let Self { header, cell, row, ctx, left } = self;
         // SAFETY: as in `owner`, which would borrow all of `self`.
-        let mut owner = unsafe { Owner::<Header, System, A::Message>::from_raw(header.cast()) };
+        let mut owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
         let handling = AssertUnwindSafe(|| {
             cell.actor.with_mut(|actor| {
                 // SAFETY: as in `with_actor`.
@@ -374,31 +374,31 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    fn immediate(&mut self, message: System) {
+    fn immediate(&mut self, message: Control) {
         let phase = self.phase();
         let ending = matches!(phase, Phase::Stopping | Phase::Draining);
         match message {
             // While a restart waits for children, what could change its course waits too.
-            System::Suspend | System::Resume { .. } | System::Restart(_) | System::ChildFailed { .. }
+            Control::Suspend | Control::Resume { .. } | Control::Restart(_) | Control::ChildFailed { .. }
                 if phase == Phase::Restarting =>
             {
                 self.private(|private| private.extras().deferred.push(message));
             }
-            System::Suspend | System::Resume { .. } | System::Restart(_) | System::ChildFailed { .. }
+            Control::Suspend | Control::Resume { .. } | Control::Restart(_) | Control::ChildFailed { .. }
                 if ending => {}
-            System::Suspend => self.suspend(None),
-            System::Resume { judged } => self.resume(judged),
-            System::Restart(failure) => self.begin_restart(failure),
-            System::ChildFailed { child, failure } => self.judge(child, failure),
-            System::Stop => self.begin_stop(),
-            System::ChildStopped(child) => self.child_stopped(&child),
-            System::Watch(watcher) => {
+            Control::Suspend => self.suspend(None),
+            Control::Resume { judged } => self.resume(judged),
+            Control::Restart(failure) => self.begin_restart(failure),
+            Control::ChildFailed { child, failure } => self.judge(child, failure),
+            Control::Stop => self.begin_stop(),
+            Control::ChildStopped(child) => self.child_stopped(&child),
+            Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }
-            System::Adopt(actor) => {
+            Control::Adopt(actor) => {
                 self.ctx.watch(&actor);
             }
-            System::Unwatch(watcher) => self.private(|private| {
+            Control::Unwatch(watcher) => self.private(|private| {
                 if let Some(extras) = &mut private.extras {
                     extras.watchers.remove(&watcher);
                 }
@@ -408,14 +408,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    fn positioned(&mut self, control: System) {
+    fn positioned(&mut self, control: Control) {
         match control {
-            System::PoisonPill => self.begin_stop(),
-            System::Kill => self.fail(Failure::killed(), None),
+            Control::PoisonPill => self.begin_stop(),
+            Control::Kill => self.fail(Failure::killed(), None),
             // A child that ended just before it was watched; `child_stopped` tells of it, when its name is
             // free.
-            System::Terminated(notice) if self.core().children.contains(&notice.actor) => {}
-            System::Terminated(notice) => {
+            Control::Terminated(notice) if self.core().children.contains(&notice.actor) => {}
+            Control::Terminated(notice) => {
                 let expected =
                     self.private(|private| private.extras.as_mut()?.watching.remove(&notice.actor));
                 match expected {
@@ -425,7 +425,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     Some(Some(message)) => self.call(|actor, ctx| actor.receive(message, ctx)),
                 }
             }
-            System::Tick(number) => match self.ctx.fired(number) {
+            Control::Tick(number) => match self.ctx.fired(number) {
                 Ok(Some(message)) => {
                     self.row.ticked(1);
                     self.call(|actor, ctx| actor.receive(message, ctx));
@@ -433,7 +433,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
-            System::Drain(router) => {
+            Control::Drain(router) => {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
                     self.private(|private| private.extras().reroute = Some(*router));
                 }
@@ -514,7 +514,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         let child = self.me();
         let refused = match &self.core().parent {
-            Some(parent) => parent.send_system(System::ChildFailed { child, failure }).is_err(),
+            Some(parent) => parent.send_system(Control::ChildFailed { child, failure }).is_err(),
             // Only the root has no parent, and it ends with the system.
             None => true,
         };
@@ -532,7 +532,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.owner().set_suspended(true);
         for child in self.core().children.set_suspended(suspended) {
             if Some(&child) != except {
-                let _ = child.send_system(System::Suspend);
+                let _ = child.send_system(Control::Suspend);
             }
         }
     }
@@ -548,7 +548,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let suspended = self.private(|private| private.suspended);
         for child in self.core().children.set_suspended(suspended) {
             let judged = culprits.contains(&child);
-            let _ = child.send_system(System::Resume { judged });
+            let _ = child.send_system(Control::Resume { judged });
         }
     }
 
@@ -617,7 +617,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
             for child in kept {
                 let cause = Failure::msg(format!("parent restarted: {text}"));
-                let _ = child.send_system(System::Restart(cause));
+                let _ = child.send_system(Control::Restart(cause));
             }
         }
         let deferred = self.private(|private| std::mem::take(&mut private.extras().deferred));
@@ -644,13 +644,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.private(|private| private.extras().histories.insert(child.clone(), history));
         use crate::supervision::Directive;
         let sent = match verdict {
-            Ok(Directive::Resume) => child.send_system(System::Resume { judged: true }),
-            Ok(Directive::Restart) => child.send_system(System::Restart(failure)),
-            Ok(Directive::Stop) => child.send_system(System::Stop),
+            Ok(Directive::Resume) => child.send_system(Control::Resume { judged: true }),
+            Ok(Directive::Restart) => child.send_system(Control::Restart(failure)),
+            Ok(Directive::Stop) => child.send_system(Control::Stop),
             Ok(Directive::Escalate) if self.private(|private| private.failed) => {
                 // This actor waits for a verdict already, which will be this child's too. Its failure has
                 // suspended the child once more than an escalation does: undo that.
-                let sent = child.send_system(System::Resume { judged: false });
+                let sent = child.send_system(Control::Resume { judged: false });
                 self.private(|private| private.extras().culprits.push(child));
                 sent
             }
@@ -660,7 +660,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             Err(own) => {
                 // The decider itself has failed; the child still needs a verdict, and it has none.
-                let sent = child.send_system(System::Stop);
+                let sent = child.send_system(Control::Stop);
                 self.fail(own, None);
                 sent
             }
@@ -679,7 +679,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if extras.watching.contains_key(&child) {
                 // The name is free by the time the notice is seen.
                 let notice = crate::actor::Terminated { actor: child.clone() };
-                extras.positioned.push_back((position, System::Terminated(notice)));
+                extras.positioned.push_back((position, Control::Terminated(notice)));
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
@@ -702,7 +702,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         children.close();
         let all = children.all();
         for child in &all {
-            let _ = child.send_system(System::Stop);
+            let _ = child.send_system(Control::Stop);
         }
         // Not `children.is_empty()` again: one may have ended between, and its notice will come.
         if all.is_empty() {
@@ -737,7 +737,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
         });
         for (_, control) in waiting {
-            if let System::Drain(router) = control {
+            if let Control::Drain(router) = control {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
                     self.private(|private| private.extras().reroute = Some(*router));
                 }
@@ -778,7 +778,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         drop_guarded(extras);
         let rest = self.owner().close_lane();
         for (_, message) in rest {
-            if let System::Watch(watcher) = message {
+            if let Control::Watch(watcher) = message {
                 watchers.insert(watcher);
             }
         }
@@ -787,7 +787,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Whoever is told below finds it counted.
         system.actor_ended();
         if let Some(parent) = &core.parent {
-            let _ = parent.send_system(System::ChildStopped(me.clone()));
+            let _ = parent.send_system(Control::ChildStopped(me.clone()));
         }
         // By age, not by hash: the same order in each run.
         let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();

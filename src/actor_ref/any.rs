@@ -1,6 +1,6 @@
 //! References that don't name the message type.
 
-use crate::actor::{ActorPath, Core, Header, Kind, SystemMessage as System};
+use crate::actor::{ActorPath, Control, Core, Header, Kind};
 use crate::actor_ref::ActorRef;
 use crate::mailbox::Position;
 use std::any::TypeId;
@@ -66,13 +66,13 @@ impl AnyRef {
     }
 
     /// Sends immediate control. Hands it back if the actor has ended.
-    pub(crate) fn send_system(&self, message: System) -> Result<(), System> {
+    pub(crate) fn send_system(&self, message: Control) -> Result<(), Control> {
         // SAFETY: the reference keeps the cell alive.
         unsafe { crate::actor::send_system(self.0, message, Position::Immediate) }
     }
 
     /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
-    pub(crate) fn send_positioned(&self, message: System) -> Result<(), System> {
+    pub(crate) fn send_positioned(&self, message: Control) -> Result<(), Control> {
         let position = Position::At(self.gate().position());
         // SAFETY: the reference keeps the cell alive.
         unsafe { crate::actor::send_system(self.0, message, position) }
@@ -100,18 +100,18 @@ impl AnyRef {
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
     pub fn stop(&self) {
-        let _ = self.send_system(System::Stop);
+        let _ = self.send_system(Control::Stop);
     }
 
     /// Ends the actor once it has handled everything that this thread has sent so far.
     pub fn poison(&self) {
-        let _ = self.send_positioned(System::PoisonPill);
+        let _ = self.send_positioned(Control::PoisonPill);
     }
 
     /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
     /// decides what then happens, by default it stops.
     pub fn kill(&self) {
-        let _ = self.send_positioned(System::Kill);
+        let _ = self.send_positioned(Control::Kill);
     }
 
     /// The typed reference.

@@ -506,7 +506,7 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => {
                 let position = Position::At(local.mailbox.gate.position());
-                let drain = actor::SystemMessage::Drain(Box::new(router));
+                let drain = actor::Control::Drain(Box::new(router));
                 // SAFETY: this reference keeps the cell alive.
                 unsafe { actor::send_system(self.0, drain, position) }.is_ok()
             }

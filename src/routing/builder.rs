@@ -4,7 +4,7 @@ use super::head::{Board, Head, MakeRoutee, Member, Members};
 use super::router::{Router, Routing, Shared};
 use super::{RoundRobin, Routee, RoutingLogic};
 use crate::actor::{
-    Actor, ByContext, Context, IntoActor, Mailbox, MailboxKind, Plan, SystemMessage, spawn_cell, spawn_held,
+    Actor, ByContext, Context, Control, IntoActor, Mailbox, MailboxKind, Plan, spawn_cell, spawn_held,
 };
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -197,7 +197,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         for member in &first.list {
             if let Some(any) = member.routee.actor().any() {
-                let _ = shared.head.send_system(SystemMessage::Adopt(any));
+                let _ = shared.head.send_system(Control::Adopt(any));
             }
         }
         *crate::sync::lock(&made.members) = first;

@@ -7,7 +7,7 @@
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
 
-use crate::actor::SystemMessage;
+use crate::actor::Control;
 use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
 use crate::sync::{Condvar, Mutex, lock};
@@ -60,7 +60,7 @@ impl Fire {
         match self {
             Fire::Tick { actor, number } => {
                 // An actor that has ended needs no tick.
-                let _ = actor.send_positioned(SystemMessage::Tick(number));
+                let _ = actor.send_positioned(Control::Tick(number));
             }
             Fire::Wake(waker) => waker.wake(),
             Fire::Call(call) => call(),
