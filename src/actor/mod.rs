@@ -1,13 +1,14 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it, and how its life goes; `context.rs` what a running actor sees; `builder.rs`, `children.rs`, `path.rs` how actors
-//! come to be; `system.rs` the whole.
+//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
+//! sees; `builder.rs`, `children.rs`, `path.rs` how actors come to be; `system.rs` the whole.
 
 mod builder;
 mod cell;
 mod children;
 mod context;
+mod life;
 mod path;
 mod system;
 mod turn;

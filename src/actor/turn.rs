@@ -6,10 +6,12 @@
 //! 1. take the system lane: immediate control acts now, positioned control is put in its place;
 //! 2. positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
-//! 4. nothing left: give the token back in the tail word. That fails if anything came meanwhile.
+//! 4. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
 //! Before each message the lane is looked at *between* seeing that the message is there and taking it, so
 //! that control which its sender sent before the message also acts before it (invariant 5).
+//!
+//! What control does to the actor's life is in `life.rs`.
 //!
 //! User code is called in step 3 and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
@@ -195,11 +197,11 @@ enum Acted {
     Budget,
 }
 
-struct ActorTurn<'a, A: Actor, F> {
-    header: NonNull<Header>,
-    cell: &'a Cell<A, F>,
-    row: &'a Row,
-    ctx: Context<A::Message>,
+pub struct ActorTurn<'a, A: Actor, F> {
+    pub header: NonNull<Header>,
+    pub cell: &'a Cell<A, F>,
+    pub row: &'a Row,
+    pub ctx: Context<A::Message>,
     /// How many more messages this turn may handle.
     left: u32,
 }
@@ -254,30 +256,30 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    fn core(&self) -> &Core {
+    pub fn core(&self) -> &Core {
         &self.cell.local.core
     }
 
     /// The owner's view of the mailbox.
-    fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
+    pub fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
         // SAFETY: this turn holds the ownership token; each view is used up before the next is made; the
         // mailbox is the cell's first field, and the pointer is valid for the whole cell.
         unsafe { Owner::from_raw(self.header.cast()) }
     }
 
-    fn phase(&self) -> Phase {
+    pub fn phase(&self) -> Phase {
         self.private(|private| private.phase)
     }
 
     /// Looks at or changes what only the owner touches. `act` runs no user code.
-    fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
+    pub fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
         // SAFETY: this turn holds the ownership token, and no reference from an earlier call is alive:
         // `act` runs nothing that calls back.
         self.cell.local.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     /// Runs user code on the state. `None` if there is no state.
-    fn with_actor<R>(
+    pub fn with_actor<R>(
         &mut self,
         run: impl FnOnce(&mut A, &mut Context<A::Message>) -> Result<R, Failure>,
     ) -> Option<Result<R, Failure>> {
@@ -291,7 +293,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// A reference to this actor.
-    fn me(&self) -> AnyRef {
+    pub fn me(&self) -> AnyRef {
         // SAFETY: the header is alive: its life's reference is given back at the end of the last turn.
         unsafe { AnyRef::retain(self.header) }
     }
@@ -374,7 +376,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    fn immediate(&mut self, message: Control) {
+    pub fn immediate(&mut self, message: Control) {
         let phase = self.phase();
         let ending = matches!(phase, Phase::Stopping | Phase::Draining);
         match message {
@@ -448,362 +450,5 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(Err(failure)) = self.with_actor(run) {
             self.fail(failure, None);
         }
-    }
-
-    // ---- life
-
-    fn create(&mut self) {
-        let suspended = self.private(|private| {
-            private.phase = Phase::Alive;
-            private.suspended
-        });
-        if suspended > 0 {
-            self.owner().set_suspended(true);
-        }
-        let made = self.make_state().and_then(|()| match self.with_actor(|actor, ctx| actor.started(ctx)) {
-            Some(outcome) => outcome,
-            None => Ok(()),
-        });
-        if let Err(failure) = made {
-            self.drop_state();
-            self.fail(failure.during_initialization(), None);
-        }
-    }
-
-    fn make_state(&mut self) -> Result<(), Failure> {
-        let ctx = &mut self.ctx;
-        let made = self.cell.recipe.with_mut(|recipe| {
-            // SAFETY: this turn holds the ownership token, and nothing else reaches the recipe.
-            let recipe = unsafe { &mut *recipe };
-            let recipe = recipe.as_mut().expect("an actor that has not ended has its recipe");
-            guarded(|| recipe.make(ctx))
-        })?;
-        self.cell.actor.with_mut(|actor| {
-            // SAFETY: as in `with_actor`; the place is empty, so nothing of the user's is dropped here.
-            unsafe { *actor = Some(made) };
-        });
-        Ok(())
-    }
-
-    fn drop_state(&mut self) {
-        let state = self.cell.actor.with_mut(|actor| {
-            // SAFETY: as in `with_actor`.
-            unsafe { (*actor).take() }
-        });
-        drop_guarded(state);
-    }
-
-    fn drop_recipe(&mut self) {
-        let recipe = self.cell.recipe.with_mut(|recipe| {
-            // SAFETY: as in `make_state`.
-            unsafe { (*recipe).take() }
-        });
-        drop_guarded(recipe);
-    }
-
-    /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
-    /// whose failure is passed on.
-    fn fail(&mut self, failure: Failure, culprit: Option<AnyRef>) {
-        let again = self.private(|private| std::mem::replace(&mut private.failed, true));
-        if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
-            return;
-        }
-        self.suspend(culprit.as_ref());
-        if let Some(culprit) = culprit {
-            self.private(|private| private.extras().culprits.push(culprit));
-        }
-        let child = self.me();
-        let refused = match &self.core().parent {
-            Some(parent) => parent.send_system(Control::ChildFailed { child, failure }).is_err(),
-            // Only the root has no parent, and it ends with the system.
-            None => true,
-        };
-        if refused {
-            self.begin_stop();
-        }
-    }
-
-    /// Counts one suspension, for the children too, except the one that caused it.
-    fn suspend(&mut self, except: Option<&AnyRef>) {
-        let suspended = self.private(|private| {
-            private.suspended += 1;
-            private.suspended
-        });
-        self.owner().set_suspended(true);
-        for child in self.core().children.set_suspended(suspended) {
-            if Some(&child) != except {
-                let _ = child.send_system(Control::Suspend);
-            }
-        }
-    }
-
-    fn resume(&mut self, judged: bool) {
-        // A state that was never made cannot go on: the verdict makes it anew.
-        let stateless = self.with_actor(|_, _| Ok(())).is_none();
-        if judged && stateless {
-            self.begin_restart(Failure::msg("resumed without a state"));
-            return;
-        }
-        let culprits = self.end_suspension(judged);
-        let suspended = self.private(|private| private.suspended);
-        for child in self.core().children.set_suspended(suspended) {
-            let judged = culprits.contains(&child);
-            let _ = child.send_system(Control::Resume { judged });
-        }
-    }
-
-    /// Undoes one suspension; returns the children whose failures had been passed on.
-    fn end_suspension(&mut self, judged: bool) -> Vec<AnyRef> {
-        let (suspended, culprits) = self.private(|private| {
-            private.suspended = private.suspended.saturating_sub(1);
-            let culprits = if judged {
-                private.failed = false;
-                private.extras.as_mut().map(|extras| std::mem::take(&mut extras.culprits))
-            } else {
-                None
-            };
-            (private.suspended, culprits.unwrap_or_default())
-        });
-        self.owner().set_suspended(suspended > 0);
-        culprits
-    }
-
-    fn begin_restart(&mut self, failure: Failure) {
-        self.ctx.cancel_all_timers();
-        let stateless = self.with_actor(|_, _| Ok(())).is_none();
-        if stateless {
-            self.ctx.stop_children();
-        } else {
-            // By contract an error or panic of this hook changes nothing.
-            let _ = self.with_actor(|actor, ctx| actor.restarting(&failure, ctx));
-        }
-        let waits = self.private(|private| {
-            private.phase = Phase::Restarting;
-            let extras = private.extras();
-            extras.restart = Some(failure);
-            !extras.stopping.is_empty()
-        });
-        if !waits {
-            self.finish_restart();
-        }
-    }
-
-    fn finish_restart(&mut self) {
-        let failure = self.private(|private| {
-            private.phase = Phase::Alive;
-            private.extras().restart.take()
-        });
-        let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
-        let stateless = self.with_actor(|_, _| Ok(())).is_none();
-        // Those that `restarting` has set: what they say was meant for the old state.
-        self.ctx.cancel_all_timers();
-        self.drop_state();
-        self.end_suspension(true);
-        let suspended = self.private(|private| private.suspended);
-        let kept = self.core().children.set_suspended(suspended);
-        let made =
-            self.make_state().and_then(|()| {
-                let hook = self.with_actor(|actor, ctx| {
-                    if stateless { actor.started(ctx) } else { actor.restarted(&failure, ctx) }
-                });
-                hook.unwrap_or(Ok(()))
-            });
-        if let Err(failure) = made {
-            self.drop_state();
-            self.fail(failure.during_initialization(), None);
-        }
-        if !kept.is_empty() {
-            // The cause's text is made by user code.
-            let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
-            for child in kept {
-                let cause = Failure::msg(format!("parent restarted: {text}"));
-                let _ = child.send_system(Control::Restart(cause));
-            }
-        }
-        let deferred = self.private(|private| std::mem::take(&mut private.extras().deferred));
-        for message in deferred {
-            self.immediate(message);
-        }
-    }
-
-    /// A child has failed: decide.
-    fn judge(&mut self, child: AnyRef, failure: Failure) {
-        if !self.core().children.contains(&child) {
-            return;
-        }
-        let now = self.core().system.now();
-        let mut history =
-            self.private(|private| private.extras().histories.get(&child).copied().unwrap_or_default());
-        let own = child.core().on_failure.as_deref();
-        let verdict = match own {
-            Some(strategy) => guarded(|| Ok(strategy.judge(&failure, &mut history, now))),
-            None => self
-                .with_actor(|actor, _| Ok(actor.supervision().judge(&failure, &mut history, now)))
-                .unwrap_or(Ok(crate::supervision::Directive::Stop)),
-        };
-        self.private(|private| private.extras().histories.insert(child.clone(), history));
-        use crate::supervision::Directive;
-        let sent = match verdict {
-            Ok(Directive::Resume) => child.send_system(Control::Resume { judged: true }),
-            Ok(Directive::Restart) => child.send_system(Control::Restart(failure)),
-            Ok(Directive::Stop) => child.send_system(Control::Stop),
-            Ok(Directive::Escalate) if self.private(|private| private.failed) => {
-                // This actor waits for a verdict already, which will be this child's too. Its failure has
-                // suspended the child once more than an escalation does: undo that.
-                let sent = child.send_system(Control::Resume { judged: false });
-                self.private(|private| private.extras().culprits.push(child));
-                sent
-            }
-            Ok(Directive::Escalate) => {
-                self.fail(failure, Some(child));
-                Ok(())
-            }
-            Err(own) => {
-                // The decider itself has failed; the child still needs a verdict, and it has none.
-                let sent = child.send_system(Control::Stop);
-                self.fail(own, None);
-                sent
-            }
-        };
-        // A child that has ended meanwhile needs no verdict.
-        drop(sent);
-    }
-
-    fn child_stopped(&mut self, child: &AnyRef) {
-        let Some(child) = self.core().children.remove(child) else { return };
-        let position = self.owner().gate().position();
-        let restarting = self.private(|private| {
-            let Some(extras) = &mut private.extras else { return false };
-            extras.histories.remove(&child);
-            let waited_for = extras.stopping.remove(&child);
-            if extras.watching.contains_key(&child) {
-                // The name is free by the time the notice is seen.
-                let notice = crate::actor::Terminated { actor: child.clone() };
-                extras.positioned.push_back((position, Control::Terminated(notice)));
-            }
-            private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
-        });
-        if restarting {
-            self.finish_restart();
-        }
-        if self.phase() == Phase::Stopping && self.core().children.is_empty() {
-            self.finish_stop();
-        }
-    }
-
-    fn begin_stop(&mut self) {
-        if matches!(self.phase(), Phase::Stopping | Phase::Draining) {
-            return;
-        }
-        self.private(|private| private.phase = Phase::Stopping);
-        self.ctx.cancel_all_timers();
-        self.ctx.unwatch_all();
-        let children = &self.core().children;
-        children.close();
-        let all = children.all();
-        for child in &all {
-            let _ = child.send_system(Control::Stop);
-        }
-        // Not `children.is_empty()` again: one may have ended between, and its notice will come.
-        if all.is_empty() {
-            self.finish_stop();
-        }
-    }
-
-    fn finish_stop(&mut self) {
-        // A state that has been through `restarting` is retired already: `stopped` runs once.
-        let retired =
-            self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
-        if !retired {
-            let _ = self.with_actor(|actor, ctx| {
-                actor.stopped(ctx);
-                Ok(())
-            });
-        }
-        // What `stopped` has begun.
-        self.ctx.cancel_all_timers();
-        self.ctx.unwatch_all();
-        self.drop_state();
-        self.drop_recipe();
-        self.obey_waiting_drain();
-        self.owner().close();
-        self.private(|private| private.phase = Phase::Draining);
-    }
-
-    /// A drain that this actor did not get to, because it was suspended or stopped, still says where its
-    /// messages go.
-    fn obey_waiting_drain(&mut self) {
-        let waiting = self.private(|private| {
-            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
-        });
-        for (_, control) in waiting {
-            if let Control::Drain(router) = control {
-                if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-                    self.private(|private| private.extras().reroute = Some(*router));
-                }
-            }
-        }
-    }
-
-    /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
-    fn drain(&mut self) -> Drained<A::Message> {
-        loop {
-            let message = match self.owner().drain_next() {
-                Drained::Message(message) => message,
-                done_or_busy => return done_or_busy,
-            };
-            let reroute =
-                self.private(|private| private.extras.as_ref().and_then(|extras| extras.reroute.clone()));
-            let left = match reroute {
-                Some(router) => match guarded(|| Ok(router.pass_on(message))) {
-                    Ok(Ok(_)) => continue,
-                    Ok(Err(refused)) => refused.into_inner(),
-                    // User code in the router's logic panicked and took the message with it: it was
-                    // counted there.
-                    Err(_) => continue,
-                },
-                None => message,
-            };
-            self.core().system.dead_letter::<A::Message>(self.row, &self.me());
-            drop_guarded(left);
-        }
-    }
-
-    /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
-    fn farewell(&mut self) {
-        let me = self.me();
-        let mut extras = self.private(|private| private.extras.take());
-        let mut watchers =
-            extras.as_mut().map(|extras| std::mem::take(&mut extras.watchers)).unwrap_or_default();
-        drop_guarded(extras);
-        let rest = self.owner().close_lane();
-        for (_, message) in rest {
-            if let Control::Watch(watcher) = message {
-                watchers.insert(watcher);
-            }
-        }
-        let core = self.core();
-        let system = core.system.clone();
-        // Whoever is told below finds it counted.
-        system.actor_ended();
-        if let Some(parent) = &core.parent {
-            let _ = parent.send_system(Control::ChildStopped(me.clone()));
-        }
-        // By age, not by hash: the same order in each run.
-        let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
-        watchers.sort_by_key(AnyRef::uid);
-        for watcher in watchers {
-            watcher.notify_terminated(me.clone());
-        }
-        if let Some(home) = &core.own_home {
-            home.release();
-        }
-        drop(me);
-        if core.parent.is_none() {
-            system.tree_ended();
-        }
-        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
-        // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
-        unsafe { Header::release(self.header) };
     }
 }
