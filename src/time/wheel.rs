@@ -51,7 +51,7 @@ pub fn tick_not_before(time: Duration) -> u64 {
 /// Values that wait for their ticks.
 ///
 /// Inserting and cancelling take constant time. Room for entries grows by doubling, as in a `Vec`, and is kept
-/// for later entries until [`shrink_to_fit`](Self::shrink_to_fit).
+/// for later entries.
 pub struct Wheel<T> {
     /// Everything up to this tick has been fired or is in `due`.
     now: u64,
