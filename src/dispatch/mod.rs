@@ -144,7 +144,8 @@ impl Dispatcher {
         }
     }
 
-    /// Starts the threads, named after `name`; `hooks` is called once on each of them.
+    /// Starts the threads, named after `name`; `hooks` is called once on each worker; a thread that
+    /// may block has none.
     pub(crate) fn start<H: TurnHooks>(
         &self,
         name: &str,
@@ -154,10 +155,8 @@ impl Dispatcher {
             Self::WorkStealing(recipe) => {
                 Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
             }
-            Self::Blocking(recipe) => {
-                BlockingPool::start(recipe.settings(name), hooks).map(Running::Blocking)
-            }
-            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput, hooks).map(Running::Pinned),
+            Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
+            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput).map(Running::Pinned),
             #[cfg(pointsman_loom)]
             Self::Calling => Ok(Running::Calling),
         }
