@@ -178,7 +178,8 @@ impl WorkStealing {
         self
     }
 
-    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    /// Messages that an actor handles in one turn at most, at least 1. Default: 64. A turn that takes long
+    /// may end earlier, see [`lifo`](Self::lifo).
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
         self
@@ -193,6 +194,11 @@ impl WorkStealing {
 
     /// Whether the actor woken last on a worker runs there next, before those that wait. Default: yes.
     /// It keeps a conversation of two actors on one core; without it, actors take strict turns.
+    ///
+    /// The one woken last cannot move to another worker while the running turn lasts. So a turn that goes on
+    /// for more than 8 messages and about 100 µs after it woke somebody ends early. One message is never
+    /// interrupted: a handler that takes long belongs into [`Context::blocking`](crate::Context::blocking)
+    /// or on a [blocking](Dispatcher::blocking) dispatcher.
     pub fn lifo(mut self, is_on: bool) -> Self {
         self.lifo = is_on;
         self
@@ -244,8 +250,7 @@ impl Blocking {
 }
 
 impl Pinned {
-    /// Messages that an actor handles between two looks at what its thread owes others, at least 1.
-    /// Default: 64.
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
         self
