@@ -3,7 +3,8 @@
 //! A router publishes its routee table through one pointer, and every send reads that table. Replacing a
 //! table is rare, reading it is not, so the whole price lies with the one who replaces: a reader makes a
 //! plain load and no read-modify-write at all. Only *freeing memory* ever waits here. No step of any
-//! protocol does: a thread that never reports delays the freeing of old tables and nothing else.
+//! protocol does: a thread that never reports delays the freeing of old tables, for the whole process, and
+//! nothing else. So threads that may block don't stand, and a worker rests while it blocks ([`rest_here`]).
 //!
 //! # Protocol
 //!
@@ -76,6 +77,16 @@ pub fn standing() -> Standing<'static> {
     Standing::begin(process_domain(), own_record())
 }
 
+/// Lets the calling thread rest in the process-wide domain until the guard is dropped, for it may block.
+///
+/// An open section keeps the thread online all the same, and the end of an inner guard changes nothing. A
+/// thread that doesn't stand has nothing to rest from.
+pub fn rest_here() -> Rest {
+    // A thread that never joined doesn't join for this.
+    let stood = MEMBER.try_with(|member| member.get().is_some_and(Member::rest)).unwrap_or(false);
+    Rest { stood, stays: PhantomData }
+}
+
 /// The domain that all routers of the process share, so that a worker of one actor system may route into
 /// another system.
 #[inline]
@@ -119,6 +130,15 @@ pub struct Standing<'d> {
     record: Option<&'d Record>,
     /// Whether the thread was already standing when this registration began; that state comes back.
     before: bool,
+    stays: PhantomData<*const ()>,
+}
+
+/// A stretch of code during which a standing thread holds up nothing; made by [`rest_here`].
+#[must_use = "the thread stands again when this is dropped"]
+#[derive(Debug)]
+pub struct Rest {
+    /// Whether the thread stood when the guard was made; that state comes back.
+    stood: bool,
     stays: PhantomData<*const ()>,
 }
 
@@ -190,8 +210,8 @@ impl Domain {
 
     /// Frees every retired value that no reader can hold any more, and returns how many are left.
     ///
-    /// Retiring does this too. A timer should call it while [`retired_count`](Self::retired_count) isn't 0,
-    /// since no later replacement may come.
+    /// Retiring does this too, the head of each router does it before each change, and a worker does it
+    /// when it has announced a new epoch.
     pub fn collect(&self) -> usize {
         // Ordering: SeqCst fence; pairs with the fence in `Record::announce`. Either this scan sees the
         // reader's announcement, or the reader sees that the retired values were replaced.
@@ -199,7 +219,8 @@ impl Domain {
         unsafe { self.collect_after(|| fence(Ordering::SeqCst)) }
     }
 
-    /// How many replaced values are not freed yet. Whoever replaces tables should refuse above some bound.
+    /// How many replaced values are not freed yet. The heads of routers refuse
+    /// changes above some bound.
     pub fn retired_count(&self) -> usize {
         lock(&self.retired).len()
     }
@@ -297,6 +318,11 @@ impl Member {
         Self { domain: domain.clone(), record, stays: PhantomData }
     }
 
+    /// Goes offline unless a section is open; true if the thread stood.
+    fn rest(&self) -> bool {
+        self.record.rest()
+    }
+
     /// Begins a section of this domain.
     #[cfg(any(test, pointsman_loom))]
     pub fn section(&self) -> Section<'_> {
@@ -369,18 +395,18 @@ impl<'d> Standing<'d> {
     /// Goes offline, before the thread parks; an open section keeps the thread online until its end.
     pub fn rest(&self) {
         let Some(record) = self.record else { return };
-        if record.standing.replace(false) && record.depth.get() == 0 {
-            record.go_offline();
-        }
+        record.rest();
     }
 
     /// Goes online again after [`rest`](Self::rest).
     pub fn resume(&self) {
         let Some(record) = self.record else { return };
-        // In a section the thread is online already, with an announcement that must stay as old as it is.
-        if !record.standing.replace(true) && record.depth.get() == 0 {
-            record.announce(self.domain);
-        }
+        record.resume(self.domain);
+    }
+
+    /// Frees what has become free since the thread's last announcement.
+    pub fn collect(&self) {
+        self.domain.collect();
     }
 }
 
@@ -390,6 +416,16 @@ impl Drop for Standing<'_> {
             self.resume();
         } else {
             self.rest();
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        if self.stood {
+            if let Some(record) = own_record() {
+                record.resume(process_domain());
+            }
         }
     }
 }
@@ -519,6 +555,23 @@ impl Record {
         // or the later loads see what was replaced before the scan. It also pairs with the Release increment
         // in `defer`: whoever announces an epoch sees every replacement stamped with it.
         fence(Ordering::SeqCst);
+    }
+
+    /// Stands no longer; true if it did. An open section keeps the thread online until its end.
+    fn rest(&self) -> bool {
+        let stood = self.standing.replace(false);
+        if stood && self.depth.get() == 0 {
+            self.go_offline();
+        }
+        stood
+    }
+
+    /// Stands from now on.
+    fn resume(&self, domain: &Domain) {
+        // In a section the thread is online already, with an announcement that must stay as old as it is.
+        if !self.standing.replace(true) && self.depth.get() == 0 {
+            self.announce(domain);
+        }
     }
 
     #[inline]
@@ -715,6 +768,40 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_blocks_holds_up_nothing_but_what_its_section_holds() {
+        let (drops, new) = counted();
+        // The process-wide domain has readers in other tests, so look at this thread's own record.
+        let online = || own_record().expect("has one").announced.load(Ordering::Relaxed) != super::OFFLINE;
+        let published = Published::new(new());
+        drop(super::rest_here());
+        assert!(!online(), "a thread that did not stand still does not");
+        let standing = super::standing();
+        let outer = super::rest_here();
+        assert!(!online());
+        drop(super::rest_here());
+        assert!(!online(), "the outer guard goes on");
+        let inside = section();
+        let _read = published.read(&inside);
+        let within = super::rest_here();
+        assert!(online(), "the section holds what it has read");
+        published.replace(new());
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(within);
+        drop(inside);
+        assert!(!online());
+        drop(outer);
+        assert!(online());
+        let inside = section();
+        let outlives = super::rest_here();
+        drop(inside);
+        assert!(!online(), "the section has ended while the thread rests");
+        drop(outlives);
+        assert!(online());
+        drop(standing);
+        assert!(!online());
+    }
+
+    #[test]
     #[should_panic(expected = "another domain")]
     fn a_section_of_another_domain_is_refused() {
         let member = Member::join(&Domain::new());
@@ -794,22 +881,5 @@ mod tests {
         for reader in readers {
             reader.join().expect("no panic");
         }
-    }
-}
-/// A worker is quiescent between two turns, and offline while it sleeps.
-impl crate::scheduler::TurnHooks for Standing<'_> {
-    fn quiescent(&mut self) {
-        // Here rather than before a park: what is freed may schedule actors on this worker.
-        if Standing::quiescent(self) {
-            self.domain.collect();
-        }
-    }
-
-    fn rest(&mut self) {
-        Standing::rest(self);
-    }
-
-    fn resume(&mut self) {
-        Standing::resume(self);
     }
 }

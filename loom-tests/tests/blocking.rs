@@ -21,7 +21,7 @@ use support::model;
 fn pool(max: usize) -> BlockingPool {
     let settings =
         BlockingSettings { name: "model".to_owned(), thread_count: 1..=max, keep_alive: None, throughput: 1 };
-    BlockingPool::start(settings, || ()).expect("good settings")
+    BlockingPool::start(settings).expect("good settings")
 }
 
 /// The first job ends only when the second has run: a second thread must take it, also when one thread
@@ -69,7 +69,7 @@ fn no_job_is_stranded_at_the_bound() {
 #[test]
 fn pinned_thread_parks_while_its_actor_is_woken() {
     model("pinned_thread_parks_while_its_actor_is_woken", 3, 140, || {
-        let threads = PinnedThreads::start("model", 1, || ()).expect("good settings");
+        let threads = PinnedThreads::start("model", 1).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let ran = Event::new();
         let job = {
@@ -94,7 +94,7 @@ fn pinned_thread_parks_while_its_actor_is_woken() {
 #[test]
 fn pinned_release_races_park() {
     model("pinned_release_races_park", 3, 35, || {
-        let threads = PinnedThreads::start("model", 1, || ()).expect("good settings");
+        let threads = PinnedThreads::start("model", 1).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let job = Job::new(|_| {});
         job.wake(|task| home.schedule(task));

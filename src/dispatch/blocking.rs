@@ -8,10 +8,13 @@
 //!    and the next thread to end its turn takes the task.
 //! 3. A thread whose patience ends looks at the queue once more under the lock before it leaves, so a
 //!    notify that found nobody waiting is no loss.
+//!
+//! The threads never stand as readers of a grace domain, as workers do: a turn may block for hours here and
+//! would keep every old routee table of the process alive. Routed sends open sections like any thread's.
 
 use super::threads::Threads;
 use crate::scheduler::task::Outcome;
-use crate::scheduler::{JoinError, StartError, TaskRef, Turn, TurnHooks};
+use crate::scheduler::{JoinError, StartError, TaskRef, Turn};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::fmt;
@@ -44,9 +47,6 @@ struct Shared {
     /// Notified for a task pushed while somebody waits, and at the stop.
     changed: Condvar,
     threads: Threads,
-    /// Starts one more thread. Erased here, so that the pool's users need not name the hooks; std's count,
-    /// which only keeps the factory alive.
-    thread_body: std::sync::Arc<dyn Fn(BlockingPool) + Send + Sync>,
 }
 
 #[derive(Debug, Default)]
@@ -79,10 +79,7 @@ impl BlockingPool {
     /// # Errors
     ///
     /// If the settings are out of bounds or a thread cannot be had; those already started have ended then.
-    pub fn start<H: TurnHooks>(
-        settings: Settings,
-        hooks: impl Fn() -> H + Send + Sync + 'static,
-    ) -> Result<Self, StartError> {
+    pub fn start(settings: Settings) -> Result<Self, StartError> {
         settings.check()?;
         let min = *settings.thread_count.start();
         let pool = Self(Arc::new(Shared {
@@ -90,7 +87,6 @@ impl BlockingPool {
             settings,
             state: Mutex::new(State { thread_count: min, ..State::default() }),
             changed: Condvar::new(),
-            thread_body: std::sync::Arc::new(move |pool: BlockingPool| pool.work(hooks())),
         }));
         for _ in 0..min {
             if let Err(error) = pool.spawn() {
@@ -156,20 +152,16 @@ impl BlockingPool {
 
     /// Starts a thread that is counted already.
     fn spawn(&self) -> std::io::Result<()> {
-        let (pool, body) = (self.clone(), self.0.thread_body.clone());
-        self.0.threads.spawn(move || body(pool)).map(drop)
+        let pool = self.clone();
+        self.0.threads.spawn(move || pool.work()).map(drop)
     }
 
     /// The main loop of each thread.
-    fn work(&self, mut hooks: impl TurnHooks) {
+    fn work(&self) {
         let turn = Turn::new(self.0.settings.throughput);
         let mut unfinished = None;
         let mut busy_run = 0;
-        loop {
-            // A thread here may block for hours in any turn, so it reports at both ends of each.
-            hooks.rest();
-            let Some(task) = self.next_task(unfinished.take()) else { return };
-            hooks.resume();
+        while let Some(task) = self.next_task(unfinished.take()) {
             match task.run(&turn) {
                 Outcome::Idle => busy_run = 0,
                 Outcome::Requeue(task) => {

@@ -144,7 +144,8 @@ impl Dispatcher {
         }
     }
 
-    /// Starts the threads, named after `name`; `hooks` is called once on each of them.
+    /// Starts the threads, named after `name`; `hooks` is called once on each worker; a thread that
+    /// may block has none.
     pub(crate) fn start<H: TurnHooks>(
         &self,
         name: &str,
@@ -154,10 +155,8 @@ impl Dispatcher {
             Self::WorkStealing(recipe) => {
                 Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
             }
-            Self::Blocking(recipe) => {
-                BlockingPool::start(recipe.settings(name), hooks).map(Running::Blocking)
-            }
-            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput, hooks).map(Running::Pinned),
+            Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
+            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput).map(Running::Pinned),
             #[cfg(pointsman_loom)]
             Self::Calling => Ok(Running::Calling),
         }
@@ -179,7 +178,8 @@ impl WorkStealing {
         self
     }
 
-    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    /// Messages that an actor handles in one turn at most, at least 1. Default: 64. A turn that takes long
+    /// may end earlier, see [`lifo`](Self::lifo).
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
         self
@@ -194,6 +194,11 @@ impl WorkStealing {
 
     /// Whether the actor woken last on a worker runs there next, before those that wait. Default: yes.
     /// It keeps a conversation of two actors on one core; without it, actors take strict turns.
+    ///
+    /// The one woken last cannot move to another worker while the running turn lasts. So a turn that goes on
+    /// for more than 8 messages and about 100 µs after it woke somebody ends early. One message is never
+    /// interrupted: a handler that takes long belongs into [`Context::blocking`](crate::Context::blocking)
+    /// or on a [blocking](Dispatcher::blocking) dispatcher.
     pub fn lifo(mut self, is_on: bool) -> Self {
         self.lifo = is_on;
         self
@@ -245,8 +250,7 @@ impl Blocking {
 }
 
 impl Pinned {
-    /// Messages that an actor handles between two looks at what its thread owes others, at least 1.
-    /// Default: 64.
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
         self

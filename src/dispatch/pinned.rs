@@ -5,10 +5,12 @@
 //! An unpark between the two makes the park return at once, so no wake is lost. A handler that parks for
 //! reasons of its own may swallow that unpark; it comes after the store into the slot, so the look after
 //! the handler sees the task.
+//!
+//! As in the blocking pool, the threads never stand as readers of a grace domain.
 
 use super::threads::Threads;
 use crate::scheduler::task::Outcome;
-use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn, TurnHooks};
+use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Arc, OnceLock};
@@ -24,11 +26,7 @@ struct Shared {
     threads: Threads,
     /// Every thread ends once its slot is empty.
     stopping: AtomicBool,
-    /// The main loop, erased as in the blocking pool.
-    thread_body: std::sync::Arc<ThreadBody>,
 }
-
-type ThreadBody = dyn Fn(&Shared, &Seat) + Send + Sync;
 
 /// The thread of one actor.
 #[derive(Clone)]
@@ -52,11 +50,7 @@ impl PinnedThreads {
     /// # Errors
     ///
     /// If `throughput` is 0.
-    pub fn start<H: TurnHooks>(
-        name: &str,
-        throughput: u32,
-        hooks: impl Fn() -> H + Send + Sync + 'static,
-    ) -> Result<Self, StartError> {
+    pub fn start(name: &str, throughput: u32) -> Result<Self, StartError> {
         if throughput == 0 {
             return Err(StartError::ZeroThroughput);
         }
@@ -64,7 +58,6 @@ impl PinnedThreads {
             throughput,
             threads: Threads::new(name),
             stopping: AtomicBool::new(false),
-            thread_body: std::sync::Arc::new(move |shared, seat| seat.work(shared, hooks())),
         })))
     }
 
@@ -80,7 +73,7 @@ impl PinnedThreads {
             thread: OnceLock::new(),
         });
         let (shared, served) = (self.0.clone(), seat.clone());
-        let thread = self.0.threads.spawn(move || (shared.thread_body)(&shared, &served));
+        let thread = self.0.threads.spawn(move || served.work(&shared));
         let set = seat.thread.set(thread.map_err(StartError::Thread)?);
         assert!(set.is_ok(), "a new seat has no thread");
         Ok(PinnedHome { dispatcher: self.clone(), seat })
@@ -133,9 +126,9 @@ impl PinnedHome {
 }
 
 impl Seat {
-    fn work(&self, shared: &Shared, mut hooks: impl TurnHooks) {
+    fn work(&self, shared: &Shared) {
         let turn = Turn::new(shared.throughput);
-        while let Some(mut task) = self.next_task(shared, &mut hooks) {
+        while let Some(mut task) = self.next_task(shared) {
             let mut busy_run = 0;
             loop {
                 match task.run(&turn) {
@@ -150,23 +143,16 @@ impl Seat {
                         task = same;
                     }
                 }
-                hooks.quiescent();
             }
         }
     }
 
-    fn next_task(&self, shared: &Shared, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
-        if let Some(task) = self.take() {
-            hooks.quiescent();
-            return Some(task);
-        }
-        hooks.rest();
+    fn next_task(&self, shared: &Shared) -> Option<TaskRef> {
         loop {
             // Ordering: Acquire; pairs with the Release stores in `release` and `stop`. Before the look
             // into the slot, so that a task scheduled before the release is seen.
             let ends = self.released.load(Ordering::Acquire) || shared.stopping.load(Ordering::Acquire);
             if let Some(task) = self.take() {
-                hooks.resume();
                 return Some(task);
             }
             if ends {

@@ -2,6 +2,7 @@
 
 use super::Pool;
 use super::worker::Core;
+use crate::grace;
 use crate::sync::per_thread;
 use std::cell::Cell;
 use std::ptr;
@@ -57,10 +58,12 @@ pub fn is_worker_of(pool: &Pool) -> bool {
 ///
 /// Without it a task in the LIFO slot, which nobody can steal, would wait for as long as `act` does, and
 /// for ever if `act` waits for that very task. Tasks woken inside `act` go where they can be stolen, too.
+/// The worker rests meanwhile, so that it doesn't keep the old routee tables of the whole process alive.
 /// On a thread that is no worker this only runs `act`.
 pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::step_aside);
+        let _rests = grace::rest_here();
         act()
     })
 }

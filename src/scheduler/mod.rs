@@ -15,6 +15,7 @@ pub use error::{JoinError, StartError};
 pub use task::{Ran, RunFn, Task, TaskRef, Turn};
 pub use worker::Worker;
 
+use crate::grace::Standing;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::deque::{self, Stealer};
 use crate::sync::thread::JoinHandle;
@@ -48,7 +49,8 @@ pub struct Settings {
 
 /// What a worker does for reclamation at the seams of its turns.
 ///
-/// A worker is online from its start. It is built and used on the worker's own thread only.
+/// A worker is online from its start, but for what runs in [`blocking`], during which its thread rests
+/// ([`grace::rest_here`](crate::grace::rest_here)). It is built and used on the worker's own thread only.
 pub trait TurnHooks {
     /// Between two turns: the thread holds on to nothing that it read before.
     fn quiescent(&mut self);
@@ -70,6 +72,24 @@ pub struct Pool {
     /// Set once, by `stop`.
     stopping: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A worker is quiescent between two turns, and offline while it sleeps.
+impl TurnHooks for Standing<'_> {
+    fn quiescent(&mut self) {
+        // Here rather than before a park: what is freed may schedule actors on this worker.
+        if Standing::quiescent(self) {
+            self.collect();
+        }
+    }
+
+    fn rest(&mut self) {
+        Standing::rest(self);
+    }
+
+    fn resume(&mut self) {
+        Standing::resume(self);
+    }
 }
 
 impl TurnHooks for () {

@@ -8,7 +8,16 @@
 //!    schedule, run and free it, so the runner touches it no more.
 
 use crate::sync::atomic::{AtomicPtr, Ordering};
+use std::cell::Cell;
 use std::ptr::{self, NonNull};
+use std::time::{Duration, Instant};
+
+/// So many messages a turn may handle beside a filled LIFO slot before its length matters.
+const LOOKS: u32 = 8;
+
+/// A turn that takes longer than this beside a filled LIFO slot ends early. Much longer than a switch of
+/// actors costs, and than a full turn of handlers that only compute and send.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Runs one turn of a task.
 ///
@@ -34,16 +43,25 @@ pub struct Task {
 pub enum Ran {
     /// The token went back into the task, which must not be touched again.
     Idle,
-    /// The budget is used up; the runner still has the token and queues the task behind its peers.
+    /// The budget is used up, or the turn was asked to [yield](Turn::should_yield); the runner still has the token and queues the task behind its peers.
     Requeue,
     /// Nothing can be done until some sender finishes what it began; the runner still has the token.
     Busy,
 }
 
 /// What a task may know about the turn that it is given.
+///
+/// It belongs to the thread that runs the turns, which uses it for one after the other.
 #[derive(Debug)]
 pub struct Turn {
     throughput: u32,
+    patience: Duration,
+    /// A task waits in the worker's LIFO slot for this turn to end, and nobody can steal it.
+    slot_waits: Cell<bool>,
+    /// Looks since the slot was filled last.
+    looks: Cell<u32>,
+    /// When half of [`LOOKS`] were done.
+    began: Cell<Instant>,
 }
 
 /// A scheduled task: the task's address together with its token.
@@ -78,12 +96,53 @@ impl Task {
 impl Turn {
     /// A turn of at most `throughput` messages.
     pub fn new(throughput: u32) -> Self {
-        Self { throughput }
+        Self {
+            throughput,
+            patience: PATIENCE,
+            slot_waits: Cell::new(false),
+            looks: Cell::new(0),
+            began: Cell::new(Instant::now()),
+        }
     }
 
     /// How many messages the task may handle before it returns [`Ran::Requeue`].
     pub fn throughput(&self) -> u32 {
         self.throughput
+    }
+
+    /// Whether the task should return [`Ran::Requeue`] before its budget is used up, because another one
+    /// waits in the worker's LIFO slot and this turn takes long. To be asked before each message; always
+    /// false on a thread without such a slot.
+    #[inline]
+    pub fn should_yield(&self) -> bool {
+        self.slot_waits.get() && self.takes_long()
+    }
+
+    /// The slot has a new task, which begins to wait.
+    #[inline]
+    pub(super) fn slot_was_filled(&self) {
+        self.slot_waits.set(true);
+        self.looks.set(0);
+    }
+
+    /// Nobody waits in the slot any more.
+    #[inline]
+    pub(super) fn slot_was_emptied(&self) {
+        self.slot_waits.set(false);
+    }
+
+    /// Counts looks, since a clock read costs as much as a short handler: there are few, and none in a turn
+    /// that fills the slot again with each message.
+    fn takes_long(&self) -> bool {
+        let looks = self.looks.get() + 1;
+        if looks == LOOKS / 2 {
+            self.began.set(Instant::now());
+        } else if looks % LOOKS == 0 && self.began.get().elapsed() >= self.patience {
+            // Not counted, so that the answer stays.
+            return true;
+        }
+        self.looks.set(looks);
+        false
     }
 }
 
@@ -157,5 +216,35 @@ impl Drop for AbortOnUnwind {
         }
         eprintln!("pointsman: a turn unwound into the scheduler, its actor would be lost: aborting");
         std::process::abort();
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{Duration, LOOKS, Turn};
+
+    fn turn(patience: Duration) -> Turn {
+        Turn { patience, ..Turn::new(64) }
+    }
+
+    #[test]
+    fn a_long_turn_yields_some_messages_after_the_slot_was_filled() {
+        let turn = turn(Duration::ZERO);
+        assert!((0..3 * LOOKS).all(|_| !turn.should_yield()), "nobody waits");
+        turn.slot_was_filled();
+        assert!((1..LOOKS).all(|_| !turn.should_yield()));
+        assert!(turn.should_yield() && turn.should_yield());
+        turn.slot_was_filled();
+        assert!((1..LOOKS).all(|_| !turn.should_yield()), "another one waits, and not yet for long");
+        assert!(turn.should_yield());
+        turn.slot_was_emptied();
+        assert!(!turn.should_yield());
+    }
+
+    #[test]
+    fn a_short_turn_is_not_cut() {
+        let turn = turn(Duration::MAX);
+        turn.slot_was_filled();
+        assert!((0..100 * LOOKS).all(|_| !turn.should_yield()));
     }
 }

@@ -269,3 +269,27 @@ fn a_handler_that_steps_aside_lets_others_run_what_it_woke() {
     pool.stop();
     pool.join().expect("no worker");
 }
+
+#[test]
+fn a_long_turn_is_asked_to_end_for_the_task_that_it_woke() {
+    let pool = Pool::start(Settings::new("yields", 1), || ()).expect("the settings are good");
+    let (told, tells) = std::sync::mpsc::channel();
+    let woken = Arc::new(Call::new(|turn| assert!(!turn.should_yield(), "nobody waits for this turn")));
+    let handler = {
+        let (pool, woken) = (pool.clone(), woken.clone());
+        Call::new(move |turn| {
+            let before = (0..100).any(|_| turn.should_yield());
+            pool.schedule(woken.token());
+            // Ends because the clock goes on; nothing is said about how soon.
+            while !turn.should_yield() {
+                thread::yield_now();
+            }
+            let aside = blocking(|| turn.should_yield());
+            told.send((before, aside)).expect("the test listens");
+        })
+    };
+    pool.schedule(handler.token());
+    assert_eq!(tells.recv(), Ok((false, false)));
+    pool.stop();
+    pool.join().expect("no worker");
+}

@@ -36,6 +36,8 @@ pub struct Core {
     deque: deque::Worker<TaskRef>,
     /// The task woken last by this worker; runs next, and cannot be stolen.
     slot: Cell<Option<TaskRef>>,
+    /// What the running task is told; knows whether `slot` is filled while it runs.
+    turn: Turn,
     /// Tasks taken from `slot` in a row.
     lifo_run: Cell<u32>,
     /// Tasks lie in `deque` of which no other worker was told.
@@ -65,6 +67,7 @@ enum Patience {
 impl Worker {
     pub(super) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
         let place = pool.sleep.place(index);
+        let turn = Turn::new(pool.settings.throughput);
         Self {
             core: Core {
                 pool,
@@ -72,6 +75,7 @@ impl Worker {
                 place,
                 deque,
                 slot: Cell::new(None),
+                turn,
                 lifo_run: Cell::new(0),
                 untold: Cell::new(false),
                 searching: Cell::new(false),
@@ -106,7 +110,9 @@ impl Core {
     #[inline]
     pub(super) fn schedule(&self, task: TaskRef) {
         let to_deque = if self.pool.settings.lifo && self.aside.get() == 0 {
-            // An empty slot is filled without telling anyone: this worker runs it next.
+            // An empty slot is filled without telling anyone: this worker runs it next, and asks a long turn
+            // to end for it.
+            self.turn.slot_was_filled();
             self.slot.replace(Some(task))
         } else {
             Some(task)
@@ -121,6 +127,7 @@ impl Core {
     pub(super) fn step_aside(&self) -> StepAside<'_> {
         self.aside.set(self.aside.get() + 1);
         if let Some(task) = self.slot.take() {
+            self.turn.slot_was_emptied();
             self.deque.push(task);
         }
         self.untold.set(false);
@@ -131,10 +138,9 @@ impl Core {
     }
 
     fn main_loop(&self, hooks: &mut impl TurnHooks) {
-        let turn = Turn::new(self.pool.settings.throughput);
         while let Some(task) = self.next_task(hooks) {
             self.before_turn();
-            match task.run(&turn) {
+            match task.run(&self.turn) {
                 Outcome::Idle => self.busy_run.set(0),
                 Outcome::Requeue(task) => {
                     self.busy_run.set(0);
@@ -189,6 +195,8 @@ impl Core {
     /// Pays what is owed to the others before user code runs, for as long as it likes.
     #[inline]
     fn before_turn(&self) {
+        // Whatever lay in the slot is what runs now, or was queued.
+        self.turn.slot_was_emptied();
         if self.searching.take() {
             self.pool.sleep.end_search(self.place.group);
         }

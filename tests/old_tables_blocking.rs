@@ -1,0 +1,92 @@
+//! A handler that blocks keeps no old table of routees alive. In a process of its own: tables are counted for
+//! all systems.
+
+use pointsman::prelude::*;
+use pointsman::routing::{Pick, RouteContext, Routee, Routees, RoutingLogic};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+struct Sink;
+
+impl Actor for Sink {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        Ok(())
+    }
+}
+
+/// Counts the tables alive: each has an index of its own.
+struct Counting(Arc<AtomicUsize>);
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl RoutingLogic<u64> for Counting {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::One(0)
+    }
+    fn index(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(Box::new(Counted(self.0.clone())))
+    }
+}
+
+/// Waits in its handler, after a routed send.
+struct Waits {
+    router: ActorRef<u64>,
+    inside: Sender<()>,
+    go_on: Receiver<()>,
+}
+
+impl Actor for Waits {
+    type Message = bool;
+    fn receive(&mut self, steps_aside: bool, ctx: &mut Context<bool>) -> Done {
+        self.router.tell(1u64);
+        let wait = || {
+            self.inside.send(())?;
+            self.go_on.recv()?;
+            Ok(())
+        };
+        if steps_aside { ctx.blocking(wait) } else { wait() }
+    }
+}
+
+#[test]
+fn a_handler_that_blocks_keeps_no_old_table_alive() {
+    // More than a router's head lets wait before it refuses changes.
+    const CHANGES: usize = 1100;
+    for (dispatcher, steps_aside) in [("slow", false), ("slow", true), ("pin", false), ("default", true)] {
+        let system = System::builder("tables")
+            .dispatcher("default", Dispatcher::work_stealing().threads(2))
+            .dispatcher("slow", Dispatcher::blocking())
+            .dispatcher("pin", Dispatcher::pinned())
+            .build()
+            .unwrap();
+        let tables = Arc::new(AtomicUsize::new(0));
+        let logic = Counting(tables.clone());
+        let router = system.router("pool").pool(2, |_| Sink).logic(logic).spawn().unwrap();
+        let (inside, is_inside) = channel();
+        let (go, go_on) = channel();
+        let mut waits = Some(Waits { router: router.to_ref(), inside, go_on });
+        let recipe = system.actor("waits").dispatcher(dispatcher);
+        let actor = recipe.spawn(move || waits.take().expect("never restarted")).unwrap();
+        actor.tell(steps_aside);
+        is_inside.recv().unwrap();
+        for change in 0..CHANGES {
+            router.resize_to(1 + change % 2).unwrap_or_else(|error| panic!("{dispatcher}: {error}"));
+        }
+        // The one in use, and what the other worker has not let go yet: few of so many.
+        let alive = tables.load(Ordering::Relaxed);
+        assert!(alive < CHANGES / 10, "{dispatcher}: {alive} tables alive");
+        go.send(()).unwrap();
+        assert_eq!(system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
+    }
+}
