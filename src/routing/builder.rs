@@ -180,8 +180,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             }
             Initial::Group(group) => (0, group, None),
         };
-        let mut first = Members { list: Vec::with_capacity(size), next_index: 0, version: 0 };
-        first.list.extend(group.into_iter().map(|actor| Member { routee: Routee::new(actor), own: false }));
+        let group = group.into_iter().map(|actor| Member { routee: Routee::new(actor), own: false });
+        let mut first = Members { list: group.collect(), next_index: 0, version: 0 };
         let made = Board {
             shared: shared.clone(),
             logic,
@@ -191,10 +191,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             strategy,
             reference: reference.clone(),
         };
-        let grown = made.grow(&mut first, size);
-        if grown.is_ok() {
-            made.publish(&mut first);
-        }
+        let grown = made.make(&mut first, size).map(|routees| made.publish_with(&mut first, routees));
         for member in &first.list {
             if let Some(any) = member.routee.actor().any() {
                 let _ = shared.head.send_system(SystemMessage::Adopt(any));

@@ -242,6 +242,9 @@ impl<M: Send + 'static> Router<M> {
         }
         self.head.ask(request).wait().map_err(|error| match error {
             AskError::WouldBlockWorker => ManageError::WouldBlockWorker,
+            AskError::NoReply if !self.head.is_closed() => {
+                ManageError::HeadFailed { path: self.head.path().to_string() }
+            }
             _ => ManageError::Stopped { path: self.head.path().to_string() },
         })
     }
@@ -296,6 +299,12 @@ pub enum ManageError {
         /// Its path.
         path: String,
     },
+    /// The router's head failed at the request, as when [`RoutingLogic::index`] panics. The routees are
+    /// what they were.
+    HeadFailed {
+        /// The router's path.
+        path: String,
+    },
     /// Called on a work-stealing worker, which must not wait.
     WouldBlockWorker,
     /// A size of 0 was asked for.
@@ -321,6 +330,11 @@ impl fmt::Display for ManageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ManageError::Stopped { path } => write!(f, "router {path} has stopped"),
+            ManageError::HeadFailed { path } => write!(
+                f,
+                "head of router {path} failed at the request, and the routees are what they were: look for a \
+                 panic in the logic's `index`"
+            ),
             ManageError::WouldBlockWorker => f.write_str(
                 "managing a router waits for its head, which a work-stealing worker must not: ask \
                  `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher",
