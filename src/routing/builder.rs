@@ -194,7 +194,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let grown = made.make(&mut first, size).map(|routees| made.publish_with(&mut first, routees));
         for member in &first.list {
             if let Some(any) = member.routee.actor().any() {
-                let _ = shared.head.send_system(SystemMessage::Adopt(any));
+                let _ = shared.about.head.send_system(SystemMessage::Adopt(any));
             }
         }
         *crate::sync::lock(&made.members) = first;

@@ -189,7 +189,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
         let Some(make) = &self.make else { return Ok(made) };
         made.0.reserve(count);
         for _ in 0..count {
-            let actor = make(&self.shared.head, members.next_index)?;
+            let actor = make(&self.shared.about.head, members.next_index)?;
             members.next_index += 1;
             made.0.push(Member { routee: Routee::new(actor), own: true });
         }

@@ -20,21 +20,22 @@ pub struct Shared<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
+    pub about: About,
+}
+
+/// What a message's way through a router needs to know of it, without the type of message.
+pub struct About {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
+    pub message_type: &'static str,
 }
 
 impl<M: Send + 'static> Shared<M> {
     pub fn new(head: AnyRef) -> Self {
         let system = head.core().system.clone();
         let table = Published::new(Routees::new(Vec::new(), None, 0));
-        Self { table, closed: AtomicBool::new(false), head, system }
-    }
-
-    /// What everything random in this router derives from.
-    #[inline]
-    fn seed(&self) -> u64 {
-        self.system.seed() ^ u64::from(self.head.uid())
+        let about = About { head, system, message_type: std::any::type_name::<M>() };
+        Self { table, closed: AtomicBool::new(false), about }
     }
 
     /// Refuses everything from now on, and lets go of the routees.
@@ -43,6 +44,14 @@ impl<M: Send + 'static> Shared<M> {
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&grace::section()).version();
         self.table.replace(Routees::new(Vec::new(), None, version + 1));
+    }
+}
+
+impl About {
+    /// What everything random in this router derives from.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.system.seed() ^ u64::from(self.head.uid())
     }
 }
 
@@ -83,7 +92,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
-        let row = self.shared.system.ledger().mine();
+        let row = self.shared.about.system.ledger().mine();
         let mut message = message;
         let mut tried = None;
         loop {
@@ -91,7 +100,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
             if self.shared.closed.load(Ordering::Relaxed) {
                 return Err(SendError::Closed(message));
             }
-            let cx = RouteContext::new(row, self.shared.seed());
+            let cx = RouteContext::new(row, &self.shared.about);
             let (done, version) = {
                 let section = grace::section();
                 let table = self.shared.table.read(&section);
@@ -102,9 +111,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
                 }
                 (self.logic.route(message, table, &cx), table.version())
             };
-            if done.is_err() {
+            match &done {
+                Ok(()) => cx.settle(),
                 // Accounted for by whoever gets it back.
-                cx.take_open();
+                Err(_) => _ = cx.take_open(),
             }
             match done {
                 Ok(()) => return Ok(Accepted::Passed),
@@ -141,11 +151,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn any(&self) -> Option<AnyRef> {
-        Some(self.shared.head.clone())
+        Some(self.shared.about.head.clone())
     }
 
     fn system(&self) -> Option<SystemRef> {
-        Some(SystemRef::new(self.shared.system.clone()))
+        Some(SystemRef::new(self.shared.about.system.clone()))
     }
 }
 
@@ -257,10 +267,11 @@ impl<M: Send + 'static> Router<M> {
         let section = grace::section();
         let table = self.shared.table.read(&section);
         if !table.is_empty() {
-            let row = self.shared.system.ledger().mine();
+            let row = self.shared.about.system.ledger().mine();
             row.sent(1);
-            let cx = RouteContext::new(row, self.shared.seed());
+            let cx = RouteContext::new(row, &self.shared.about);
             super::broadcast::to_all(message, table, &cx);
+            cx.settle();
         }
         table.len()
     }
