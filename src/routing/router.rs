@@ -10,6 +10,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::per_thread;
 use std::cell::Cell;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc as StdArc;
 
 /// So many routers behind each other are a circle.
@@ -159,7 +160,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 }
 
-/// The handle of a router: manages it. What everybody else holds is the [reference](Self::to_ref).
+/// The handle of a router: manages it. A router is its reference, too: it dereferences to the [`ActorRef`]
+/// that everybody else [holds](Self::to_ref).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -173,6 +175,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
 /// let workers: Router<u64> = system.router("workers").pool(4, |_| Worker).spawn()?;
 /// let anyone: ActorRef<u64> = workers.to_ref();
 /// anyone.tell(7u64);
+/// workers.tell(8u64); // the same
 /// workers.resize_to(6)?;
 /// assert_eq!(workers.routees()?.len(), 6);
 /// # Ok(())
@@ -192,7 +195,7 @@ pub struct Router<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Router<M> {
-    /// The reference that routes.
+    /// The reference that routes, to be kept by others.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.reference.clone()
     }
@@ -288,9 +291,11 @@ impl<M: Send + 'static> Clone for Router<M> {
     }
 }
 
-/// The reference that routes, borrowed.
-impl<M: Send + 'static> AsRef<ActorRef<M>> for Router<M> {
-    fn as_ref(&self) -> &ActorRef<M> {
+/// A router is its reference.
+impl<M: Send + 'static> Deref for Router<M> {
+    type Target = ActorRef<M>;
+
+    fn deref(&self) -> &ActorRef<M> {
         &self.reference
     }
 }

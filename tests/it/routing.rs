@@ -276,6 +276,24 @@ fn a_routee_listed_twice_is_forgotten_when_it_ends_although_one_entry_has_left()
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+#[test]
+fn a_router_is_its_reference() {
+    let system = system();
+    let (router, got) = pool(&system, 1, pointsman::routing::RoundRobin::new());
+    fn send(reference: &ActorRef<u64>, message: u64) {
+        reference.tell(message);
+    }
+    router.tell(1u64);
+    send(&router, 2);
+    assert_eq!((*router == router.to_ref(), router.path().to_string()), (true, "/user/pool".to_owned()));
+    assert_eq!([got.recv_timeout(LONG).unwrap(), got.recv_timeout(LONG).unwrap()], [(0, 1), (0, 2)]);
+    router.stop();
+    while !router.is_closed() {
+        std::thread::yield_now();
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 /// Panics while it makes the index of a table of the forbidden size.
 struct PanicsAtSize(Arc<AtomicU64>);
 impl RoutingLogic<u64> for PanicsAtSize {
