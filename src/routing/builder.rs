@@ -31,7 +31,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     members: Initial<M>,
     logic: L,
     settings: Settings,
-    strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    strategy: Strategy,
     stays_when_empty: bool,
 }
 
@@ -101,7 +101,7 @@ impl RouterBuilder {
             members,
             logic: RoundRobin::new(),
             settings: Settings { dispatcher: None, mailbox: MailboxKind::Unbounded },
-            strategy: Box::new(|| Restart::up_to(RESTARTS).within(RESTART_WINDOW).into()),
+            strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
         }
     }
@@ -128,8 +128,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
     /// and the others are left alone.
-    pub fn on_failure<S: Into<Strategy>>(mut self, strategy: impl Fn() -> S + Send + Sync + 'static) -> Self {
-        self.strategy = Box::new(move || strategy().into());
+    pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.strategy = strategy.into();
         self
     }
 

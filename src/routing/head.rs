@@ -137,7 +137,7 @@ pub struct Board<M: Send + 'static, L> {
     pub make: Option<StdArc<MakeRoutee<M>>>,
     pub members: Mutex<Members<M>>,
     pub stays_when_empty: bool,
-    pub strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    pub strategy: Strategy,
     /// The reference that routes, for what a leaving routee hands back.
     pub reference: ActorRef<M>,
 }
@@ -283,7 +283,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     }
 
     fn supervision(&self) -> Strategy {
-        (self.board.strategy)()
+        self.board.strategy.clone()
     }
 }
 

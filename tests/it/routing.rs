@@ -397,8 +397,13 @@ fn a_routee_that_fails_and_is_stopped_on_its_way_out_hands_back_what_it_has() {
         go: go.clone(),
         got: sender.lock().unwrap().clone(),
     };
-    let router =
-        system.router("pool").pool(2, recipe).dispatcher("hold").on_failure(Strategy::stop).spawn().unwrap();
+    let router = system
+        .router("pool")
+        .pool(2, recipe)
+        .dispatcher("hold")
+        .on_failure(Strategy::stop())
+        .spawn()
+        .unwrap();
     let reference = router.to_ref();
     // To routees 0 and 1 in turn.
     (0..8u64).for_each(|n| reference.tell(n));
