@@ -60,6 +60,33 @@ impl RouterBuilder {
 
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
     /// restart.
+    ///
+    /// The recipe gets the routee's context, unlike that of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn),
+    /// and all routees share it: clone what it captures.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// use std::sync::Arc;
+    ///
+    /// struct Shard {
+    ///     index: usize,
+    ///     name: Arc<str>,
+    /// }
+    /// # impl Actor for Shard {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let name: Arc<str> = "fruit".into();
+    /// let shards = system
+    ///     .router("shards")
+    ///     .pool(4, move |ctx| Shard { index: ctx.routee_index(), name: name.clone() })
+    ///     .spawn()?;
+    /// shards.tell(7u64);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn pool<A, I>(
         self,
         size: usize,
