@@ -39,7 +39,8 @@ pub struct Ledger {
     pub sent: u64,
     /// Messages that a handler got, whatever it made of them.
     pub handled: u64,
-    /// Messages that nobody took; each was shown to the subscribers of dead letters.
+    /// Messages that nobody took; each was shown to the subscribers of dead letters, but for what is said at
+    /// [`subscribe`](crate::DeadLetters::subscribe).
     pub dead_lettered: u64,
     /// Messages that `try_tell` gave back.
     pub handed_back: u64,

@@ -26,7 +26,7 @@ pub struct Generation {
 impl Generation {
     /// The reference that all requests go through.
     pub fn routes(&self) -> &ActorRef<ShardMsg> {
-        self.router.as_ref()
+        &self.router
     }
 }
 

@@ -114,7 +114,7 @@ pub struct SystemBuilder {
     seed: u64,
     clock: Option<StdArc<dyn Clock>>,
     dispatchers: Vec<(String, Dispatcher)>,
-    supervision: Option<Box<dyn Fn() -> Strategy + Send + Sync>>,
+    supervision: Strategy,
 }
 
 impl System {
@@ -126,7 +126,7 @@ impl System {
             seed: 0,
             clock: None,
             dispatchers: Vec::new(),
-            supervision: None,
+            supervision: Strategy::default(),
         }
     }
 
@@ -288,8 +288,8 @@ impl SystemBuilder {
     }
 
     /// How failures of top-level actors are judged. A failure that this escalates ends the system.
-    pub fn supervision(mut self, strategy: impl Fn() -> Strategy + Send + Sync + 'static) -> Self {
-        self.supervision = Some(Box::new(strategy));
+    pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.supervision = strategy.into();
         self
     }
 
@@ -364,7 +364,7 @@ struct Root;
 
 /// `/user` and `/system`.
 struct Guardian {
-    supervision: Option<Box<dyn Fn() -> Strategy + Send + Sync>>,
+    supervision: Strategy,
 }
 
 impl Actor for Root {
@@ -388,16 +388,16 @@ impl Actor for Guardian {
         match message {}
     }
     fn supervision(&self) -> Strategy {
-        self.supervision.as_ref().map_or_else(Strategy::default, |supervision| supervision())
+        self.supervision.clone()
     }
 }
 
 impl SystemCore {
-    fn grow_tree(self: &StdArc<Self>, supervision: Option<Box<dyn Fn() -> Strategy + Send + Sync>>) {
+    fn grow_tree(self: &StdArc<Self>, supervision: Strategy) {
         let fresh = "a new system takes its guardians";
         let root =
             spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)).expect(fresh).any_local();
-        let guardian = |name: &str, mut supervision| {
+        let guardian = |name: &str, supervision: Strategy| {
             let plan = Plan {
                 parent: Ok(root.clone()),
                 name: Some(name.to_owned()),
@@ -406,12 +406,10 @@ impl SystemCore {
                 on_failure: None,
                 routee_index: 0,
             };
-            // A guardian has no state that a restart could mend, so its recipe is used once.
-            let recipe =
-                move |_: &mut Context<Never>| Guardian { supervision: Option::take(&mut supervision) };
+            let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
             spawn_cell::<Guardian, _>(plan, ByContext(recipe)).expect(fresh).any_local()
         };
-        guardian("system", None);
+        guardian("system", Strategy::default());
         let user = guardian("user", supervision);
         // The root ends once this has ended.
         watch_from_outside(&root, &user);

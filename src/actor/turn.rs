@@ -171,6 +171,7 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
         cell: shared,
         row: shared.local.core.system.ledger().mine(),
         ctx: Context::new(task.cast(), local),
+        turn,
         left: turn.throughput(),
     };
     turn.run()
@@ -202,6 +203,7 @@ pub struct ActorTurn<'a, A: Actor, F> {
     pub cell: &'a Cell<A, F>,
     pub row: &'a Row,
     pub ctx: Context<A::Message>,
+    turn: &'a Turn,
     /// How many more messages this turn may handle.
     left: u32,
 }
@@ -303,7 +305,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Handles messages until something else has to be done first.
     fn handle_messages(&mut self) -> Pause {
         let due = self.private(|private| private.next_position());
-        let Self { header, cell, row, ctx, left } = self;
+        let Self { header, cell, row, ctx, turn, left } = self;
         // SAFETY: as in `owner`, which would borrow all of `self`.
         let mut owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
         let handling = AssertUnwindSafe(|| {
@@ -319,7 +321,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     if front.has_system() || front.index() >= due {
                         return Pause::Control;
                     }
-                    if *left == 0 {
+                    if *left == 0 || turn.should_yield() {
                         return Pause::Budget;
                     }
                     *left -= 1;
@@ -348,7 +350,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if !owner.has_reached(next) {
             return Acted::NothingDue;
         }
-        if self.left == 0 {
+        if self.left == 0 || self.turn.should_yield() {
             return Acted::Budget;
         }
         self.left -= 1;

@@ -41,6 +41,8 @@ pub enum DeadLetterReason {
     Cycle,
     /// A routing logic named a routee that does not exist.
     BadPick,
+    /// A routing logic, an adapter's function or a custom recipient panicked and took the message with it.
+    Panicked,
 }
 
 impl DeadLetterReason {
@@ -53,6 +55,32 @@ impl DeadLetterReason {
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }
     }
+}
+
+/// What was to go where, and why it did not: `u64 to /user/cache: stopped`.
+impl fmt::Display for DeadLetter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}: {}", self.message_type, self.recipient, self.reason)
+    }
+}
+
+impl fmt::Display for DeadLetterReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeadLetterReason::Stopped => "stopped",
+            DeadLetterReason::Full => "mailbox full",
+            DeadLetterReason::Dropped => "dropped by a full mailbox",
+            DeadLetterReason::NoRoutee => "no routee took it",
+            DeadLetterReason::Cycle => "routers in a circle",
+            DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
+            DeadLetterReason::Panicked => "lost in a panic",
+        })
+    }
+}
+
+/// The path of what stands nowhere in the tree.
+pub fn nowhere() -> ActorPath {
+    ActorPath::from_names(["deadLetters".into()].into_iter())
 }
 
 type Subscriber = dyn Fn(&DeadLetter) + Send + Sync;
@@ -79,6 +107,19 @@ per_thread! {
 
 impl DeadLetters {
     /// Calls `subscriber` for each dead letter from now on, on the thread that met it.
+    ///
+    /// Counted and not shown is a letter met on a thread that is showing one (what a subscriber sends), or
+    /// whose thread-local values are being destroyed. A subscriber that panics is passed over. It may run
+    /// while its thread unwinds: [`DeadLetterReason::Panicked`].
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let _subscription = system.dead_letters().subscribe(|letter| eprintln!("dead letter: {letter}"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn subscribe(&self, subscriber: impl Fn(&DeadLetter) + Send + Sync + 'static) -> Subscription {
         let subscriber: StdArc<Subscriber> = StdArc::new(subscriber);
         let weak = StdArc::downgrade(&subscriber);
@@ -88,7 +129,8 @@ impl DeadLetters {
         Subscription { subscriber: weak, subscribers: self.subscribers.clone(), count: self.count.clone() }
     }
 
-    /// Tells the subscribers, if there are any.
+    /// Tells the subscribers, if there are any. Nothing unwinds out of here, so that it may run while a
+    /// thread unwinds already.
     pub(crate) fn publish(
         &self,
         reason: DeadLetterReason,
@@ -104,7 +146,12 @@ impl DeadLetters {
             return;
         }
         let subscribers = lock(&self.subscribers).clone();
-        let letter = DeadLetter { recipient: recipient(), message_type, reason };
+        // A user's recipient is asked where it stands, and may panic too.
+        let recipient = catch_unwind(AssertUnwindSafe(recipient)).unwrap_or_else(|payload| {
+            crate::actor::drop_guarded(payload);
+            nowhere()
+        });
+        let letter = DeadLetter { recipient, message_type, reason };
         for subscriber in subscribers {
             // What a subscriber does wrong is not the sender's fault. Moved in: this may be the last that
             // is left of it.

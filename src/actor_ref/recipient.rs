@@ -1,7 +1,8 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::actor::{Header, Kind, SystemRef, VTable};
-use crate::actor_ref::{ActorRef, AnyRef, Load};
+use crate::actor::{ActorPath, Header, Kind, SystemRef, VTable};
+use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
 use std::any::TypeId;
@@ -113,6 +114,14 @@ unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
     Ran::Idle
 }
 
+/// Accounts for a message that user code has taken down with it.
+#[cold]
+fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
+    system.core().ledger().mine().dead_lettered(1);
+    let name = std::any::type_name::<M>();
+    system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
+}
+
 /// A recipient of the user's: when it unwinds, what it held is accounted for.
 pub struct Custom<R>(pub R);
 
@@ -122,7 +131,7 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
             Ok(done) => done,
             Err(panic) => {
                 if let Some(system) = self.0.system() {
-                    system.core().ledger().mine().dead_lettered(1);
+                    lost_in_panic::<M>(&system, || self.0.any().map_or_else(nowhere, |any| any.path()));
                 }
                 resume_unwind(panic);
             }
@@ -164,7 +173,7 @@ where
             Err(panic) => {
                 // The message went down with the closure; the sender's thread unwinds, the count stays.
                 if let Some(system) = self.system() {
-                    system.core().ledger().mine().dead_lettered(1);
+                    lost_in_panic::<N>(&system, || self.target.path());
                 }
                 resume_unwind(panic);
             }

@@ -31,7 +31,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     members: Initial<M>,
     logic: L,
     settings: Settings,
-    strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    strategy: Strategy,
     stays_when_empty: bool,
 }
 
@@ -60,6 +60,33 @@ impl RouterBuilder {
 
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
     /// restart.
+    ///
+    /// The recipe gets the routee's context, unlike that of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn),
+    /// and all routees share it: clone what it captures.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// use std::sync::Arc;
+    ///
+    /// struct Shard {
+    ///     index: usize,
+    ///     name: Arc<str>,
+    /// }
+    /// # impl Actor for Shard {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let name: Arc<str> = "fruit".into();
+    /// let shards = system
+    ///     .router("shards")
+    ///     .pool(4, move |ctx| Shard { index: ctx.routee_index(), name: name.clone() })
+    ///     .spawn()?;
+    /// shards.tell(7u64);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn pool<A, I>(
         self,
         size: usize,
@@ -101,7 +128,7 @@ impl RouterBuilder {
             members,
             logic: RoundRobin::new(),
             settings: Settings { dispatcher: None, mailbox: MailboxKind::Unbounded },
-            strategy: Box::new(|| Restart::up_to(RESTARTS).within(RESTART_WINDOW).into()),
+            strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
         }
     }
@@ -128,8 +155,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
     /// and the others are left alone.
-    pub fn on_failure<S: Into<Strategy>>(mut self, strategy: impl Fn() -> S + Send + Sync + 'static) -> Self {
-        self.strategy = Box::new(move || strategy().into());
+    pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.strategy = strategy.into();
         self
     }
 
@@ -180,8 +207,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             }
             Initial::Group(group) => (0, group, None),
         };
-        let mut first = Members { list: Vec::with_capacity(size), next_index: 0, version: 0 };
-        first.list.extend(group.into_iter().map(|actor| Member { routee: Routee::new(actor), own: false }));
+        let group = group.into_iter().map(|actor| Member { routee: Routee::new(actor), own: false });
+        let mut first = Members { list: group.collect(), next_index: 0, version: 0 };
         let made = Board {
             shared: shared.clone(),
             logic,
@@ -191,13 +218,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             strategy,
             reference: reference.clone(),
         };
-        let grown = made.grow(&mut first, size);
-        if grown.is_ok() {
-            made.publish(&mut first);
-        }
+        let grown = made.make(&mut first, size).map(|routees| made.publish_with(&mut first, routees));
         for member in &first.list {
             if let Some(any) = member.routee.actor().any() {
-                let _ = shared.head.send_system(Control::Adopt(any));
+                let _ = shared.about.head.send_system(Control::Adopt(any));
             }
         }
         *crate::sync::lock(&made.members) = first;

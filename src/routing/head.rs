@@ -4,6 +4,10 @@
 //! positioned drain. What lies before that position the routee handles; then it closes, hands what senders
 //! with the old table put behind it to the router again, and ends. A push that comes later is refused, and
 //! its sender chooses again. No step waits for anybody: the old table is freed once nobody can read it.
+//!
+//! **How a change is all or nothing.** The logic's [`index`](RoutingLogic::index) runs on the new list before
+//! list and table change, and routees made for it end unless they get there. A panic in it fails the head,
+//! which restarts as the router was.
 
 use super::router::{ManageError, Shared};
 use super::{Routee, Routees, RoutingLogic};
@@ -133,7 +137,7 @@ pub struct Board<M: Send + 'static, L> {
     pub make: Option<StdArc<MakeRoutee<M>>>,
     pub members: Mutex<Members<M>>,
     pub stays_when_empty: bool,
-    pub strategy: Box<dyn Fn() -> Strategy + Send + Sync>,
+    pub strategy: Strategy,
     /// The reference that routes, for what a leaving routee hands back.
     pub reference: ActorRef<M>,
 }
@@ -146,46 +150,79 @@ pub struct Members<M: Send + 'static> {
     pub version: u64,
 }
 
-#[derive(Clone)]
 pub struct Member<M: Send + 'static> {
     pub routee: Routee<M>,
     /// Made by the pool, so it ends when it is removed.
     pub own: bool,
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
-    /// Makes `count` more routees. Either all or none join the list.
-    pub fn grow(&self, members: &mut Members<M>, count: usize) -> Result<(), SpawnError> {
-        let Some(make) = &self.make else { return Ok(()) };
-        let mut made = Vec::with_capacity(count);
-        for _ in 0..count {
-            match make(&self.shared.head, members.next_index) {
-                Ok(actor) => {
-                    members.next_index += 1;
-                    made.push(Member { routee: Routee::new(actor), own: true });
-                }
-                Err(error) => {
-                    made.iter().for_each(|member| member.routee.actor().stop());
-                    return Err(error);
-                }
-            }
-        }
-        members.list.extend(made);
-        Ok(())
+/// Routees that the pool has made and that are not listed yet. Those that never will be end with this.
+pub struct Made<M: Send + 'static>(Vec<Member<M>>);
+
+impl<M: Send + 'static> Drop for Made<M> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|member| member.routee.actor().stop());
+    }
+}
+
+impl<M: Send + 'static> Clone for Member<M> {
+    fn clone(&self) -> Self {
+        Self { routee: self.routee.clone(), own: self.own }
+    }
+}
+
+impl<M: Send + 'static> Members<M> {
+    /// The list with what the pool has made at its end. They end with `made` if it does not come to that.
+    pub fn and(&self, made: &Made<M>) -> Vec<Member<M>> {
+        self.list.iter().chain(&made.0).cloned().collect()
     }
 
-    /// Publishes the list as the table that senders read from now on.
-    pub fn publish(&self, members: &mut Members<M>) {
+    fn lists(&self, actor: &ActorRef<M>) -> bool {
+        self.list.iter().any(|member| member.routee.actor() == actor)
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    /// Makes `count` more routees, or none.
+    pub fn make(&self, members: &mut Members<M>, count: usize) -> Result<Made<M>, SpawnError> {
+        let mut made = Made(Vec::new());
+        let Some(make) = &self.make else { return Ok(made) };
+        made.0.reserve(count);
+        for _ in 0..count {
+            let actor = make(&self.shared.about.head, members.next_index)?;
+            members.next_index += 1;
+            made.0.push(Member { routee: Routee::new(actor), own: true });
+        }
+        Ok(made)
+    }
+
+    /// Publishes `list` as the table that senders read from now on. When the logic's code panics, nothing has
+    /// changed: all of the user's code runs before the first step that can be seen.
+    pub fn publish(&self, members: &mut Members<M>, list: Vec<Member<M>>) {
+        let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
+        let index = self.logic.index(&routees);
         members.version += 1;
-        let list: Vec<Routee<M>> = members.list.iter().map(|member| member.routee.clone()).collect();
-        let index = self.logic.index(&list);
-        self.shared.table.replace(Routees::new(list, index, members.version));
+        members.list = list;
+        self.shared.table.replace(Routees::new(routees, index, members.version));
+    }
+
+    /// As [`publish`](Self::publish), with routees that stay from now on.
+    pub fn publish_with(&self, members: &mut Members<M>, mut made: Made<M>) {
+        let list = members.and(&made);
+        self.publish(members, list);
+        made.0.clear();
     }
 
     /// Lets routees go that are no longer in the published table.
-    fn let_go(&self, leaving: Vec<Member<M>>) {
-        for member in leaving.into_iter().filter(|member| member.own) {
-            member.routee.actor().send_drain(self.reference.clone());
+    fn let_go(&self, members: &Members<M>, leaving: &[Member<M>], ctx: &mut Context<Manage<M>>) {
+        for member in leaving {
+            let actor = member.routee.actor();
+            if member.own {
+                actor.send_drain(self.reference.clone());
+            } else if !members.lists(actor) {
+                // Listed twice it would still be one watch.
+                unwatch(ctx, &member.routee);
+            }
         }
     }
 }
@@ -246,7 +283,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     }
 
     fn supervision(&self) -> Strategy {
-        (self.board.strategy)()
+        self.board.strategy.clone()
     }
 }
 
@@ -263,18 +300,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         let mut members = lock(&self.board.members);
         let before = members.list.len();
         if size > before {
-            self.board.grow(&mut members, size - before).map_err(ManageError::Spawn)?;
-            for member in &members.list[before..] {
-                watch(ctx, &member.routee);
-            }
-            self.board.publish(&mut members);
+            let made = self.board.make(&mut members, size - before).map_err(ManageError::Spawn)?;
+            self.board.publish_with(&mut members, made);
+            members.list[before..].iter().for_each(|member| watch(ctx, &member.routee));
         } else if size < before {
-            let leaving = members.list.split_off(size);
-            self.board.publish(&mut members);
-            for member in leaving.iter().filter(|member| !member.own) {
-                unwatch(ctx, &member.routee);
-            }
-            self.board.let_go(leaving);
+            let mut staying = members.list.clone();
+            let leaving = staying.split_off(size);
+            self.board.publish(&mut members, staying);
+            self.board.let_go(&members, &leaving, ctx);
         }
         Ok(before)
     }
@@ -292,9 +325,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.check_old_tables()?;
         let mut members = lock(&self.board.members);
         let routee = Routee::new(actor);
+        let mut list = members.list.clone();
+        list.push(Member { routee: routee.clone(), own: false });
+        self.board.publish(&mut members, list);
         watch(ctx, &routee);
-        members.list.push(Member { routee, own: false });
-        self.board.publish(&mut members);
         Ok(members.list.len())
     }
 
@@ -302,26 +336,25 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.check_old_tables()?;
         let mut members = lock(&self.board.members);
         let (leaving, staying): (Vec<_>, Vec<_>) =
-            members.list.drain(..).partition(|member| member.routee.actor() == actor);
-        members.list = staying;
+            members.list.iter().cloned().partition(|member| member.routee.actor() == actor);
         if leaving.is_empty() {
             return Ok(false);
         }
-        self.board.publish(&mut members);
-        for member in leaving.iter().filter(|member| !member.own) {
-            unwatch(ctx, &member.routee);
-        }
-        self.board.let_go(leaving);
+        self.board.publish(&mut members, staying);
+        self.board.let_go(&members, &leaving, ctx);
         Ok(true)
     }
 
-    /// Takes a routee that has ended out of the table.
+    /// Takes a routee that has ended out of the table, and any whose notice came while the logic panicked.
     fn forget(&mut self, ended: &AnyRef) {
         let mut members = lock(&self.board.members);
-        let before = members.list.len();
-        members.list.retain(|member| member.routee.actor().any().as_ref() != Some(ended));
-        if members.list.len() < before {
-            self.board.publish(&mut members);
+        let stays = |member: &&Member<M>| match member.routee.actor().any() {
+            Some(any) => any != *ended && !any.is_closed(),
+            None => true,
+        };
+        let staying: Vec<_> = members.list.iter().filter(stays).cloned().collect();
+        if staying.len() < members.list.len() {
+            self.board.publish(&mut members, staying);
         }
     }
 

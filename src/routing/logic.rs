@@ -1,7 +1,8 @@
 //! What a routing logic is.
 
+use super::router::About;
 use super::{Routee, Routees};
-use crate::actor_ref::{Accepted, ActorRef};
+use crate::actor_ref::{Accepted, ActorRef, DeadLetterReason};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::any::Any;
@@ -42,7 +43,7 @@ pub enum Pick {
 /// # Concurrency
 ///
 /// Everything here runs on the senders' threads, many at a time. A panic unwinds to the sender; the message is
-/// counted as a dead letter.
+/// a dead letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///
@@ -96,7 +97,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
 /// What a logic may know and do besides the table: one message's way through one router.
 pub struct RouteContext<'a> {
     row: &'a Row,
-    seed: u64,
+    router: &'a About,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
     pub(super) attempt: Cell<usize>,
@@ -105,14 +106,14 @@ pub struct RouteContext<'a> {
 impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
     #[inline]
-    pub(super) fn new(row: &'a Row, seed: u64) -> Self {
-        Self { row, seed, open: Cell::new(1), attempt: Cell::new(0) }
+    pub(super) fn new(row: &'a Row, router: &'a About) -> Self {
+        Self { row, router, open: Cell::new(1), attempt: Cell::new(0) }
     }
 
     /// A number of this router's own that derives from the system's seed.
     #[inline]
     pub fn seed(&self) -> u64 {
-        self.seed
+        self.router.seed()
     }
 
     /// How many routees have refused this message because they had stopped.
@@ -176,13 +177,33 @@ impl<'a> RouteContext<'a> {
     }
 }
 
+impl RouteContext<'_> {
+    /// The logic says that it is done: what it has let fall is a dead letter.
+    #[inline]
+    pub(super) fn settle(&self) {
+        let lost = self.take_open();
+        if lost > 0 {
+            self.lose(lost, DeadLetterReason::NoRoutee);
+        }
+    }
+
+    #[cold]
+    fn lose(&self, lost: u64, reason: DeadLetterReason) {
+        self.row.dead_lettered(lost);
+        for _ in 0..lost {
+            let router = self.router;
+            router.system.dead_letters().publish(reason, router.message_type, || router.head.path());
+        }
+    }
+}
+
 impl Drop for RouteContext<'_> {
     /// User code has unwound: what it held is gone, and must not be gone from the books.
     #[inline]
     fn drop(&mut self) {
         let lost = self.take_open();
         if lost > 0 {
-            self.row.dead_lettered(lost);
+            self.lose(lost, DeadLetterReason::Panicked);
         }
     }
 }

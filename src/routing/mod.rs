@@ -22,10 +22,10 @@
 //! | [`Broadcast`] | all |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
-//!
-//! In reading order: `logic.rs` what a logic is; `routees.rs` the table; `router.rs` the reference that
-//! routes and the handle that manages; `builder.rs` how a router is made; `head.rs` its head; then a file for
-//! each logic.
+
+// In reading order: `logic.rs` what a logic is; `routees.rs` the table; `router.rs` the reference that
+// routes and the handle that manages; `builder.rs` how a router is made; `head.rs` its head; then a file for
+// each logic.
 
 mod broadcast;
 mod builder;

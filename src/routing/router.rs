@@ -3,13 +3,14 @@
 use super::head::{AddRoutee, GetRoutees, Manage, RemoveRoutee, ResizeTo};
 use super::{RouteContext, Routees, RoutingLogic};
 use crate::actor::{SystemCore, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, AskError, Load, Recipient, Request};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, AskError, Load, Recipient, Request, Watchable};
 use crate::error::{SendError, SpawnError};
 use crate::grace::{self, Published};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::per_thread;
 use std::cell::Cell;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc as StdArc;
 
 /// So many routers behind each other are a circle.
@@ -20,21 +21,22 @@ pub struct Shared<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
+    pub about: About,
+}
+
+/// What a message's way through a router needs to know of it, without the type of message.
+pub struct About {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
+    pub message_type: &'static str,
 }
 
 impl<M: Send + 'static> Shared<M> {
     pub fn new(head: AnyRef) -> Self {
         let system = head.core().system.clone();
         let table = Published::new(Routees::new(Vec::new(), None, 0));
-        Self { table, closed: AtomicBool::new(false), head, system }
-    }
-
-    /// What everything random in this router derives from.
-    #[inline]
-    fn seed(&self) -> u64 {
-        self.system.seed() ^ u64::from(self.head.uid())
+        let about = About { head, system, message_type: std::any::type_name::<M>() };
+        Self { table, closed: AtomicBool::new(false), about }
     }
 
     /// Refuses everything from now on, and lets go of the routees.
@@ -43,6 +45,14 @@ impl<M: Send + 'static> Shared<M> {
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&grace::section()).version();
         self.table.replace(Routees::new(Vec::new(), None, version + 1));
+    }
+}
+
+impl About {
+    /// What everything random in this router derives from.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.system.seed() ^ u64::from(self.head.uid())
     }
 }
 
@@ -83,7 +93,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
-        let row = self.shared.system.ledger().mine();
+        let row = self.shared.about.system.ledger().mine();
         let mut message = message;
         let mut tried = None;
         loop {
@@ -91,7 +101,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
             if self.shared.closed.load(Ordering::Relaxed) {
                 return Err(SendError::Closed(message));
             }
-            let cx = RouteContext::new(row, self.shared.seed());
+            let cx = RouteContext::new(row, &self.shared.about);
             let (done, version) = {
                 let section = grace::section();
                 let table = self.shared.table.read(&section);
@@ -102,9 +112,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
                 }
                 (self.logic.route(message, table, &cx), table.version())
             };
-            if done.is_err() {
+            match &done {
+                Ok(()) => cx.settle(),
                 // Accounted for by whoever gets it back.
-                cx.take_open();
+                Err(_) => _ = cx.take_open(),
             }
             match done {
                 Ok(()) => return Ok(Accepted::Passed),
@@ -141,15 +152,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn any(&self) -> Option<AnyRef> {
-        Some(self.shared.head.clone())
+        Some(self.shared.about.head.clone())
     }
 
     fn system(&self) -> Option<SystemRef> {
-        Some(SystemRef::new(self.shared.system.clone()))
+        Some(SystemRef::new(self.shared.about.system.clone()))
     }
 }
 
-/// The handle of a router: manages it. What everybody else holds is the [reference](Self::to_ref).
+/// The handle of a router: manages it. A router is its reference, too: it dereferences to the [`ActorRef`]
+/// that everybody else [holds](Self::to_ref).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -163,6 +175,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
 /// let workers: Router<u64> = system.router("workers").pool(4, |_| Worker).spawn()?;
 /// let anyone: ActorRef<u64> = workers.to_ref();
 /// anyone.tell(7u64);
+/// workers.tell(8u64); // the same
 /// workers.resize_to(6)?;
 /// assert_eq!(workers.routees()?.len(), 6);
 /// # Ok(())
@@ -182,7 +195,7 @@ pub struct Router<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Router<M> {
-    /// The reference that routes.
+    /// The reference that routes, to be kept by others.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.reference.clone()
     }
@@ -242,6 +255,9 @@ impl<M: Send + 'static> Router<M> {
         }
         self.head.ask(request).wait().map_err(|error| match error {
             AskError::WouldBlockWorker => ManageError::WouldBlockWorker,
+            AskError::NoReply if !self.head.is_closed() => {
+                ManageError::HeadFailed { path: self.head.path().to_string() }
+            }
             _ => ManageError::Stopped { path: self.head.path().to_string() },
         })
     }
@@ -254,10 +270,11 @@ impl<M: Send + 'static> Router<M> {
         let section = grace::section();
         let table = self.shared.table.read(&section);
         if !table.is_empty() {
-            let row = self.shared.system.ledger().mine();
+            let row = self.shared.about.system.ledger().mine();
             row.sent(1);
-            let cx = RouteContext::new(row, self.shared.seed());
+            let cx = RouteContext::new(row, &self.shared.about);
             super::broadcast::to_all(message, table, &cx);
+            cx.settle();
         }
         table.len()
     }
@@ -268,15 +285,24 @@ impl<M: Send + 'static> Router<M> {
     }
 }
 
+impl<M: Send + 'static> Watchable for Router<M> {
+    /// The head: its end is the router's.
+    fn watched(&self) -> Option<AnyRef> {
+        self.reference.any()
+    }
+}
+
 impl<M: Send + 'static> Clone for Router<M> {
     fn clone(&self) -> Self {
         Self { reference: self.reference.clone(), head: self.head.clone(), shared: self.shared.clone() }
     }
 }
 
-/// The reference that routes, borrowed.
-impl<M: Send + 'static> AsRef<ActorRef<M>> for Router<M> {
-    fn as_ref(&self) -> &ActorRef<M> {
+/// A router is its reference.
+impl<M: Send + 'static> Deref for Router<M> {
+    type Target = ActorRef<M>;
+
+    fn deref(&self) -> &ActorRef<M> {
         &self.reference
     }
 }
@@ -294,6 +320,12 @@ pub enum ManageError {
     /// The router has stopped.
     Stopped {
         /// Its path.
+        path: String,
+    },
+    /// The router's head failed at the request, as when [`RoutingLogic::index`] panics. The routees are
+    /// what they were.
+    HeadFailed {
+        /// The router's path.
         path: String,
     },
     /// Called on a work-stealing worker, which must not wait.
@@ -321,6 +353,11 @@ impl fmt::Display for ManageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ManageError::Stopped { path } => write!(f, "router {path} has stopped"),
+            ManageError::HeadFailed { path } => write!(
+                f,
+                "head of router {path} failed at the request, and the routees are what they were: look for a \
+                 panic in the logic's `index`"
+            ),
             ManageError::WouldBlockWorker => f.write_str(
                 "managing a router waits for its head, which a work-stealing worker must not: ask \
                  `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher",

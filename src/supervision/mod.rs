@@ -13,6 +13,7 @@ mod failure;
 pub use failure::{Failure, FailureKind};
 
 use std::fmt;
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// What a parent does about a failed child.
@@ -46,7 +47,7 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// Restarts without a limit.
+    /// Restarts without a limit, unless [`within`](Self::within) sets one.
     pub fn always() -> Self {
         Self { count: None, window: None }
     }
@@ -58,6 +59,9 @@ impl Restart {
     }
 
     /// Counts restarts in windows of this length instead of the child's whole life.
+    ///
+    /// After [`always`](Self::always), which names no count, one restart is allowed in each window, as in
+    /// Akka.
     pub fn within(mut self, window: Duration) -> Self {
         self.window = Some(window);
         self
@@ -113,16 +117,17 @@ type Decider = dyn Fn(&Failure) -> Directive + Send + Sync;
 /// })
 /// .limit(Restart::up_to(5));
 /// ```
+#[derive(Clone)]
 pub struct Strategy {
     /// `None`: the default decider.
-    decider: Option<Box<Decider>>,
+    decider: Option<StdArc<Decider>>,
     limit: Restart,
 }
 
 impl Strategy {
     /// Judges by a function. It runs in the parent; when it panics, the parent fails.
     pub fn decide(decider: impl Fn(&Failure) -> Directive + Send + Sync + 'static) -> Self {
-        Self { decider: Some(Box::new(decider)), limit: Restart::always() }
+        Self { decider: Some(StdArc::new(decider)), limit: Restart::always() }
     }
 
     /// Every failure stops the child.

@@ -1,8 +1,9 @@
 //! Dead letters: who is told what, and that nothing goes round.
 
 use crate::support::*;
-use pointsman::DeadLetterReason;
 use pointsman::prelude::*;
+use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+use pointsman::{AnyRef, DeadLetterReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -88,4 +89,65 @@ fn a_subscriber_may_subscribe_and_leave_while_it_is_told() {
     drop(subscription);
     kept.lock().unwrap().take();
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Panics wherever it is asked anything but its system.
+struct Explodes(SystemRef);
+impl pointsman::Recipient<u64> for Explodes {
+    fn deliver(&self, _: u64) -> Result<pointsman::Accepted, pointsman::SendError<u64>> {
+        panic!("as told")
+    }
+    fn any(&self) -> Option<AnyRef> {
+        panic!("as told")
+    }
+    fn system(&self) -> Option<SystemRef> {
+        Some(self.0.clone())
+    }
+}
+
+/// Panics at 1, lets every other message fall.
+struct Careless;
+impl RoutingLogic<u64> for Careless {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::None
+    }
+    fn route(
+        &self,
+        message: u64,
+        _: &Routees<u64>,
+        cx: &RouteContext<'_>,
+    ) -> Result<(), pointsman::SendError<u64>> {
+        cx.copies(2);
+        assert_ne!(message, 1, "as told");
+        Ok(())
+    }
+}
+
+#[test]
+fn what_user_code_takes_down_with_it_is_shown_once_and_counted_once() {
+    let stage = Stage::new("unwinds");
+    let (sender, letters) = channel();
+    // Runs first, and panics while the sender's thread unwinds already.
+    let _panics = stage.system.dead_letters().subscribe(|_| panic!("as told"));
+    let _subscription = stage.system.dead_letters().subscribe(move |letter| {
+        let _ = sender.send(letter.to_string());
+    });
+    let explodes: ActorRef<u64> = ActorRef::to_recipient(Explodes(stage.system.handle().clone()));
+    let router: Router<u64> =
+        stage.system.router("r").group([]).logic(Careless).stay_when_empty().spawn().unwrap();
+    let actor = stage.spawn(&stage.role("a"));
+    let adapter: ActorRef<u64> = actor.contramap(|_: u64| panic!("as told"));
+    let send = |reference: &ActorRef<u64>, message: u64| {
+        let sent = std::panic::AssertUnwindSafe(|| reference.tell(message));
+        let unwound = std::panic::catch_unwind(sent).is_err();
+        (unwound, letters.try_iter().collect::<Vec<_>>())
+    };
+    let lost = |path: &str| format!("u64 to {path}: lost in a panic");
+    assert_eq!(send(&explodes, 1), (true, vec![lost("/deadLetters")]));
+    assert_eq!(send(&adapter, 1), (true, vec![lost("/user/a")]));
+    assert_eq!(send(&router.to_ref(), 1), (true, vec![lost("/user/r"); 2]));
+    let fell = "u64 to /user/r: no routee took it".to_owned();
+    assert_eq!(send(&router.to_ref(), 2), (false, vec![fell; 2]));
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (6, 0), "{ledger}");
 }

@@ -2,9 +2,11 @@
 
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, Pick, Random, RouteContext, Routees, RoutingLogic, SmallestMailbox,
+    Broadcast, ConsistentHashing, ManageError, Pick, Random, RouteContext, Routee, Routees, RoutingLogic,
+    SmallestMailbox,
 };
 use pointsman::{DeadLetterReason, SendError};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -259,6 +261,91 @@ fn a_group_unlists_foreign_routees_and_never_stops_them() {
 }
 
 #[test]
+fn a_routee_listed_twice_is_forgotten_when_it_ends_although_one_entry_has_left() {
+    let system = system();
+    let (router, _got) = pool(&system, 2, pointsman::routing::RoundRobin::new());
+    let routees = router.routees().unwrap();
+    assert_eq!(router.add(routees[0].clone()).unwrap(), 3);
+    assert_eq!(router.resize_to(2).unwrap(), 3);
+    assert_eq!(router.routees().unwrap(), routees);
+    routees[0].stop();
+    while router.routees().unwrap().len() > 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(router.routees().unwrap(), routees[1..]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_router_is_its_reference() {
+    let system = system();
+    let (router, got) = pool(&system, 1, pointsman::routing::RoundRobin::new());
+    fn send(reference: &ActorRef<u64>, message: u64) {
+        reference.tell(message);
+    }
+    router.tell(1u64);
+    send(&router, 2);
+    assert_eq!((*router == router.to_ref(), router.path().to_string()), (true, "/user/pool".to_owned()));
+    assert_eq!([got.recv_timeout(LONG).unwrap(), got.recv_timeout(LONG).unwrap()], [(0, 1), (0, 2)]);
+    router.stop();
+    while !router.is_closed() {
+        std::thread::yield_now();
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Panics while it makes the index of a table of the forbidden size.
+struct PanicsAtSize(Arc<AtomicU64>);
+impl RoutingLogic<u64> for PanicsAtSize {
+    fn select(&self, message: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        assert_eq!(routees.index::<usize>(), Some(&routees.len()), "list and index are of one table");
+        Pick::One(*message as usize % routees.len())
+    }
+    fn index(&self, routees: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+        assert_ne!(routees.len() as u64, self.0.load(Ordering::Relaxed), "the forbidden size");
+        Some(Box::new(routees.len()))
+    }
+}
+
+#[test]
+fn a_panic_while_the_table_is_made_changes_nothing() {
+    let system = system();
+    let forbidden = Arc::new(AtomicU64::new(5));
+    let (router, got) = pool(&system, 3, PanicsAtSize(forbidden.clone()));
+    let routees = router.routees().unwrap();
+    let living = system.living_actors();
+    let unchanged = |changed: Result<usize, ManageError>| {
+        let error = changed.unwrap_err();
+        assert!(matches!(error, ManageError::HeadFailed { .. }), "{error}");
+        assert_eq!(router.routees().unwrap(), routees);
+        (0..3u64).for_each(|n| router.to_ref().tell(n));
+        assert_eq!(counts(&got, 3), HashMap::from([(0, 1), (1, 1), (2, 1)]));
+    };
+    unchanged(router.resize_to(5));
+    forbidden.store(4, Ordering::Relaxed);
+    unchanged(router.add(routees[0].clone()));
+    forbidden.store(2, Ordering::Relaxed);
+    unchanged(router.resize_to(2));
+    unchanged(router.remove(&routees[1]).map(usize::from));
+    // Routees made for a table that never came have ended.
+    while system.living_actors() > living {
+        std::thread::yield_now();
+    }
+    // One ends while its notice panics: it goes with the next that ends. The restarts have lost no watch.
+    routees[0].stop();
+    while !routees[0].is_closed() {
+        std::thread::yield_now();
+    }
+    routees[1].stop();
+    while router.routees().unwrap().len() > 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(router.routees().unwrap(), routees[2..]);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+#[test]
 fn a_stopped_routee_costs_no_message_and_an_empty_router_stops() {
     let system = system();
     let (router, got) = pool(&system, 3, pointsman::routing::RoundRobin::new());
@@ -310,8 +397,13 @@ fn a_routee_that_fails_and_is_stopped_on_its_way_out_hands_back_what_it_has() {
         go: go.clone(),
         got: sender.lock().unwrap().clone(),
     };
-    let router =
-        system.router("pool").pool(2, recipe).dispatcher("hold").on_failure(Strategy::stop).spawn().unwrap();
+    let router = system
+        .router("pool")
+        .pool(2, recipe)
+        .dispatcher("hold")
+        .on_failure(Strategy::stop())
+        .spawn()
+        .unwrap();
     let reference = router.to_ref();
     // To routees 0 and 1 in turn.
     (0..8u64).for_each(|n| reference.tell(n));

@@ -241,7 +241,7 @@ fn an_escalated_restart_makes_the_parent_anew_and_stops_its_children() {
 
 #[test]
 fn what_is_escalated_to_the_root_ends_the_system() {
-    let stage = Stage::with("root", |builder| builder.supervision(Strategy::escalate));
+    let stage = Stage::with("root", |builder| builder.supervision(Strategy::escalate()));
     let bystander = stage.spawn(&stage.role("b"));
     let actor = stage.spawn(&stage.role("a"));
     assert_eq!(query(&bystander, |puppet, _| puppet.value), Ok(0));

@@ -152,13 +152,10 @@ fn an_unhandled_notice_is_a_death_pact() {
     let kinds: Arc<Mutex<Vec<(FailureKind, String)>>> = Arc::default();
     let seen = kinds.clone();
     let stage = Stage::with("pact", |builder| {
-        builder.supervision(move || {
-            let seen = seen.clone();
-            Strategy::decide(move |failure| {
-                seen.lock().unwrap().push((failure.kind(), failure.to_string()));
-                Directive::Stop
-            })
-        })
+        builder.supervision(Strategy::decide(move |failure| {
+            seen.lock().unwrap().push((failure.kind(), failure.to_string()));
+            Directive::Stop
+        }))
     });
     let watched = stage.spawn(&stage.role("a"));
     let any = watched.any().unwrap();
