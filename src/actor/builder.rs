@@ -78,6 +78,10 @@ pub enum Full {
     DropNewest,
     /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
     /// which must not wait, it is refused at once. The owner pays a fence for each message.
+    ///
+    /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
+    /// replaced table of any router in the process is freed, and at 1,024 of them changes are refused
+    /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
     Wait(Duration),
 }
 
@@ -178,7 +182,8 @@ impl ActorBuilder {
         self
     }
 
-    /// Creates the actor. `recipe` makes its state, in the actor's first turn and again at each restart.
+    /// Creates the actor. `recipe` makes its state, in the actor's first turn and again at each restart; so it
+    /// clones what it captured: `.spawn(move || Audit::new(log.clone()))`.
     ///
     /// # Errors
     ///
