@@ -4,7 +4,7 @@ pub use crate::actor_ref::{ask, promise, reply, slot_memory};
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
-    Domain, Garbage, Member, Published, Section, Standing, process_domain, section, standing,
+    Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
 };
 pub mod mailbox {
     pub use crate::mailbox::*;

@@ -20,7 +20,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 use loom::thread;
-use pointsman::loom_hooks::{Domain, Garbage, Member, Published, section, standing};
+use pointsman::loom_hooks::{Domain, Garbage, Member, Published, rest_here, section, standing};
 
 /// A published value that notices being freed under a reader.
 ///
@@ -338,6 +338,36 @@ fn process_wide_domain_by_thread_local() {
                 standing.quiescent();
                 drop(standing);
                 published.read(&section()).look();
+            }
+        });
+        published.replace(Table::new(2).0);
+        worker.join().unwrap();
+        pointsman::loom_hooks::process_domain().collect();
+        assert_eq!(first.drops(), 1);
+    });
+}
+
+// Two threads: bound 3. A worker reads, blocks, and reads again: once with nothing in hand, once in a section.
+#[test]
+fn blocking_worker_races_replace() {
+    model("blocking_worker_races_replace", 3, 900, || {
+        let (table, first) = Table::new(1);
+        let published = Arc::new(Published::new(table));
+        let worker = thread::spawn({
+            let published = published.clone();
+            move || {
+                let standing = standing();
+                let outer = section();
+                let table = published.read(&outer);
+                drop(rest_here());
+                table.look();
+                drop(outer);
+                let rests = rest_here();
+                drop(rest_here());
+                published.read(&section()).look();
+                drop(rests);
+                published.read(&section()).look();
+                standing.quiescent();
             }
         });
         published.replace(Table::new(2).0);
