@@ -3,8 +3,11 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{BuildError, StartError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 fn thread_of(actor: &ActorRef<Tell>) -> (thread::ThreadId, String) {
     query(actor, |_, _| (thread::current().id(), thread::current().name().unwrap_or("").to_owned())).unwrap()
@@ -122,4 +125,38 @@ fn the_guardians_may_run_anywhere() {
         assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(0));
         assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
     }
+}
+
+#[test]
+fn an_actor_woken_in_a_long_turn_does_not_wait_for_all_of_it() {
+    let stage = Stage::with("long", |builder| {
+        builder.dispatcher("one", Dispatcher::work_stealing().threads(1).throughput(64))
+    });
+    let (busy, woken) = (spawn_on(&stage, "one", "busy"), spawn_on(&stage, "one", "woken"));
+    let handled = Arc::new(AtomicUsize::new(0));
+    let (sender, seen) = channel();
+    // Has nothing left to do when the one worker is in `busy`.
+    assert_eq!(query(&woken, |_, _| ()), Ok(()));
+    let release = hold(&busy);
+    for message in 0..64 {
+        let (handled, woken, sender) = (handled.clone(), woken.clone(), sender.clone());
+        act(&busy, move |_, _| {
+            if message == 0 {
+                let handled = handled.clone();
+                act(&woken, move |_, _| {
+                    sender.send(handled.load(Ordering::Relaxed))?;
+                    Ok(())
+                });
+            }
+            handled.fetch_add(1, Ordering::Relaxed);
+            // Stands for work: it may take longer, and the test says the same then.
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        });
+    }
+    drop(release);
+    // A few of the 64, by the messages counted and not by the clock.
+    let handled = seen.recv_timeout(LONG).unwrap();
+    assert!(handled <= 16, "{handled}");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
