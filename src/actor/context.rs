@@ -253,6 +253,45 @@ impl<M: Send + 'static> Context<M> {
     /// its tick (an ask will show) before moving it again.
     ///
     /// A period below 1 millisecond is taken as 1 millisecond.
+    ///
+    /// ```
+    /// use pointsman::ManualClock;
+    /// use pointsman::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// struct Sweeper {
+    ///     sweeps: u32,
+    /// }
+    /// enum SweeperMsg {
+    ///     Sweep,
+    ///     Count(ReplyTo<u32>),
+    /// }
+    /// impl Actor for Sweeper {
+    ///     type Message = SweeperMsg;
+    ///     fn started(&mut self, ctx: &mut Context<SweeperMsg>) -> Done {
+    ///         ctx.every(Duration::from_secs(60), || SweeperMsg::Sweep);
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, message: SweeperMsg, _: &mut Context<SweeperMsg>) -> Done {
+    ///         match message {
+    ///             SweeperMsg::Sweep => self.sweeps += 1,
+    ///             SweeperMsg::Count(reply_to) => drop(reply_to.send(self.sweeps)),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let system = System::builder("house").clock(clock.clone()).build()?;
+    /// let sweeper = system.spawn(|| Sweeper { sweeps: 0 })?;
+    /// for sweeps in 0..3 {
+    ///     assert_eq!(sweeper.ask_with(SweeperMsg::Count).wait()?, sweeps);
+    ///     clock.advance(Duration::from_secs(60));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn every(&mut self, period: Duration, make: impl FnMut() -> M + Send + 'static) -> TimerKey {
         let period = period.max(Duration::from_millis(1));
         let due = self.now().saturating_add(period);
@@ -328,6 +367,56 @@ impl<M: Send + 'static> Context<M> {
     /// Nothing waits: other messages are handled meanwhile. The answer is `Err` when the last reply port is
     /// dropped unanswered, as when the target stops or panics. For a deadline use
     /// [`ask_within`](Self::ask_within).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Stock(String);
+    /// impl Request for Stock {
+    ///     type Reply = u32;
+    /// }
+    ///
+    /// struct Warehouse;
+    /// impl Actor for Warehouse {
+    ///     type Message = Call<Stock>;
+    ///     fn receive(&mut self, call: Call<Stock>, _: &mut Context<Call<Stock>>) -> Done {
+    ///         call.answer(|Stock(article)| article.len() as u32);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// enum ShopMsg {
+    ///     Order(String, ReplyTo<bool>),
+    ///     Stocked(Result<u32, AskError>, ReplyTo<bool>),
+    /// }
+    ///
+    /// struct Shop {
+    ///     warehouse: ActorRef<Call<Stock>>,
+    /// }
+    /// impl Actor for Shop {
+    ///     type Message = ShopMsg;
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> Done {
+    ///         match message {
+    ///             // What the answer will be needed for travels in the closure.
+    ///             ShopMsg::Order(article, customer) => {
+    ///                 ctx.ask(&self.warehouse, Stock(article), move |stock| ShopMsg::Stocked(stock, customer));
+    ///             }
+    ///             ShopMsg::Stocked(stock, customer) => {
+    ///                 let _ = customer.send(stock.is_ok_and(|count| count > 0));
+    ///             }
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("trade").build()?;
+    /// let warehouse = system.actor("warehouse").spawn(|| Warehouse)?;
+    /// let shop = system.actor("shop").spawn(move || Shop { warehouse: warehouse.clone() })?;
+    /// assert!(shop.ask_with(|customer| ShopMsg::Order("apples".into(), customer)).wait()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn ask<N, Q>(
         &mut self,
         target: &ActorRef<N>,
