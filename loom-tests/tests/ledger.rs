@@ -1,7 +1,8 @@
 //! The books: rows that pass from ended threads to new ones, and sums that are taken meanwhile.
 //!
-//! Mutations: none was seen to be caught yet. A Relaxed store in `Row::add` passes even at bound 5, so that its
-//! Release rests on argument; the models check the sums, and that rows pass on without loss.
+//! Mutation seen to be caught: a row leased to a second thread while its first still counts in it
+//! (`a_row_taken_over_loses_and_doubles_nothing`). Not caught: a Relaxed store in `Row::add` passes even at bound
+//! 5, so its Release rests on argument.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
