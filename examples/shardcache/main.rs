@@ -13,24 +13,24 @@
 //! # Beside redis-server
 //!
 //! Redis 7.0.15 without persistence, and this server with 4 shards on 2 worker threads, both driven by
-//! `redis-benchmark -c 50` on the same machine: 2 cores (virtual), which client and server share, and which
-//! other builds used meanwhile. Medians of runs in turn, in both orders; thousand requests a second, ours
-//! before redis-server's. The second run is one with more other work on the machine: two workers that have
-//! to share their cores with others lose more than one thread does.
+//! `redis-benchmark -c 50 -n 1000000` on the same machine: 2 virtual cores, which client and server share, and
+//! nothing else of ours running. Medians of two runs (`-P 1`) and three (`-P 16`, `-P 64`), in turn and in both
+//! orders; thousand requests a second, ours before redis-server's. Single runs spread by up to a third at `-P 64`,
+//! a tenth at `-P 1`.
 //!
-//! | | `-P 16` | `-P 16`, busy | `-P 64` | `-P 64`, busy | `-P 1`, busy |
-//! |---|---|---|---|---|---|
-//! | PING | 859 : 502 | 445 : 502 | 2463 : 1295 | 1927 : 1011 | 36 : 48 |
-//! | SET | 797 : 556 | 399 : 417 | 1220 : 1087 | 965 : 759 | 44 : 47 |
-//! | GET | 888 : 672 | 389 : 396 | 1285 : 1306 | 1119 : 861 | 50 : 47 |
-//! | INCR | 805 : 1033 | 311 : 496 | 1250 : 1142 | 1002 : 1121 | 50 : 46 |
-//! | MSET, 10 keys | 451 : 422 | 198 : 200 | 412 : 375 | 322 : 263 | 36 : 23 |
+//! | | `-P 1` | `-P 16` | `-P 64` |
+//! |---|---|---|---|
+//! | PING | 79 : 88 | 1041 : 909 | 3610 : 2950 |
+//! | SET | 77 : 88 | 936 : 872 | 1672 : 1462 |
+//! | GET | 75 : 84 | 867 : 991 | 1866 : 2611 |
+//! | INCR | 74 : 80 | 870 : 957 | 1629 : 2212 |
+//! | MSET, 10 keys | 77 : 73 | 378 : 341 | 560 : 486 |
 //!
-//! CPU time of the server for one GET, which depends less on the neighbours: 10.2 : 8.8 µs at `-P 1`,
-//! 0.88 : 0.82 µs at `-P 16`, 0.49 : 0.48 µs at `-P 64`. So a request that crosses two mailboxes and a
-//! router costs hardly more than one in a single loop, and a second thread is there to share the cost. What
-//! redis-server does besides (persistence, replication, scripts, more types) is not done here. Without
-//! `-r`, as here, redis-benchmark uses one key for each test, hence one shard.
+//! CPU time of the server for one GET: 11.0 : 9.0 µs at `-P 1`, 0.87 : 1.07 µs at `-P 16`, 0.55 : 0.61 µs at
+//! `-P 64` (one run of a million each). So a request that crosses two mailboxes and a router costs about what one
+//! in a single loop does, and a second thread is there to share the cost. What redis-server does besides
+//! (persistence, replication, scripts, more types) is not done here. Without `-r`, as here, redis-benchmark uses
+//! one key for each test, hence one shard.
 //!
 //! While `redis-benchmark -t set,get,incr,mset -r 100000 -P 16` sent 4 million requests, 232 resizes
 //! between 4 and 7 shards with up to 200,000 keys caused no error.

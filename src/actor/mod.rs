@@ -2,24 +2,34 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
-//! sees; `builder.rs`, `children.rs`, `path.rs` how actors come to be; `system.rs` the whole.
+//! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
+//! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
 mod builder;
 mod cell;
 mod children;
 mod context;
+mod end;
+mod guardians;
 mod life;
+mod mailbox_kind;
+mod own_timers;
 mod path;
+mod spawn;
 mod system;
 mod turn;
+mod watch;
 
-pub use builder::{ActorBuilder, Full, IntoActor, Mailbox};
-pub(crate) use builder::{MailboxKind, Plan, spawn_cell, spawn_held};
+pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
-pub use context::{Context, TimerKey};
+pub use context::Context;
+pub(crate) use mailbox_kind::MailboxKind;
+pub use mailbox_kind::{Full, Mailbox};
+pub use own_timers::TimerKey;
 pub use path::ActorPath;
 pub(crate) use path::check_name;
+pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
 pub use system::SystemCore;
 pub use system::{System, SystemBuilder, SystemRef};
 pub(crate) use turn::{ByContext, drop_guarded};

@@ -1,9 +1,9 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 
-use crate::actor::builder::{ActorBuilder, Plan, spawn_cell, spawn_root};
-use crate::actor::cell::Control;
-use crate::actor::turn::ByContext;
-use crate::actor::{Actor, Context, Done, MailboxKind, Terminated};
+use crate::actor::builder::ActorBuilder;
+use crate::actor::end::End;
+use crate::actor::guardians::Tree;
+use crate::actor::{Actor, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
 use crate::dispatch::{Dispatcher, Home, Kind, Running};
 use crate::error::{BuildError, ShutdownError, SpawnError};
@@ -18,14 +18,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long [`System`]'s destructor waits for actors to end.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
-/// At most this many stuck actors are named in an error.
-const STUCK_NAMED_MAX: usize = 32;
 /// The dispatcher of actors that name none.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 /// A running actor system. Dropping it stops every actor and joins every thread.
 ///
@@ -57,29 +55,29 @@ pub struct SystemRef(StdArc<SystemCore>);
 
 /// What all actors of a system share.
 pub struct SystemCore {
-    name: String,
+    pub(super) name: String,
     seed: u64,
     books: Books,
     dead_letters: DeadLetters,
-    timers: Timers,
+    pub(super) timers: Timers,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
-    net: crate::net::DriverSlot,
-    dispatchers: BTreeMap<String, Dispatch>,
+    pub(super) net: crate::net::DriverSlot,
+    pub(super) dispatchers: BTreeMap<String, Dispatch>,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
-    tree: Mutex<Option<Tree>>,
+    pub(super) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
     /// Actors that have not ended.
     living: AtomicUsize,
     /// No more actors.
-    closed: AtomicBool,
-    end: Mutex<End>,
-    ended: Condvar,
+    pub(super) closed: AtomicBool,
+    pub(super) end: Mutex<End>,
+    pub(super) ended: Condvar,
 }
 
 /// A running dispatcher.
-struct Dispatch {
-    running: Running,
+pub struct Dispatch {
+    pub running: Running,
     /// Where its actors run, unless each has a thread of its own. It stays where it is: cells point to it.
     home: Option<Box<Home>>,
 }
@@ -88,23 +86,6 @@ struct Dispatch {
 pub enum Place<'a> {
     Shared(&'a Home),
     OwnThread(&'a Running),
-}
-
-#[derive(Clone)]
-struct Tree {
-    root: AnyRef,
-    user: AnyRef,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    NotYet,
-    /// Not yet, and the [`System`] is gone: nobody will join the threads, so they end by themselves.
-    Orphaned,
-    /// The root has ended, and with it every actor.
-    TreeEnded,
-    /// The threads have been joined.
-    Joined,
 }
 
 /// Describes a system that is about to start; see [`System::builder`].
@@ -209,7 +190,7 @@ impl SystemRef {
     ) -> Result<ActorRef<A::Message>, SpawnError>
     where
         A: Actor,
-        I: crate::actor::IntoActor<Actor = A>,
+        I: IntoActor<Actor = A>,
     {
         ActorBuilder::new(self.0.user(), None).spawn(recipe)
     }
@@ -345,7 +326,7 @@ impl SystemBuilder {
             end: Mutex::new(End::NotYet),
             ended: Condvar::new(),
         });
-        core.grow_tree(supervision);
+        core.grow_tree(supervision)?;
         Ok(System { handle: SystemRef(core) })
     }
 }
@@ -356,72 +337,13 @@ impl fmt::Debug for SystemBuilder {
     }
 }
 
-/// A guardian takes no messages.
-pub enum Never {}
-
-/// `/`: watches over `/user`, and ends when that has ended.
-struct Root;
-
-/// `/user` and `/system`.
-struct Guardian {
-    supervision: Strategy,
-}
-
-impl Actor for Root {
-    type Message = Never;
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
-        match message {}
-    }
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
-        ctx.stop();
-        Ok(())
-    }
-    fn supervision(&self) -> Strategy {
-        // What reaches the root was judged by nobody below.
-        Strategy::stop()
-    }
-}
-
-impl Actor for Guardian {
-    type Message = Never;
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
-        match message {}
-    }
-    fn supervision(&self) -> Strategy {
-        self.supervision.clone()
-    }
-}
-
 impl SystemCore {
-    fn grow_tree(self: &StdArc<Self>, supervision: Strategy) {
-        let fresh = "a new system takes its guardians";
-        let root =
-            spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)).expect(fresh).any_local();
-        let guardian = |name: &str, supervision: Strategy| {
-            let plan = Plan {
-                parent: Ok(root.clone()),
-                name: Some(name.to_owned()),
-                dispatcher: None,
-                mailbox: MailboxKind::Unbounded,
-                on_failure: None,
-                routee_index: 0,
-            };
-            let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
-            spawn_cell::<Guardian, _>(plan, ByContext(recipe)).expect(fresh).any_local()
-        };
-        guardian("system", Strategy::default());
-        let user = guardian("user", supervision);
-        // The root ends once this has ended.
-        watch_from_outside(&root, &user);
-        *lock(&self.tree) = Some(Tree { root, user });
-    }
-
-    fn tree(&self) -> Option<Tree> {
+    pub fn tree(&self) -> Option<Tree> {
         lock(&self.tree).clone()
     }
 
     /// The parent of top-level actors, or the name of this system if it has shut down.
-    fn user(&self) -> Result<AnyRef, String> {
+    pub fn user(&self) -> Result<AnyRef, String> {
         self.tree().map(|tree| tree.user).ok_or_else(|| self.name.clone())
     }
 
@@ -493,44 +415,6 @@ impl SystemCore {
         self.living.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The root has ended, the last of all actors.
-    pub fn tree_ended(&self) {
-        let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
-        self.ended.notify_all();
-        if before == End::Orphaned {
-            self.let_go();
-        }
-    }
-
-    /// Nobody will wait for the end: whoever brings it about, lets the threads go.
-    fn orphan(&self) {
-        let ended = {
-            let mut end = lock(&self.end);
-            if *end == End::NotYet {
-                *end = End::Orphaned;
-            }
-            *end == End::TreeEnded
-        };
-        if ended {
-            self.let_go();
-        }
-    }
-
-    /// How long the last bytes of connections may take when nobody waits for the end.
-    #[cfg(all(feature = "net", not(pointsman_loom)))]
-    const LAST_BYTES: Duration = Duration::from_secs(2);
-
-    /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
-    /// be one of the others.
-    fn let_go(&self) {
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
-        self.net.let_go(Instant::now().checked_add(Self::LAST_BYTES));
-        self.timers.stop();
-        self.dispatchers.values().for_each(|dispatch| dispatch.running.stop());
-        let tree = lock(&self.tree).take();
-        drop(tree);
-    }
-
     /// Counts and tells a dead letter.
     pub fn dead_letter<M>(&self, row: &Row, recipient: &AnyRef) {
         row.dead_lettered(1);
@@ -547,78 +431,6 @@ impl SystemCore {
         }
         ledger
     }
-
-    fn begin_end(&self) {
-        // Ordering: Relaxed; see `actor_begins`.
-        self.closed.store(true, Ordering::Relaxed);
-        if let Ok(user) = self.user() {
-            user.stop();
-        }
-    }
-
-    fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
-        if crate::scheduler::on_worker() || self.runs_current_thread() {
-            return Err(ShutdownError::OwnThread);
-        }
-        let until = Instant::now().checked_add(deadline);
-        let mut end = lock(&self.end);
-        while matches!(*end, End::NotYet | End::Orphaned) {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            end = match left {
-                Some(Duration::ZERO) => {
-                    drop(end);
-                    return Err(ShutdownError::Stuck { waited: deadline, actors: self.stuck() });
-                }
-                Some(left) => match self.ended.wait_timeout(end, left) {
-                    Ok((end, _)) => end,
-                    Err(poisoned) => poisoned.into_inner().0,
-                },
-                None => self.ended.wait(end).unwrap_or_else(|poisoned| poisoned.into_inner()),
-            };
-        }
-        Ok(())
-    }
-
-    /// Whether the calling thread is one that this system started, and so would wait for itself.
-    fn runs_current_thread(&self) -> bool {
-        self.timers.runs_current_thread()
-            || self.dispatchers.values().any(|dispatch| dispatch.running.runs_current_thread())
-    }
-
-    fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
-        if *lock(&self.end) == End::Joined {
-            return Ok(());
-        }
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
-        let until = Instant::now().checked_add(deadline);
-        self.begin_end();
-        self.wait_for_end(deadline)?;
-        // The last bytes of connections go out within the deadline too.
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
-        self.net.stop(until);
-        self.timers.stop();
-        self.dispatchers.values().for_each(Dispatch::end);
-        *lock(&self.end) = End::Joined;
-        let tree = lock(&self.tree).take();
-        drop(tree);
-        Ok(())
-    }
-
-    /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left.
-    fn stuck(&self) -> Vec<String> {
-        let mut stuck = Vec::new();
-        // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
-        let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
-        let mut open: Vec<AnyRef> = top.into_iter().collect();
-        while let Some(actor) = open.pop() {
-            let children = actor.core().children.all();
-            if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {
-                stuck.push(actor.path().to_string());
-            }
-            open.extend(children);
-        }
-        stuck
-    }
 }
 
 impl Dispatch {
@@ -632,12 +444,7 @@ impl Dispatch {
     }
 
     /// Ends the threads and joins them, but for the calling one, if it is one of them.
-    fn end(&self) {
+    pub fn end(&self) {
         let _ = self.running.stop_and_join();
     }
-}
-
-/// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.
-fn watch_from_outside(watcher: &AnyRef, actor: &AnyRef) {
-    let _ = watcher.send_system(Control::Adopt(actor.clone()));
 }

@@ -17,8 +17,8 @@
 //! failure of this actor, and nothing else.
 
 use crate::actor::cell::{Cell, Control, Core, Header};
-use crate::actor::context::{Context, Timers};
-use crate::actor::{Actor, Done, IntoActor};
+use crate::actor::own_timers::OwnTimers;
+use crate::actor::{Actor, Context, Done, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
@@ -64,7 +64,7 @@ pub struct Extras<M> {
     pub watchers: HashSet<AnyRef>,
     /// Whom this actor watches, and the message to get instead of the hook.
     pub watching: HashMap<AnyRef, Option<M>>,
-    pub timers: Timers<M>,
+    pub timers: OwnTimers<M>,
     /// Restarts of children that have failed.
     pub histories: HashMap<AnyRef, RestartHistory>,
     /// The failure that a restart in progress is about.
@@ -85,7 +85,7 @@ impl<M> Default for Extras<M> {
             positioned: VecDeque::new(),
             watchers: HashSet::default(),
             watching: HashMap::default(),
-            timers: Timers::default(),
+            timers: OwnTimers::default(),
             histories: HashMap::default(),
             restart: None,
             deferred: Vec::new(),

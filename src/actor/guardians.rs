@@ -1,0 +1,111 @@
+//! The top of the tree: `/`, `/user` and `/system`.
+
+use crate::actor::cell::Control;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
+use crate::actor::system::{DEFAULT, Dispatch};
+use crate::actor::turn::ByContext;
+use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
+use crate::actor_ref::AnyRef;
+use crate::error::{BuildError, SpawnError};
+use crate::supervision::Strategy;
+use crate::sync::lock;
+use std::sync::Arc as StdArc;
+
+/// What a system keeps of its tree.
+#[derive(Clone)]
+pub struct Tree {
+    pub root: AnyRef,
+    pub user: AnyRef,
+}
+
+/// A guardian takes no messages.
+pub enum Never {}
+
+/// `/`: watches over `/user`, and ends when that has ended.
+struct Root;
+
+/// `/user` and `/system`.
+struct Guardian {
+    supervision: Strategy,
+}
+
+impl Actor for Root {
+    type Message = Never;
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
+        ctx.stop();
+        Ok(())
+    }
+    fn supervision(&self) -> Strategy {
+        // What reaches the root was judged by nobody below.
+        Strategy::stop()
+    }
+}
+
+impl Actor for Guardian {
+    type Message = Never;
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+    fn supervision(&self) -> Strategy {
+        self.supervision.clone()
+    }
+}
+
+impl SystemCore {
+    /// Makes the guardians.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] when one of them gets no thread; those that did have ended by then, and the
+    /// dispatchers too.
+    pub fn grow_tree(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
+        let root = match spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)) {
+            Ok(root) => root.any_local(),
+            Err(error) => return Err(self.give_up(None, error)),
+        };
+        let guardian = |name: &str, supervision: Strategy| {
+            let plan = Plan {
+                parent: Ok(root.clone()),
+                name: Some(name.to_owned()),
+                dispatcher: None,
+                mailbox: MailboxKind::Unbounded,
+                on_failure: None,
+                routee_index: 0,
+            };
+            let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
+            spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
+        };
+        let user = guardian("system", Strategy::default()).and_then(|_| guardian("user", supervision));
+        let user = match user {
+            Ok(user) => user,
+            Err(error) => return Err(self.give_up(Some(&root), error)),
+        };
+        // The root ends once this has ended.
+        watch_from_outside(&root, &user);
+        *lock(&self.tree) = Some(Tree { root, user });
+        Ok(())
+    }
+
+    /// Ends what has grown, and the threads.
+    fn give_up(&self, root: Option<&AnyRef>, error: SpawnError) -> BuildError {
+        if let Some(root) = root {
+            root.stop();
+            self.wait_for_tree();
+        }
+        self.timers.stop();
+        self.dispatchers.values().for_each(Dispatch::end);
+        match error {
+            SpawnError::Thread(error) => BuildError::Dispatcher { name: DEFAULT.to_owned(), error },
+            other => unreachable!("a new system refuses its guardian: {other}"),
+        }
+    }
+}
+
+/// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.
+fn watch_from_outside(watcher: &AnyRef, actor: &AnyRef) {
+    let _ = watcher.send_system(Control::Adopt(actor.clone()));
+}

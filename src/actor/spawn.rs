@@ -1,0 +1,239 @@
+//! How an actor comes to be: the plan, the checks, the cell, and its place among its siblings.
+
+use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
+use crate::actor::children::{Children, Refusal};
+use crate::actor::mailbox_kind::{Full, MailboxKind};
+use crate::actor::system::Place;
+use crate::actor::turn::{Private, Recipe, run};
+use crate::actor::{Actor, SystemCore, check_name};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::dispatch::Home;
+use crate::error::SpawnError;
+use crate::mailbox;
+use crate::supervision::Strategy;
+use crate::sync::cell::UnsafeCell;
+use std::any::TypeId;
+use std::mem::offset_of;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
+
+/// Everything about a new actor but its type.
+pub(crate) struct Plan {
+    /// `Err` holds the name of a system that has shut down.
+    pub parent: Result<AnyRef, String>,
+    pub name: Option<String>,
+    pub dispatcher: Option<String>,
+    pub mailbox: MailboxKind,
+    pub on_failure: Option<Strategy>,
+    pub routee_index: u32,
+}
+
+/// References to a new cell: its life's own, its parent's, and the caller's.
+const REFS_AT_BIRTH: u32 = 3;
+
+struct Erased<A, F>(std::marker::PhantomData<(A, F)>);
+
+impl<A: Actor, F: Recipe<A>> Erased<A, F> {
+    const VTABLE: VTable = VTable {
+        free: free_cell::<A, F>,
+        core_offset: offset_of!(Local<A::Message>, core),
+        message_type: TypeId::of::<A::Message>,
+        message_name: std::any::type_name::<A::Message>,
+    };
+}
+
+/// Creates an actor by its plan.
+pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    recipe: F,
+) -> Result<ActorRef<A::Message>, SpawnError> {
+    spawn_held::<A, F>(plan, recipe).map(Held::start)
+}
+
+/// A new actor that takes messages and control, and has its first turn when this is dropped.
+///
+/// For what the recipe needs and what cannot be made without the reference.
+pub(crate) struct Held<M: Send + 'static> {
+    actor: ActorRef<M>,
+    header: NonNull<Header>,
+}
+
+impl<M: Send + 'static> Held<M> {
+    /// # Safety
+    ///
+    /// `header` comes from `allocate` for an actor that takes `M`; the caller gives up one reference, and
+    /// makes this once only.
+    unsafe fn new(header: NonNull<Header>) -> Self {
+        // SAFETY: the caller gives up one reference, and the type of message is right.
+        let actor = unsafe { ActorRef::from_header(header) };
+        Self { actor, header }
+    }
+
+    /// The actor.
+    pub fn actor(&self) -> &ActorRef<M> {
+        &self.actor
+    }
+
+    /// Gives the actor its first turn.
+    pub fn start(self) -> ActorRef<M> {
+        self.actor.clone()
+    }
+}
+
+impl<M: Send + 'static> Drop for Held<M> {
+    fn drop(&mut self) {
+        // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on
+        // only here, once.
+        unsafe { schedule(self.header) };
+    }
+}
+
+/// Creates an actor by its plan, and keeps its first turn back.
+pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
+    let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index } = plan;
+    let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
+    let path = |name: &Option<String>| {
+        let parent = parent.path();
+        let parent = parent.as_str().trim_end_matches('/');
+        format!("{parent}/{}", name.as_deref().unwrap_or("$"))
+    };
+    if let Some(name) = &name {
+        check_name(name)?;
+    }
+    let system = parent.core().system.clone();
+    let capacity = match mailbox {
+        MailboxKind::Unbounded => None,
+        MailboxKind::Bounded { capacity, on_full } => match NonZeroUsize::new(capacity) {
+            Some(capacity) => Some((capacity, on_full)),
+            None => return Err(SpawnError::ZeroCapacity { path: path(&name) }),
+        },
+    };
+    system.actor_begins()?;
+    let (home, mut own_home) = match find_home(&system, dispatcher.as_deref()) {
+        Ok(found) => found,
+        Err(error) => {
+            system.actor_ended();
+            return Err(error);
+        }
+    };
+    let mut born: Option<NonNull<Header>> = None;
+    // Where a refusal leaves it: dropped last, since that is user code and may panic.
+    let mut recipe = Some(recipe);
+    let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
+        let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
+        let (mailbox, full) = match capacity {
+            None => (mailbox::Mailbox::unbounded(header), FullPolicy::Refuse),
+            Some((capacity, Full::Reject)) => {
+                (mailbox::Mailbox::bounded(header, capacity, false), FullPolicy::Refuse)
+            }
+            Some((capacity, Full::DropNewest)) => {
+                (mailbox::Mailbox::bounded(header, capacity, false), FullPolicy::DropNewest)
+            }
+            Some((capacity, Full::Wait(limit))) => {
+                (mailbox::Mailbox::bounded(header, capacity, true), FullPolicy::Wait(limit))
+            }
+            Some((capacity, Full::DropOldest)) => {
+                (mailbox::Mailbox::ring(header, capacity), FullPolicy::Refuse)
+            }
+        };
+        let core = Core {
+            uid: system.next_uid(),
+            system: system.clone(),
+            parent: Some(parent.clone()),
+            name: birth.name,
+            slot: birth.slot,
+            routee_index,
+            full,
+            on_failure: on_failure.map(Box::new),
+            // Its own children start as suspended as it is, or it would resume what was never suspended.
+            children: Children::of_suspended(birth.suspended),
+            own_home: own_home.take(),
+        };
+        let recipe = recipe.take().expect("a child is made once");
+        let header = allocate::<A, F>(mailbox, core, birth.suspended, recipe);
+        born = Some(header);
+        // SAFETY: a new cell, and one of its three references.
+        Ok::<AnyRef, std::convert::Infallible>(unsafe { AnyRef::from_counted(header) })
+    });
+    let refusal = match (adopted, born) {
+        (Ok(Ok(())), Some(header)) => {
+            // SAFETY: a new cell that takes these messages, and one of its references.
+            return Ok(unsafe { Held::new(header) });
+        }
+        (Err(Refusal::NameTaken), _) => SpawnError::NameTaken { path: path(&name) },
+        _ => SpawnError::ParentStopped { path: parent.path().to_string() },
+    };
+    if let Some(home) = own_home {
+        home.release();
+    }
+    system.actor_ended();
+    Err(refusal)
+}
+
+/// Where a new actor runs: a place that it shares with others and that its system keeps, or one of its own.
+fn find_home(
+    system: &SystemCore,
+    dispatcher: Option<&str>,
+) -> Result<(*const Home, Option<Box<Home>>), SpawnError> {
+    match system.dispatcher(dispatcher)? {
+        Place::Shared(home) => Ok((home, None)),
+        Place::OwnThread(threads) => {
+            let own = Box::new(threads.new_task_home().map_err(SpawnError::Thread)?);
+            Ok((&raw const *own, Some(own)))
+        }
+    }
+}
+
+/// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
+/// nobody.
+fn allocate<A: Actor, F: Recipe<A>>(
+    mailbox: mailbox::Mailbox<Header, crate::actor::Control, A::Message>,
+    core: Core,
+    suspended: u32,
+    recipe: F,
+) -> NonNull<Header> {
+    let cell = Box::new(Cell::<A, F> {
+        local: Local { mailbox, core, private: UnsafeCell::new(Private::new(suspended)) },
+        actor: UnsafeCell::new(None),
+        recipe: UnsafeCell::new(Some(recipe)),
+    });
+    let fresh = cell.local.mailbox.gate.begin();
+    debug_assert!(fresh, "nobody else knows the cell yet");
+    NonNull::from(Box::leak(cell)).cast()
+}
+
+/// Creates the root of a tree, which has no parent and no name.
+pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
+    system: &StdArc<SystemCore>,
+    recipe: F,
+) -> Result<ActorRef<A::Message>, SpawnError> {
+    system.actor_begins()?;
+    let (home, own_home) = match find_home(system, None) {
+        Ok(found) => found,
+        Err(error) => {
+            system.actor_ended();
+            return Err(error);
+        }
+    };
+    // One reference fewer: there is no parent to hold it.
+    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH - 1, Kind::Local);
+    let core = Core {
+        uid: system.next_uid(),
+        system: system.clone(),
+        parent: None,
+        name: crate::actor::path::Name::Given("".into()),
+        slot: 0,
+        routee_index: 0,
+        full: FullPolicy::Refuse,
+        on_failure: None,
+        children: Children::default(),
+        own_home,
+    };
+    let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, 0, recipe);
+    // SAFETY: a new cell that takes these messages, and one of its two references.
+    Ok(unsafe { Held::new(header) }.start())
+}
