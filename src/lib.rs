@@ -74,6 +74,7 @@
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
+//! | how it all goes together | [`guide`] |
 //!
 //! # Guarantees
 //!
@@ -122,6 +123,8 @@ mod actor_ref;
 mod dispatch;
 mod error;
 mod grace;
+#[cfg(not(pointsman_loom))]
+pub mod guide;
 mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;

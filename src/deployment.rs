@@ -1,0 +1,276 @@
+//! Settings of single actors by path, given to the system instead of to the code that creates them.
+
+use crate::actor::check_name;
+use crate::error::NameError;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a system says about the actors at certain paths; see
+/// [`SystemBuilder::deploy`](crate::SystemBuilder::deploy).
+///
+/// It wins over what the code that creates the actor says: whoever runs a service has the last word, as with Akka's
+/// deployment sections.
+///
+/// ```
+/// use pointsman::Deployment;
+///
+/// let deployment = Deployment::new().dispatcher("blocking").mailbox("small").stash_capacity(100);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deployment {
+    pub(crate) dispatcher: Option<String>,
+    pub(crate) mailbox: Option<String>,
+    pub(crate) stash_capacity: Option<usize>,
+}
+
+impl Deployment {
+    /// Says nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name of the dispatcher to run on.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// The name of the mailbox, declared with [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
+    pub fn mailbox(mut self, name: &str) -> Self {
+        self.mailbox = Some(name.to_owned());
+        self
+    }
+
+    /// How many messages may be stashed.
+    pub fn stash_capacity(mut self, messages: usize) -> Self {
+        self.stash_capacity = Some(messages);
+        self
+    }
+}
+
+/// All sections of a system, found by path.
+///
+/// The rules are Akka's. A pattern is a path below `/user` (or `/system`). An element is a name, `*` (any one
+/// name) or `prefix*`; the last may be `**`, one or more elements. At each level a name beats `*`, which beats
+/// `prefix*`, and what was passed over is not tried again; `**` counts only where nothing else matches, the deepest
+/// first.
+#[derive(Debug, Clone, Default)]
+pub struct Deployments {
+    top: Level,
+    /// As they were written, for those who ask for the settings.
+    written: BTreeMap<String, Deployment>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Level {
+    deployment: Option<Deployment>,
+    by_name: BTreeMap<String, Level>,
+    any: Option<Box<Level>>,
+    /// By prefix, the longest first.
+    by_prefix: Vec<(String, Level)>,
+    /// What `**` at this place says.
+    rest: Option<Deployment>,
+}
+
+/// A pattern of paths that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// It does not begin with `/` and a name.
+    Relative {
+        /// The pattern.
+        pattern: String,
+    },
+    /// An element that no actor can be called.
+    Element {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with the element.
+        error: NameError,
+    },
+    /// `**` with something behind it.
+    RestInside {
+        /// The pattern.
+        pattern: String,
+    },
+    /// The same pattern twice.
+    Twice {
+        /// The pattern.
+        pattern: String,
+    },
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternError::Relative { pattern } => write!(
+                f,
+                "{pattern:?} is no pattern of paths: begin with '/', and leave /user out, as in \"/shop/cache\""
+            ),
+            PatternError::Element { pattern, error } => write!(f, "{pattern:?} is no pattern of paths: {error}"),
+            PatternError::RestInside { pattern } => {
+                write!(f, "{pattern:?} is no pattern of paths: '**' must be its last element")
+            }
+            PatternError::Twice { pattern } => write!(f, "{pattern:?} is deployed twice: join the two"),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PatternError::Element { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Deployments {
+    /// Adds a section.
+    pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        let elements = pattern.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let Some(elements) = elements else {
+            return Err(PatternError::Relative { pattern: pattern.to_owned() });
+        };
+        let twice = || PatternError::Twice { pattern: pattern.to_owned() };
+        let mut level = &mut self.top;
+        let mut elements = elements.split('/').peekable();
+        while let Some(element) = elements.next() {
+            if element == "**" {
+                if elements.peek().is_some() {
+                    return Err(PatternError::RestInside { pattern: pattern.to_owned() });
+                }
+                if level.rest.is_some() {
+                    return Err(twice());
+                }
+                level.rest = Some(deployment.clone());
+                self.written.insert(pattern.to_owned(), deployment);
+                return Ok(());
+            }
+            level = match element.strip_suffix('*') {
+                Some("") => level.any.get_or_insert_default(),
+                Some(prefix) => {
+                    checked(pattern, prefix)?;
+                    level.with_prefix(prefix)
+                }
+                None => {
+                    checked(pattern, element)?;
+                    level.by_name.entry(element.to_owned()).or_default()
+                }
+            };
+        }
+        if level.deployment.is_some() {
+            return Err(twice());
+        }
+        level.deployment = Some(deployment.clone());
+        self.written.insert(pattern.to_owned(), deployment);
+        Ok(())
+    }
+
+    /// What is said about the actor at these names, given from below the guardian down.
+    pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Deployment> {
+        if self.written.is_empty() {
+            return None;
+        }
+        let mut level = Some(&self.top);
+        let mut rest = None;
+        for name in names {
+            let Some(at) = level else {
+                // Only a `**` further up can still match.
+                return rest;
+            };
+            rest = at.rest.as_ref().or(rest);
+            level = at.next(name);
+        }
+        level.and_then(|level| level.deployment.as_ref()).or(rest)
+    }
+
+    /// All sections as they were written, by pattern.
+    pub fn written(&self) -> &BTreeMap<String, Deployment> {
+        &self.written
+    }
+}
+
+impl Level {
+    fn with_prefix(&mut self, prefix: &str) -> &mut Level {
+        let place = match self.by_prefix.iter().position(|(known, _)| known == prefix) {
+            Some(place) => place,
+            None => {
+                let place = self.by_prefix.partition_point(|(known, _)| known.len() >= prefix.len());
+                self.by_prefix.insert(place, (prefix.to_owned(), Level::default()));
+                place
+            }
+        };
+        &mut self.by_prefix[place].1
+    }
+
+    fn next(&self, name: &str) -> Option<&Level> {
+        let by_prefix = || self.by_prefix.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
+        self.by_name.get(name).or(self.any.as_deref()).or_else(|| by_prefix().map(|(_, level)| level))
+    }
+}
+
+fn checked(pattern: &str, element: &str) -> Result<(), PatternError> {
+    check_name(element).map_err(|error| PatternError::Element { pattern: pattern.to_owned(), error })
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::error::NameFault;
+
+    /// Deployments whose dispatcher is named after the pattern.
+    fn deployments(patterns: &[&str]) -> Deployments {
+        let mut deployments = Deployments::default();
+        for pattern in patterns {
+            deployments.add(pattern, Deployment::new().dispatcher(pattern)).expect("a good pattern");
+        }
+        deployments
+    }
+
+    fn found(deployments: &Deployments, path: &str) -> Option<String> {
+        deployments.find(path.split('/').skip(1)).and_then(|found| found.dispatcher.clone())
+    }
+
+    #[test]
+    fn a_name_beats_a_star_which_beats_a_prefix() {
+        let all = deployments(&["/a/b", "/a/*", "/a/b*"]);
+        assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/b"));
+        assert_eq!(found(&all, "/a/bc").as_deref(), Some("/a/*"));
+        let prefixes = deployments(&["/a/b*", "/a/bc*"]);
+        assert_eq!(found(&prefixes, "/a/bcd").as_deref(), Some("/a/bc*"), "the longest prefix");
+        assert_eq!(found(&prefixes, "/a/bx").as_deref(), Some("/a/b*"));
+        assert_eq!(found(&prefixes, "/a/x"), None);
+    }
+
+    #[test]
+    fn what_was_passed_over_is_not_tried_again() {
+        let all = deployments(&["/a/b/c", "/*/b/d"]);
+        assert_eq!(found(&all, "/a/b/d"), None);
+        assert_eq!(found(&all, "/x/b/d").as_deref(), Some("/*/b/d"));
+    }
+
+    #[test]
+    fn the_deepest_rest_counts_only_where_nothing_else_matches() {
+        let all = deployments(&["/a/**", "/a/b/**", "/a/b/c"]);
+        assert_eq!(found(&all, "/a"), None, "not the parent itself");
+        assert_eq!(found(&all, "/a/x").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/x/y/z").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/b/c").as_deref(), Some("/a/b/c"));
+        assert_eq!(found(&all, "/a/b/c/d").as_deref(), Some("/a/b/**"));
+    }
+
+    #[test]
+    fn bad_patterns_say_what_is_wrong() {
+        let mut all = deployments(&["/a", "/b/**"]);
+        let mut add = |pattern: &str| all.add(pattern, Deployment::new()).unwrap_err();
+        assert!(matches!(add("a/b"), PatternError::Relative { .. }));
+        assert!(matches!(add("/"), PatternError::Relative { .. }));
+        assert!(matches!(add("/a//b"), PatternError::Element { error, .. } if error.fault == NameFault::Empty));
+        assert!(matches!(add("/a/ä"), PatternError::Element { .. }));
+        assert!(matches!(add("/a/**/b"), PatternError::RestInside { .. }));
+        assert!(matches!(add("/a"), PatternError::Twice { .. }));
+        assert_eq!(add("/b/**").to_string(), "\"/b/**\" is deployed twice: join the two");
+    }
+}
