@@ -137,7 +137,7 @@ mod time;
 
 pub use actor::{
     Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, System, SystemBuilder,
-    SystemRef, Terminated, TimerKey,
+    SystemRef, Terminated, TimerKey, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,

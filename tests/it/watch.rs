@@ -142,7 +142,7 @@ impl Actor for Pact {
         Ok(())
     }
     fn started(&mut self, ctx: &mut Context<()>) -> Done {
-        ctx.watch(&self.0);
+        ctx.watch(&self.0)?;
         Ok(())
     }
 }
@@ -191,7 +191,7 @@ impl Nurse {
         self.generation += 1;
         let child = ctx.actor("child").spawn(|| Short)?;
         // The child ends at this very moment.
-        ctx.watch(&child.any().expect("a local actor"));
+        ctx.watch(&child)?;
         Ok(())
     }
 }
