@@ -2,10 +2,11 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs`
-//! how it judges its children; `context.rs` what a running actor
+//! how it judges its children; `backoff.rs` a parent that waits before it makes its child anew; `context.rs` what a running actor
 //! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
 //! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
+mod backoff;
 mod builder;
 mod cell;
 mod children;
@@ -22,6 +23,7 @@ mod turn;
 mod verdict;
 mod watch;
 
+pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};

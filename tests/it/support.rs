@@ -20,6 +20,11 @@ impl Tell {
     pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static) -> Self {
         Tell(Box::new(act))
     }
+
+    /// Does it, outside of the mailbox.
+    pub fn run(self, puppet: &mut Puppet, ctx: &mut Context<Tell>) -> Done {
+        (self.0)(puppet, ctx)
+    }
 }
 
 /// Which hook runs.
