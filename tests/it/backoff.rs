@@ -3,18 +3,34 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{Backoff, BackoffError, BackoffSupervisor, Load, SendError, SpawnError};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A supervised puppet, with all that concerns it on one worker, which runs actors in the order of their waking.
+/// A supervised puppet, with all that concerns it on one worker.
 struct Ward {
     stage: Stage,
     supervisor: BackoffSupervisor<Tell>,
-    /// Has its turn after whoever was woken before.
-    probe: ActorRef<Tell>,
+    probes: Cell<u32>,
+}
+
+/// Ends in its first turn.
+struct Probe(Sender<()>);
+
+impl Actor for Probe {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        ctx.stop();
+        self.0.send(())?;
+        Ok(())
+    }
 }
 
 impl Ward {
@@ -26,21 +42,17 @@ impl Ward {
         let stage = Stage::with("ward", |builder| {
             builder.dispatcher("one", Dispatcher::work_stealing().threads(1)).seed(7)
         });
-        let probe =
-            stage.system.actor("probe").dispatcher("one").spawn(stage.role("probe").recipe()).unwrap();
-        assert_eq!(stage.note(), "probe Started 1");
-        // Its recipes count together.
-        let role = Mutex::new(change(stage.role("c")));
+        // The clones of one role count together.
+        let role = change(stage.role("c"));
+        let recipe = Mutex::new(role.recipe());
+        let backoff = backoff.child(|child| child.dispatcher("one"));
         let supervisor = stage
             .system
             .actor("s")
             .dispatcher("one")
-            .spawn_backoff(backoff.child(|child| child.dispatcher("one")), move |_: &mut Context<Tell>| {
-                let mut recipe = role.lock().unwrap().recipe();
-                recipe()
-            })
+            .spawn_backoff(backoff, move |_: &mut Context<Tell>| recipe.lock().unwrap()())
             .unwrap();
-        Self { stage, supervisor, probe }
+        Self { stage, supervisor, probes: Cell::new(0) }
     }
 
     /// Waits until it is waited for the next child; tells after how many seconds that comes.
@@ -58,7 +70,13 @@ impl Ward {
     /// Moves the clock; returns when the supervisor has done what fell due.
     fn advance(&self, by: Duration) {
         self.stage.clock.advance(by);
-        query(&self.probe, |_, _| ()).unwrap();
+        // A new actor has its turn after all that were woken before, since there is one worker.
+        self.probes.set(self.probes.get() + 1);
+        let (sender, turn) = channel();
+        let name = format!("probe-{}", self.probes.get());
+        let probe = self.stage.system.actor(&name).dispatcher("one");
+        probe.spawn(move || Probe(sender.clone())).unwrap();
+        turn.recv_timeout(LONG).unwrap();
     }
 
     fn end_child(&self) {
@@ -73,7 +91,7 @@ impl Ward {
 
     #[track_caller]
     fn balances(self) {
-        drop((self.supervisor, self.probe));
+        drop(self.supervisor);
         assert_eq!(self.stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
 }
@@ -182,8 +200,10 @@ fn on_failure_a_creation_that_fails_is_waited_for_if_the_strategy_says_restart()
             _ => Ok(()),
         })
     });
-    assert_eq!(ward.next_child_after(1), 1);
-    assert_eq!(ward.next_child_after(2), 2);
+    for restarts in 1..=2 {
+        wait_until(|| ward.supervisor.restarts() == restarts);
+        ward.advance(SECOND * restarts);
+    }
     assert_eq!(query(&ward.supervisor, |_, _| ()), Ok(()));
     ward.stage.expect(&["c Started 3"]);
     ward.balances();
@@ -480,12 +500,16 @@ fn a_failure_that_the_child_passes_on_restarts_supervisor_and_child() {
 fn the_supervisor_is_watched_through_its_handle_and_outlives_its_children() {
     let ward = Ward::new(on_stop());
     let handle = ward.supervisor.clone();
-    query(&ward.probe, move |_, ctx| ctx.watch(&handle).unwrap()).unwrap();
+    let watcher = ward.stage.spawn(&ward.stage.role("w"));
+    query(&watcher, move |_, ctx| ctx.watch(&handle).unwrap()).unwrap();
     ward.end_child();
     ward.next_child_after(1);
     ward.supervisor.stop();
-    let mut notes: Vec<String> = (0..5).map(|_| ward.stage.note()).collect();
+    let mut notes: Vec<String> = (0..6).map(|_| ward.stage.note()).collect();
     notes.sort();
-    assert_eq!(notes, ["c Started 1", "c Started 2", "c Stopped 1", "c Stopped 2", "probe lost s"]);
+    assert_eq!(
+        notes,
+        ["c Started 1", "c Started 2", "c Stopped 1", "c Stopped 2", "w Started 1", "w lost s"]
+    );
     ward.balances();
 }

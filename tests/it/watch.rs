@@ -234,8 +234,9 @@ fn watched_again_after_the_notice_was_queued_there_is_a_notice_again() {
 
 #[test]
 fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
+    // One thread that runs actors in the order in which they were woken.
     let stage =
-        Stage::with("order", |builder| builder.dispatcher("one", Dispatcher::work_stealing().threads(1)));
+        Stage::with("order", |builder| builder.dispatcher("one", Dispatcher::blocking().threads(1..=1)));
     let spawn =
         |role: &Role, name: &str| stage.system.actor(name).dispatcher("one").spawn(role.recipe()).unwrap();
     let old = spawn(&stage.role("old"), "old");
@@ -247,7 +248,6 @@ fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
     for watcher in [&young, &old, &parent] {
         watch(watcher, &watched);
     }
-    // One worker runs the actors in the order in which they were woken.
     watched.stop();
     let notes: Vec<String> = (0..8).map(|_| stage.note()).collect();
     assert_eq!(notes[5..], ["parent lost a", "old lost a", "young lost a"], "{notes:?}");
