@@ -1,5 +1,6 @@
 //! Every error that is not about one message type alone; send and ask errors live beside what returns them.
 
+use crate::actor::BackoffError;
 use crate::scheduler::StartError;
 use std::fmt;
 use std::time::Duration;
@@ -164,6 +165,8 @@ pub enum SpawnError {
     },
     /// A thread that the actor needs could not be started.
     Thread(StartError),
+    /// A supervisor's backoff makes no sense.
+    Backoff(BackoffError),
 }
 
 impl fmt::Display for SpawnError {
@@ -191,6 +194,7 @@ impl fmt::Display for SpawnError {
                 write!(f, "system {system:?} is shut down: it takes no more actors")
             }
             SpawnError::Thread(error) => write!(f, "cannot start a thread for the actor: {error}"),
+            SpawnError::Backoff(error) => write!(f, "backoff supervisor: {error}"),
         }
     }
 }
@@ -200,6 +204,7 @@ impl std::error::Error for SpawnError {
         match self {
             SpawnError::Name(error) => Some(error),
             SpawnError::Thread(error) => Some(error),
+            SpawnError::Backoff(error) => Some(error),
             _ => None,
         }
     }

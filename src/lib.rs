@@ -69,7 +69,7 @@
 //! | to start and stop the whole | [`System`], [`Dispatcher`] |
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route | [`routing`] |
-//! | what happens when an actor fails | [`Strategy`], [`Failure`] |
+//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
@@ -139,8 +139,8 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, System, SystemBuilder,
-    SystemRef, Terminated, TimerKey,
+    Actor, ActorBuilder, ActorPath, Backoff, BackoffError, BackoffSupervisor, Context, Done, Full, IntoActor,
+    Mailbox, System, SystemBuilder, SystemRef, Terminated, TimerKey, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,

@@ -125,9 +125,8 @@ impl Coordinator {
         let shard = ctx
             .actor(&format!("shard-{id}"))
             .spawn(move || Shard::new(id, map.clone(), coordinator.clone()))?;
-        if let Some(any) = shard.any() {
-            ctx.watch(&any);
-        }
+        // A child just made is an actor, and not watched yet.
+        let _ = ctx.watch(&shard);
         Ok(Member { id, shard })
     }
 

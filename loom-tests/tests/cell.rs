@@ -42,7 +42,7 @@ impl Actor for Subject {
             Do::Count => Ok(()),
             Do::Fail => Err(Failure::msg("as told")),
             Do::Watch(actor) => {
-                ctx.watch(&actor);
+                ctx.watch(&actor)?;
                 Ok(())
             }
         }
@@ -235,7 +235,7 @@ impl Actor for Parent {
         match message {
             ParentDo::WatchChild => {
                 if let Some(child) = &self.child {
-                    ctx.watch(&child.any().expect("an actor"));
+                    ctx.watch(child)?;
                 }
             }
         }

@@ -61,7 +61,7 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
 /// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct ActorBuilder {
-    plan: Plan,
+    pub(super) plan: Plan,
 }
 
 impl ActorBuilder {

@@ -22,7 +22,7 @@ pub struct Tree {
 /// A guardian takes no messages.
 pub enum Never {}
 
-/// `/`: watches over `/user`, and ends when that has ended.
+/// `/`: watches over `/user` and `/system`, and ends when one of them has ended.
 struct Root;
 
 /// `/user` and `/system`.
@@ -79,12 +79,14 @@ impl SystemCore {
             let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
             spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
         };
-        let user = guardian("system", Strategy::default()).and_then(|_| guardian("user", supervision));
-        let user = match user {
-            Ok(user) => user,
+        let guardians = guardian("system", Strategy::default())
+            .and_then(|system| Ok((system, guardian("user", supervision)?)));
+        let (system, user) = match guardians {
+            Ok(guardians) => guardians,
             Err(error) => return Err(self.give_up(Some(&root), error)),
         };
-        // The root ends once this has ended.
+        // The root ends once one of them has ended.
+        watch_from_outside(&root, &system);
         watch_from_outside(&root, &user);
         *lock(&self.tree) = Some(Tree { root, user });
         Ok(())

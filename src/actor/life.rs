@@ -3,7 +3,7 @@
 //! # From a failure to its verdict
 //!
 //! A handler or hook fails: [`fail`](ActorTurn::fail) suspends the actor and its children and sends the parent
-//! `ChildFailed`. The parent [judges](ActorTurn::judge) and answers with `Resume`, `Restart` or `Stop`, or
+//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`verdict.rs`) and answers with `Resume`, `Restart` or `Stop`, or
 //! escalates: then it fails itself, with the same cause.
 //!
 //! Suspensions are counted, since several reasons may hold at once:
@@ -30,6 +30,7 @@
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
+use crate::actor::verdict::log_ignored;
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::mailbox::Drained;
 use crate::supervision::Failure;
@@ -47,9 +48,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Some(outcome) => outcome,
             None => Ok(()),
         });
-        if let Err(failure) = made {
-            self.drop_state();
-            self.fail(failure.during_initialization(), None);
+        match made {
+            Ok(()) => self.private(|private| private.created = true),
+            Err(failure) => {
+                self.drop_state();
+                self.fail(failure.during_initialization(), None);
+            }
         }
     }
 
@@ -156,9 +160,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if stateless {
             self.ctx.stop_children();
-        } else {
+        } else if let Some(Err(own)) = self.with_actor(|actor, ctx| actor.restarting(&failure, ctx)) {
             // By contract an error or panic of this hook changes nothing.
-            let _ = self.with_actor(|actor, ctx| actor.restarting(&failure, ctx));
+            log_ignored(&self.me(), "restarting", &own);
         }
         let waits = self.private(|private| {
             private.phase = Phase::Restarting;
@@ -177,7 +181,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             private.extras().restart.take()
         });
         let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
-        let stateless = self.with_actor(|_, _| Ok(())).is_none();
+        // A restart of what was never whole is its creation, tried again.
+        let created = self.private(|private| private.created);
         // Those that `restarting` has set: what they say was meant for the old state.
         self.ctx.cancel_all_timers();
         self.drop_state();
@@ -187,13 +192,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let made =
             self.make_state().and_then(|()| {
                 let hook = self.with_actor(|actor, ctx| {
-                    if stateless { actor.started(ctx) } else { actor.restarted(&failure, ctx) }
+                    if created { actor.restarted(&failure, ctx) } else { actor.started(ctx) }
                 });
                 hook.unwrap_or(Ok(()))
             });
-        if let Err(failure) = made {
-            self.drop_state();
-            self.fail(failure.during_initialization(), None);
+        match made {
+            Ok(()) => self.private(|private| private.created = true),
+            Err(failure) => {
+                self.drop_state();
+                self.fail(failure.during_initialization(), None);
+            }
         }
         if !kept.is_empty() {
             // The cause's text is made by user code.
@@ -209,49 +217,6 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// A child has failed: decide.
-    pub fn judge(&mut self, child: AnyRef, failure: Failure) {
-        if !self.core().children.contains(&child) {
-            return;
-        }
-        let now = self.core().system.now();
-        let mut history =
-            self.private(|private| private.extras().histories.get(&child).copied().unwrap_or_default());
-        let own = child.core().on_failure.as_deref();
-        let verdict = match own {
-            Some(strategy) => guarded(|| Ok(strategy.judge(&failure, &mut history, now))),
-            None => self
-                .with_actor(|actor, _| Ok(actor.supervision().judge(&failure, &mut history, now)))
-                .unwrap_or(Ok(crate::supervision::Directive::Stop)),
-        };
-        self.private(|private| private.extras().histories.insert(child.clone(), history));
-        use crate::supervision::Directive;
-        let sent = match verdict {
-            Ok(Directive::Resume) => child.send_system(Control::Resume { judged: true }),
-            Ok(Directive::Restart) => child.send_system(Control::Restart(failure)),
-            Ok(Directive::Stop) => child.send_system(Control::Stop),
-            Ok(Directive::Escalate) if self.private(|private| private.failed) => {
-                // This actor waits for a verdict already, which will be this child's too. Its failure has
-                // suspended the child once more than an escalation does: undo that.
-                let sent = child.send_system(Control::Resume { judged: false });
-                self.private(|private| private.extras().culprits.push(child));
-                sent
-            }
-            Ok(Directive::Escalate) => {
-                self.fail(failure, Some(child));
-                Ok(())
-            }
-            Err(own) => {
-                // The decider itself has failed; the child still needs a verdict, and it has none.
-                let sent = child.send_system(Control::Stop);
-                self.fail(own, None);
-                sent
-            }
-        };
-        // A child that has ended meanwhile needs no verdict.
-        drop(sent);
-    }
-
     pub fn child_stopped(&mut self, child: &AnyRef) {
         let Some(child) = self.core().children.remove(child) else { return };
         let position = self.owner().gate().position();
@@ -261,7 +226,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let waited_for = extras.stopping.remove(&child);
             if extras.watching.contains_key(&child) {
                 // The name is free by the time the notice is seen.
-                let notice = crate::actor::Terminated { actor: child.clone() };
+                let notice = crate::actor::Terminated { actor: child.clone(), existence_confirmed: true };
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
@@ -298,10 +263,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let retired =
             self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
         if !retired {
-            let _ = self.with_actor(|actor, ctx| {
+            let stopped = self.with_actor(|actor, ctx| {
                 actor.stopped(ctx);
                 Ok(())
             });
+            if let Some(Err(own)) = stopped {
+                log_ignored(&self.me(), "stopped", &own);
+            }
         }
         // What `stopped` has begun.
         self.ctx.cancel_all_timers();
@@ -359,10 +327,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let mut watchers =
             extras.as_mut().map(|extras| std::mem::take(&mut extras.watchers)).unwrap_or_default();
         drop_guarded(extras);
-        let rest = self.owner().close_lane();
-        for (_, message) in rest {
-            if let Control::Watch(watcher) = message {
-                watchers.insert(watcher);
+        let mut late = Vec::new();
+        for (_, message) in self.owner().close_lane() {
+            match message {
+                Control::Watch(watcher) => late.push(watcher),
+                Control::Unwatch(watcher) => {
+                    watchers.remove(&watcher);
+                    late.retain(|late| *late != watcher);
+                }
+                _ => {}
             }
         }
         let core = self.core();
@@ -376,7 +349,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
         watchers.sort_by_key(AnyRef::uid);
         for watcher in watchers {
-            watcher.notify_terminated(me.clone());
+            watcher.notify_terminated(me.clone(), true);
+        }
+        // They came when this actor had ended, as do those whom its lane refuses from now on.
+        for watcher in late {
+            watcher.notify_terminated(me.clone(), false);
         }
         if let Some(home) = &core.own_home {
             home.release();

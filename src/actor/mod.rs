@@ -1,10 +1,12 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
+//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs`
+//! how it judges its children; `backoff.rs` a parent that waits before it makes its child anew; `context.rs` what a running actor
 //! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
 //! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
+mod backoff;
 mod builder;
 mod cell;
 mod children;
@@ -18,8 +20,10 @@ mod path;
 mod spawn;
 mod system;
 mod turn;
+mod verdict;
 mod watch;
 
+pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
@@ -33,6 +37,7 @@ pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
 pub use system::SystemCore;
 pub use system::{System, SystemBuilder, SystemRef};
 pub(crate) use turn::{ByContext, drop_guarded};
+pub use watch::WatchError;
 
 use crate::actor_ref::AnyRef;
 use crate::supervision::{Failure, Strategy};
@@ -165,4 +170,6 @@ pub trait Actor: Send + Sized + 'static {
 pub struct Terminated {
     /// Who has ended.
     pub actor: AnyRef,
+    /// Whether it was alive when the watch began: false when it had ended before.
+    pub existence_confirmed: bool,
 }

@@ -52,6 +52,8 @@ pub struct Private<M> {
     pub suspended: u32,
     /// Whether this actor has failed and waits for its parent's verdict.
     pub failed: bool,
+    /// Whether a state was ever made and started: before that, a restart is a creation.
+    pub created: bool,
     /// What most actors never need.
     pub extras: Option<Box<Extras<M>>>,
 }
@@ -98,7 +100,7 @@ impl<M> Default for Extras<M> {
 
 impl<M> Private<M> {
     pub fn new(suspended: u32) -> Self {
-        Self { phase: Phase::Unborn, suspended, failed: false, extras: None }
+        Self { phase: Phase::Unborn, suspended, failed: false, created: false, extras: None }
     }
 
     pub fn extras(&mut self) -> &mut Extras<M> {
@@ -399,9 +401,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }
-            Control::Adopt(actor) => {
-                self.ctx.watch(&actor);
-            }
+            // Watched already is what was wanted.
+            Control::Adopt(actor) => drop(self.ctx.watch(&actor)),
             Control::Unwatch(watcher) => self.private(|private| {
                 if let Some(extras) = &mut private.extras {
                     extras.watchers.remove(&watcher);

@@ -4,50 +4,163 @@ use crate::actor::cell::Control;
 use crate::actor::turn::drop_guarded;
 use crate::actor::{Context, Terminated};
 use crate::actor_ref::{AnyRef, Watchable};
+use std::collections::hash_map::Entry;
+use std::fmt;
+
+/// Why an actor is not watched as asked. What was to be the notice comes back: a message, or `()` for the hook.
+#[non_exhaustive]
+pub enum WatchError<N = ()> {
+    /// Behind the reference is no actor, as behind a function: nothing will ever end.
+    NoActor {
+        /// What was to be the notice.
+        notice: N,
+    },
+    /// The actor is watched already, with another notice.
+    OtherNotice {
+        /// Who is watched.
+        watched: AnyRef,
+        /// What was to be the notice.
+        notice: N,
+    },
+}
+
+impl<N> WatchError<N> {
+    /// What was to be the notice.
+    pub fn into_inner(self) -> N {
+        match self {
+            WatchError::NoActor { notice } | WatchError::OtherNotice { notice, .. } => notice,
+        }
+    }
+}
+
+impl<N> fmt::Debug for WatchError<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WatchError::NoActor { .. } => f.write_str("NoActor { .. }"),
+            WatchError::OtherNotice { watched, .. } => {
+                write!(f, "OtherNotice {{ watched: {watched:?}, .. }}")
+            }
+        }
+    }
+}
+
+impl<N> fmt::Display for WatchError<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WatchError::NoActor { .. } => {
+                f.write_str("no actor stands behind the reference: watch what it sends to")
+            }
+            WatchError::OtherNotice { watched, .. } => {
+                write!(f, "{} is watched already with another notice: unwatch it first", watched.path())
+            }
+        }
+    }
+}
+
+impl<N> std::error::Error for WatchError<N> {}
 
 impl<M: Send + 'static> Context<M> {
     /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
     /// oneself or an actor that is watched already changes nothing.
     ///
-    /// Takes an [`AnyRef`], an [`ActorRef`] or a [`Router`](crate::Router). Behind a reference to what is no
-    /// actor there is nothing to watch: false then.
-    pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> bool {
-        let Some(actor) = actor.watched() else { return false };
-        self.begin_watch(&actor, None);
-        true
-    }
-
-    /// As [`watch`](Self::watch), but the notice is `message`, which goes to [`Actor::receive`]. The
-    /// latest call for an actor counts.
+    /// Takes an [`AnyRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive a
+    /// restart of either side, but [children that a restart stops](Self::stop_children) are unwatched first.
     ///
     /// # Errors
     ///
-    /// Gives the message back if there is nothing to watch.
-    pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), M> {
-        let Some(actor) = actor.watched() else { return Err(message) };
-        self.begin_watch(&actor, Some(message));
+    /// [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if the actor is watched
+    /// with a message: [unwatch](Self::unwatch) it first.
+    pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError> {
+        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
+        if actor == self.me().any_local() {
+            return Ok(());
+        }
+        let other = self.extras(|extras| match extras.watching.get(&actor) {
+            None => {
+                extras.watching.insert(actor.clone(), None);
+                None
+            }
+            Some(notice) => Some(notice.is_some()),
+        });
+        match other {
+            None => self.begin_watch(actor),
+            Some(false) => {}
+            Some(true) => return Err(WatchError::OtherNotice { watched: actor, notice: () }),
+        }
         Ok(())
     }
 
-    fn begin_watch(&mut self, actor: &AnyRef, message: Option<M>) {
-        let me = self.me().any_local();
-        if *actor == me {
+    /// As [`watch`](Self::watch), but the notice is `message`, which goes to
+    /// [`Actor::receive`](crate::Actor::receive). Watching oneself drops it.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Worker;
+    /// impl Actor for Worker {
+    ///     type Message = ();
+    ///     fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    ///         ctx.stop();
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// enum BossMsg {
+    ///     Ended(u32),
+    /// }
+    /// struct Boss(std::sync::mpsc::Sender<u32>);
+    /// impl Actor for Boss {
+    ///     type Message = BossMsg;
+    ///     fn started(&mut self, ctx: &mut Context<BossMsg>) -> Done {
+    ///         let worker = ctx.spawn(|| Worker)?;
+    ///         ctx.watch_with(&worker, BossMsg::Ended(7))?;
+    ///         worker.tell(());
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, BossMsg::Ended(job): BossMsg, _: &mut Context<BossMsg>) -> Done {
+    ///         self.0.send(job)?;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("firm").build()?;
+    /// let (sender, jobs) = std::sync::mpsc::channel();
+    /// system.spawn(move || Boss(sender.clone()))?;
+    /// assert_eq!(jobs.recv()?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back: [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if
+    /// the actor is watched already: [unwatch](Self::unwatch) it first.
+    pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
+        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
+        if actor == self.me().any_local() {
             drop_guarded(message);
-            return;
+            return Ok(());
         }
-        let (known, replaced) = self.extras(|extras| match extras.watching.entry(actor.clone()) {
-            std::collections::hash_map::Entry::Occupied(mut entry) => match message {
-                Some(message) => (true, entry.insert(Some(message))),
-                None => (true, None),
-            },
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(message);
-                (false, None)
+        let refused = self.extras(|extras| match extras.watching.entry(actor.clone()) {
+            Entry::Occupied(_) => Some(message),
+            Entry::Vacant(entry) => {
+                entry.insert(Some(message));
+                None
             }
         });
-        drop_guarded(replaced);
-        if !known && actor.send_system(Control::Watch(me.clone())).is_err() {
-            me.notify_terminated(actor.clone());
+        match refused {
+            None => self.begin_watch(actor),
+            Some(notice) => return Err(WatchError::OtherNotice { watched: actor, notice }),
+        }
+        Ok(())
+    }
+
+    /// Tells `actor`, which is in the list already.
+    fn begin_watch(&mut self, actor: AnyRef) {
+        let me = self.me().any_local();
+        if actor.send_system(Control::Watch(me.clone())).is_err() {
+            me.notify_terminated(actor, false);
         }
     }
 
@@ -80,7 +193,7 @@ impl<M: Send + 'static> Context<M> {
 
 impl AnyRef {
     /// Tells this actor that another one has ended. The notice takes its place behind what is queued.
-    pub(crate) fn notify_terminated(&self, actor: AnyRef) {
-        let _ = self.send_positioned(Control::Terminated(Terminated { actor }));
+    pub(crate) fn notify_terminated(&self, actor: AnyRef, existence_confirmed: bool) {
+        let _ = self.send_positioned(Control::Terminated(Terminated { actor, existence_confirmed }));
     }
 }

@@ -367,7 +367,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
 fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
     if let Some(any) = routee.actor().any() {
-        ctx.watch(&any);
+        // Watched already is what was wanted.
+        let _ = ctx.watch(&any);
     }
 }
 

@@ -12,6 +12,7 @@ mod failure;
 
 pub use failure::{Failure, FailureKind};
 
+use crate::actor_ref::AnyRef;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -101,9 +102,19 @@ impl RestartHistory {
     }
 }
 
-type Decider = dyn Fn(&Failure) -> Directive + Send + Sync;
+type Decider = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
 
-/// How a parent judges the failures of a child (one for one: the siblings are left alone).
+/// How a parent judges the failures of a child: the directive for each failure, how often it may be restarted,
+/// and whether the siblings share its fate.
+///
+/// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all its
+/// children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's own wins.
+///
+/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a restart or
+/// a stop of one child is one of all children.
+///
+/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning, an
+/// escalation not at all, since whoever judges it in the end logs that. [`quiet`](Self::quiet) switches it off.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -116,21 +127,30 @@ type Decider = dyn Fn(&Failure) -> Directive + Send + Sync;
 ///     if failure.is::<std::io::Error>() { Directive::Restart } else { Directive::Escalate }
 /// })
 /// .limit(Restart::up_to(5));
+/// // The stages of a pipeline are of no use without each other.
+/// let pipeline = Strategy::from(Restart::up_to(3)).all_for_one();
 /// ```
 #[derive(Clone)]
 pub struct Strategy {
     /// `None`: the default decider.
     decider: Option<StdArc<Decider>>,
     limit: Restart,
+    all_for_one: bool,
+    quiet: bool,
 }
 
 impl Strategy {
-    /// Judges by a function. It runs in the parent; when it panics, the parent fails.
+    /// Judges by a function. It runs in the parent; when it panics, the child stops and the parent fails.
     pub fn decide(decider: impl Fn(&Failure) -> Directive + Send + Sync + 'static) -> Self {
-        Self { decider: Some(StdArc::new(decider)), limit: Restart::always() }
+        Self::decide_for(move |_, failure| decider(failure))
     }
 
-    /// Every failure stops the child.
+    /// As [`decide`](Self::decide), by a function that is also told which child has failed.
+    pub fn decide_for(decider: impl Fn(&AnyRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
+        Self { decider: Some(StdArc::new(decider)), ..Self::default() }
+    }
+
+    /// Every failure stops the child: Akka's stopping strategy.
     pub fn stop() -> Self {
         Self::decide(|_| Directive::Stop)
     }
@@ -146,22 +166,48 @@ impl Strategy {
         Self::decide(|_| Directive::Escalate)
     }
 
-    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops.
+    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are counted
+    /// for each child, and forgotten when it ends.
     pub fn limit(mut self, limit: Restart) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The verdict on a failure at `now`, the limit included.
-    pub(crate) fn judge(&self, failure: &Failure, history: &mut RestartHistory, now: Duration) -> Directive {
-        let directive = match &self.decider {
-            Some(decider) => decider(failure),
+    /// Makes the children share their fate, as Akka's all-for-one strategy does: when one is restarted or stopped
+    /// for its failure, all are. The siblings are suspended before the first of them restarts, and what they fail
+    /// with names the child that failed. Resume acts on the failing child alone.
+    ///
+    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one has
+    /// used up its own, all stop.
+    pub fn all_for_one(mut self) -> Self {
+        self.all_for_one = true;
+        self
+    }
+
+    /// Logs no verdicts.
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// What the decider says. Runs user code.
+    pub(crate) fn directive(&self, child: &AnyRef, failure: &Failure) -> Directive {
+        match &self.decider {
+            Some(decider) => decider(child, failure),
             None => default_decider(failure),
-        };
-        if directive == Directive::Restart && !history.allows(self.limit, now) {
-            return Directive::Stop;
         }
-        directive
+    }
+
+    pub(crate) fn restart_limit(&self) -> Restart {
+        self.limit
+    }
+
+    pub(crate) fn is_all_for_one(&self) -> bool {
+        self.all_for_one
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 }
 
@@ -169,14 +215,14 @@ impl Default for Strategy {
     /// Akka's default: initialization failures, kills and death pacts stop, everything else restarts,
     /// without a limit.
     fn default() -> Self {
-        Self { decider: None, limit: Restart::always() }
+        Self { decider: None, limit: Restart::always(), all_for_one: false, quiet: false }
     }
 }
 
 impl From<Restart> for Strategy {
     /// The default decider with a limit.
     fn from(limit: Restart) -> Self {
-        Self { decider: None, limit }
+        Self { limit, ..Self::default() }
     }
 }
 
@@ -185,6 +231,7 @@ impl fmt::Debug for Strategy {
         f.debug_struct("Strategy")
             .field("decider", &if self.decider.is_some() { "custom" } else { "default" })
             .field("limit", &self.limit)
+            .field("all_for_one", &self.all_for_one)
             .finish()
     }
 }

@@ -3,6 +3,8 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{FailureKind, Terminated};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 #[test]
@@ -311,4 +313,158 @@ fn what_a_recipe_captured_is_freed_when_creation_is_refused() {
         gone.recv_timeout(LONG).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected)
     );
     assert_eq!(system.living_actors(), 4);
+}
+
+#[test]
+fn the_recipe_is_called_once_for_the_start_and_once_for_each_restart() {
+    let stage = Stage::new("recipes");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let mut recipe = stage.role("a").recipe();
+    let actor = stage
+        .system
+        .actor("a")
+        .spawn(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            recipe()
+        })
+        .unwrap();
+    for restarts in 0..3 {
+        assert_eq!(query(&actor, |_, _| ()), Ok(()));
+        assert_eq!(calls.load(Ordering::SeqCst), 1 + restarts);
+        fail(&actor);
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_failed_restarted_judged_with_resume_or_restart_is_a_restart_again_without_hooks_of_the_half_made_state()
+{
+    for directive in [Directive::Resume, Directive::Restart] {
+        let stage = Stage::new("half");
+        let parent = stage.spawn(&stage.role("p").strategy(move || {
+            Strategy::decide(move |failure| match failure.kind() {
+                FailureKind::Initialization => directive,
+                _ => Directive::Restart,
+            })
+        }));
+        let role = stage.role("a").on_hook(|hook, number| match hook {
+            Hook::Restarted if number < 4 => Err(Failure::msg("not yet")),
+            _ => Ok(()),
+        });
+        let actor = child(&parent, &role);
+        fail(&actor);
+        assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(0));
+        stage.expect(&["p Started 1", "a Started 1", "a Restarting 1"]);
+        stage.expect(&["a Restarted 2", "a Restarted 3", "a Restarted 4"]);
+        stage.end(&["a Stopped 4", "p Stopped 1"]);
+    }
+}
+
+#[test]
+fn control_that_comes_while_a_restart_waits_for_children_acts_after_it() {
+    let stage = Stage::new("deferred");
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::from(Restart::always()).all_for_one()));
+    let actor = child(&parent, &stage.role("a"));
+    let sibling = child(&parent, &stage.role("b"));
+    let slow = child(&actor, &stage.role("slow"));
+    assert_eq!(query(&sibling, |_, _| ()), Ok(()));
+    assert_eq!(query(&slow, |_, _| ()), Ok(()));
+    let release = hold(&slow);
+    let mut notes: Vec<String> = (0..4).map(|_| stage.note()).collect();
+    notes.sort();
+    assert_eq!(notes, ["a Started 1", "b Started 1", "p Started 1", "slow Started 1"]);
+    fail(&actor);
+    let mut notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
+    notes.sort();
+    assert_eq!(notes, ["a Restarting 1", "b Restarted 2", "b Restarting 1"]);
+    // The second restart of all finds the first of `a` waiting.
+    fail(&sibling);
+    stage.expect(&["b Restarting 2", "b Restarted 3"]);
+    note(&actor, "at last");
+    drop(release);
+    stage.expect(&["slow Stopped 1", "a Restarted 2", "a Restarting 2", "a Restarted 3", "a at last"]);
+    assert_eq!(query(&parent, |_, ctx| ctx.children().len()), Ok(2));
+    stage.end(&["a Stopped 3", "b Stopped 3", "p Stopped 1"]);
+}
+
+/// Panics when it is dropped, unless its thread panics already: a second panic within one unwinding ends the process.
+struct Sting;
+
+impl Drop for Sting {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("in drop");
+        }
+    }
+}
+
+#[test]
+fn messages_and_recipes_that_panic_while_they_are_dropped_take_nobody_with_them() {
+    let stage =
+        Stage::with("stings", |builder| builder.dispatcher("one", Dispatcher::work_stealing().threads(1)));
+    let sting = Sting;
+    let mut recipe = stage.role("a").recipe();
+    let actor = stage
+        .system
+        .actor("a")
+        .dispatcher("one")
+        .spawn(move || {
+            let _ = &sting;
+            recipe()
+        })
+        .unwrap();
+    let stinging = || {
+        let sting = Sting;
+        Tell::new(move |_, _| {
+            drop(sting);
+            Ok(())
+        })
+    };
+    // In a handler it is the actor's own failure.
+    actor.tell(stinging());
+    assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(0));
+    stage.expect(&["a Started 1", "a Restarting 1", "a Restarted 2"]);
+    // In a mailbox that is emptied it is nobody's.
+    let release = hold(&actor);
+    actor.tell(stinging());
+    actor.stop();
+    drop(release);
+    wait_for_end(&stage, &actor);
+    let other = stage.system.actor("b").dispatcher("one").spawn(stage.role("b").recipe()).unwrap();
+    assert_eq!(query(&other, |puppet, _| puppet.value), Ok(0));
+    stage.end(&["a Stopped 2", "b Started 1", "b Stopped 1"]);
+}
+
+/// Fails in `terminated`.
+struct Shaken(ActorRef<Tell>, Sender<&'static str>);
+
+impl Actor for Shaken {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        ctx.watch(&self.0)?;
+        Ok(())
+    }
+    fn restarted(&mut self, _: &Failure, _: &mut Context<()>) -> Done {
+        self.1.send("restarted")?;
+        Ok(())
+    }
+    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {
+        panic!("as told")
+    }
+}
+
+#[test]
+fn a_failing_terminated_is_a_failure_like_any_other() {
+    let stage = Stage::new("shaken");
+    let watched = stage.spawn(&stage.role("a"));
+    let (sender, noted) = channel();
+    let target = watched.clone();
+    let _shaken = stage.system.spawn(move || Shaken(target.clone(), sender.clone())).unwrap();
+    watched.stop();
+    assert_eq!(noted.recv_timeout(LONG), Ok("restarted"));
+    stage.end(&["a Started 1", "a Stopped 1"]);
 }

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod ask;
+mod backoff;
 mod basics;
 mod dead_letters;
 mod dispatchers;

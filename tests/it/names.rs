@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{NameFault, SpawnError};
+use pointsman::{ActorBuilder, NameFault, SpawnError};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 
 #[test]
@@ -72,7 +73,7 @@ fn of_four_creators_at_once_one_gets_the_name() {
                 })
             })
             .collect();
-        let won = threads.into_iter().filter(|_| true).map(|thread| thread.join().unwrap());
+        let won = threads.into_iter().map(|thread| thread.join().unwrap());
         assert_eq!(won.filter(|won| *won).count(), 1);
     }
     assert_eq!(stage.system.living_actors(), 3 + 50);
@@ -134,4 +135,60 @@ fn nobody_is_created_after_the_shutdown() {
     assert!(system.spawn(role.recipe()).is_err());
     assert_eq!(system.living_actors(), 0);
     assert!(system.user().is_none());
+}
+
+/// Tries to create a child of `parent` in `stopped`, and tells what came of it.
+struct Late {
+    parent: Option<ActorBuilder>,
+    outcome: Sender<Result<(), SpawnError>>,
+}
+
+impl Actor for Late {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn stopped(&mut self, ctx: &mut Context<()>) {
+        let builder = self.parent.take().unwrap_or_else(|| ctx.actor("late"));
+        let _ = self.outcome.send(builder.spawn(|| Idle).map(drop));
+    }
+}
+
+struct Idle;
+
+impl Actor for Idle {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_that_is_ending_or_has_ended_takes_no_more_children() {
+    let stage = Stage::new("late");
+    let refused = |outcome: Result<(), SpawnError>, by: &str| {
+        assert!(matches!(&outcome, Err(SpawnError::ParentStopped { path }) if path == by), "{outcome:?}");
+    };
+    let (outcome, outcomes) = channel();
+    // While it waits for a child to end, here the one that tries to create a sibling.
+    let parent = stage.spawn(&stage.role("p"));
+    let of_child = outcome.clone();
+    let after_the_end = query(&parent, move |_, ctx| {
+        let mut builder = Some(ctx.actor("late"));
+        ctx.actor("child")
+            .spawn(move || Late { parent: builder.take(), outcome: of_child.clone() })
+            .expect("it is alive");
+        ctx.actor("later")
+    })
+    .unwrap();
+    parent.stop();
+    refused(outcomes.recv_timeout(LONG).unwrap(), "/user/p");
+    // In its own last hook.
+    let last =
+        stage.system.actor("l").spawn(move || Late { parent: None, outcome: outcome.clone() }).unwrap();
+    last.stop();
+    refused(outcomes.recv_timeout(LONG).unwrap(), "/user/l");
+    wait_for_end(&stage, &parent);
+    refused(after_the_end.spawn(|| Idle).map(drop), "/user/p");
+    stage.end(&["p Started 1", "p Stopped 1"]);
 }

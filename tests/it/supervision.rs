@@ -318,3 +318,233 @@ fn failing_siblings_do_not_share_a_limit() {
     }
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+#[test]
+fn a_limit_ends_with_its_child() {
+    let stage = Stage::new("fresh");
+    let parent = stage.spawn(&stage.role("p").strategy(|| Restart::up_to(1).into()));
+    for _ in 0..3 {
+        let actor = child(&parent, &stage.role("a"));
+        watch(&parent, &actor);
+        fail(&actor);
+        assert_eq!(query(&actor, |_, _| ()), Ok(()), "one restart each");
+        fail(&actor);
+        while stage.note() != "p lost a" {}
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// A parent of `a`, `b` and `c` whose children share their fate.
+fn shared_fate(stage: &Stage, strategy: fn() -> Strategy) -> (ActorRef<Tell>, [ActorRef<Tell>; 3]) {
+    let parent = stage.spawn(&stage.role("p").strategy(move || strategy().all_for_one()));
+    let children = ["a", "b", "c"].map(|name| child(&parent, &stage.role(name)));
+    for child in &children {
+        query(child, |puppet, _| puppet.value = 5).unwrap();
+    }
+    (parent, children)
+}
+
+#[test]
+fn all_for_one_a_restart_is_one_of_all_children_and_loses_only_the_failing_message() {
+    let stage = Stage::new("all");
+    let (parent, children) = shared_fate(&stage, Strategy::default);
+    let releases: Vec<_> = children.iter().skip(1).map(hold).collect();
+    children.iter().skip(1).for_each(|child| note(child, "queued"));
+    fail(&children[0]);
+    wait_until(|| children[0].load() == pointsman::Load::Idle);
+    drop(releases);
+    for child in &children {
+        assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
+    }
+    assert_eq!(query(&parent, |_, ctx| ctx.children().len()), Ok(3));
+    let notes: Vec<String> = stage.notes.try_iter().collect();
+    for name in ["a", "b", "c"] {
+        let own: Vec<_> = notes.iter().filter(|note| note.starts_with(name)).map(|note| &note[2..]).collect();
+        let mut expected = vec!["Started 1", "Restarting 1", "Restarted 2"];
+        if name != "a" {
+            expected.push("queued");
+        }
+        assert_eq!(own, expected, "{name}");
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn all_for_one_no_sibling_handles_a_message_with_its_old_state_once_the_failed_child_has_a_new_one() {
+    let stage = Stage::new("first");
+    let sibling: Arc<Mutex<Option<ActorRef<Tell>>>> = Arc::default();
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().all_for_one()));
+    let known = sibling.clone();
+    let failing = child(
+        &parent,
+        &stage.role("a").on_hook(move |hook, _| {
+            if let (Hook::Restarted, Some(sibling)) = (hook, &*known.lock().unwrap()) {
+                act(sibling, |puppet, _| {
+                    puppet.note(format_args!("with {}", puppet.value));
+                    Ok(())
+                });
+            }
+            Ok(())
+        }),
+    );
+    for _ in 0..200 {
+        let other = child(&parent, &stage.role("b"));
+        query(&other, |puppet, _| puppet.value = 5).unwrap();
+        *sibling.lock().unwrap() = Some(other.clone());
+        fail(&failing);
+        let told = std::iter::repeat_with(|| stage.note()).find(|note| note.starts_with("b with"));
+        assert_eq!(told.as_deref(), Some("b with 0"));
+        other.stop();
+        watch(&parent, &other);
+        while stage.note() != "p lost b" {}
+    }
+    *sibling.lock().unwrap() = None;
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn all_for_one_a_stop_is_one_of_all_children() {
+    let stage = Stage::new("allstop");
+    let (parent, children) = shared_fate(&stage, Strategy::stop);
+    fail(&children[1]);
+    children.iter().for_each(|child| wait_for_end(&stage, child));
+    wait_until(|| query(&parent, |_, ctx| ctx.children().len()) == Ok(0));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn all_for_one_resume_is_the_failing_childs_alone() {
+    let stage = Stage::new("allresume");
+    let (_parent, children) = shared_fate(&stage, Strategy::resume);
+    fail(&children[2]);
+    for child in &children {
+        assert_eq!(query(child, |puppet, _| puppet.value), Ok(5));
+    }
+    let notes: Vec<String> = stage.notes.try_iter().collect();
+    assert!(notes.iter().all(|note| note.ends_with("Started 1")), "{notes:?}");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn all_for_one_a_restart_counts_for_each_child_and_beyond_the_limit_all_stop() {
+    let stage = Stage::new("alllimit");
+    let (_parent, children) = shared_fate(&stage, || Restart::up_to(1).into());
+    fail(&children[0]);
+    for child in &children {
+        assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
+    }
+    fail(&children[1]);
+    children.iter().for_each(|child| wait_for_end(&stage, child));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn all_for_one_siblings_that_fail_at_once_are_all_up_in_the_end() {
+    for _ in 0..50 {
+        let stage = Stage::new("allfail");
+        let (_parent, children) = shared_fate(&stage, Strategy::default);
+        let releases: Vec<_> = children.iter().map(hold).collect();
+        children.iter().for_each(fail);
+        drop(releases);
+        for child in &children {
+            assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
+        }
+        wait_until(|| children.iter().all(|child| child.load() == pointsman::Load::Idle));
+        assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+    }
+}
+
+#[test]
+fn a_decider_may_ask_which_child_has_failed() {
+    let stage = Stage::new("which");
+    let parent = stage.spawn(&stage.role("p").strategy(|| {
+        Strategy::decide_for(|child, _| match child.path().name() {
+            "kept" => Directive::Resume,
+            _ => Directive::Restart,
+        })
+    }));
+    for (name, value) in [("kept", 5), ("renewed", 0)] {
+        let actor = child(&parent, &stage.role(name));
+        query(&actor, |puppet, _| puppet.value = 5).unwrap();
+        fail(&actor);
+        assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(value), "{name}");
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_decider_that_panics_loses_no_control_that_waits_behind_the_failure() {
+    let stage = Stage::new("behind");
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::decide(|_| panic!("undecided"))));
+    let actor = child(&parent, &stage.role("a"));
+    let watcher = stage.spawn(&stage.role("w"));
+    let release = hold(&parent);
+    fail(&actor);
+    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    // In the lane of the parent, behind the notice of the failure.
+    watch(&watcher, &parent);
+    drop(release);
+    assert_eq!(query(&parent, |_, _| ()), Ok(()));
+    parent.stop();
+    while stage.note() != "w lost p" {}
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_failure_of_the_user_guardian_ends_the_system() {
+    let stage =
+        Stage::with("guardian", |builder| builder.supervision(Strategy::decide(|_| panic!("undecided"))));
+    let bystander = stage.spawn(&stage.role("b"));
+    let actor = stage.spawn(&stage.role("a"));
+    fail(&actor);
+    stage.system.wait_until_ended(LONG).unwrap();
+    assert!(actor.is_closed() && bystander.is_closed());
+    stage.end(&["a Started 1", "a Stopped 1", "b Started 1", "b Stopped 1"]);
+}
+
+/// Keeps what is logged by this process.
+struct Records(Mutex<Vec<(log::Level, String, String)>>);
+
+static RECORDS: Records = Records(Mutex::new(Vec::new()));
+
+impl log::Log for Records {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        // Before the lock: what is logged may panic.
+        let text = record.args().to_string();
+        self.0.lock().unwrap().push((record.level(), record.target().to_owned(), text));
+    }
+    fn flush(&self) {}
+}
+
+#[test]
+fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
+    // Other tests log, too: the paths tell whose record it is.
+    let _ = log::set_logger(&RECORDS);
+    log::set_max_level(log::LevelFilter::Info);
+    let stage = Stage::new("logged");
+    let logged = |name: &'static str, strategy: fn() -> Strategy| {
+        let parent = stage.spawn(&stage.role(name).strategy(strategy));
+        let actor = child(&parent, &stage.role("a"));
+        fail(&actor);
+        // The verdict is logged before it is sent.
+        let _ = query(&actor, |_, _| ());
+        let of_child = format!("/user/{name}/a ");
+        let records = RECORDS.0.lock().unwrap();
+        let own =
+            records.iter().filter(|(_, target, text)| target == "pointsman" && text.starts_with(&of_child));
+        own.map(|(level, _, text)| (*level, text[of_child.len()..].to_owned())).collect::<Vec<_>>()
+    };
+    let error = |text: &str| vec![(log::Level::Error, text.to_owned())];
+    assert_eq!(logged("log-restart", Strategy::default), error("failed and is restarted: as told"));
+    assert_eq!(logged("log-stop", Strategy::stop), error("failed and is stopped: as told"));
+    let beyond = error("failed beyond its limit of restarts and is stopped: as told");
+    assert_eq!(logged("log-limit", || Restart::up_to(0).into()), beyond);
+    let warning = vec![(log::Level::Warn, "failed and goes on: as told".to_owned())];
+    assert_eq!(logged("log-resume", Strategy::resume), warning);
+    assert_eq!(logged("log-escalate", Strategy::escalate), []);
+    assert_eq!(logged("log-quiet", || Strategy::default().quiet()), []);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}

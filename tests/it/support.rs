@@ -20,6 +20,11 @@ impl Tell {
     pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static) -> Self {
         Tell(Box::new(act))
     }
+
+    /// Does it, outside of the mailbox.
+    pub fn run(self, puppet: &mut Puppet, ctx: &mut Context<Tell>) -> Done {
+        (self.0)(puppet, ctx)
+    }
 }
 
 /// Which hook runs.
@@ -259,7 +264,7 @@ pub fn child(parent: &ActorRef<Tell>, role: &Role) -> ActorRef<Tell> {
 /// Makes `watcher` watch.
 pub fn watch(watcher: &ActorRef<Tell>, actor: &ActorRef<Tell>) {
     let actor = actor.any().expect("a local actor");
-    query(watcher, move |_, ctx| ctx.watch(&actor)).expect("the watcher answers");
+    query(watcher, move |_, ctx| ctx.watch(&actor).expect("no other notice")).expect("the watcher answers");
 }
 
 /// Waits until an actor has ended for good.
@@ -284,7 +289,7 @@ impl Actor for Watcher {
         Ok(())
     }
     fn started(&mut self, ctx: &mut Context<()>) -> Done {
-        ctx.watch(&self.watched);
+        ctx.watch(&self.watched)?;
         Ok(())
     }
     fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{FailureKind, Terminated};
+use pointsman::{FailureKind, Terminated, WatchError};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -97,28 +97,161 @@ fn the_notice_is_behind_what_was_queued_before_the_end() {
     stage.end(&["w Stopped 1"]);
 }
 
+fn noting(text: &'static str) -> Tell {
+    Tell::new(move |puppet, _| {
+        puppet.note(format_args!("{text}"));
+        Ok(())
+    })
+}
+
 #[test]
-fn watch_with_brings_a_message_instead_and_the_latest_counts() {
+fn watch_with_brings_a_message_instead_of_the_hook() {
     let stage = Stage::new("with");
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
-    let any = watched.any().unwrap();
-    query(&watcher, move |_, ctx| {
-        for text in ["first", "second"] {
-            let notice = Tell::new(move |puppet, _| {
-                puppet.note(format_args!("{text}"));
-                Ok(())
-            });
-            assert!(ctx.watch_with(&any, notice).is_ok());
-        }
-        ctx.watch(&any);
-    })
-    .unwrap();
+    let target = watched.clone();
+    query(&watcher, move |_, ctx| ctx.watch_with(&target, noting("own")).unwrap()).unwrap();
     watched.stop();
     let mut notes: Vec<String> = (0..4).map(|_| stage.note()).collect();
     notes[..3].sort();
-    assert_eq!(notes[3], "w second");
+    assert_eq!(notes[3], "w own");
     stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn another_notice_for_the_same_actor_is_refused_and_handed_back_until_it_is_unwatched() {
+    let stage = Stage::new("mixed");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    let target = watched.clone();
+    query(&watcher, move |puppet, ctx| {
+        ctx.watch(&target).unwrap();
+        assert_eq!(ctx.watch(&target).ok(), Some(()), "the same again changes nothing");
+        let refused = ctx.watch_with(&target, noting("refused")).unwrap_err();
+        assert!(matches!(&refused, WatchError::OtherNotice { watched, .. } if watched.path().name() == "a"));
+        assert!(refused.to_string().contains("/user/a is watched already"), "{refused}");
+        // It is the very message.
+        refused.into_inner().run(puppet, ctx).unwrap();
+        ctx.unwatch(&target);
+        ctx.watch_with(&target, noting("own")).unwrap();
+        assert!(matches!(ctx.watch(&target), Err(WatchError::OtherNotice { .. })));
+        assert!(matches!(ctx.watch_with(&target, noting("second")), Err(WatchError::OtherNotice { .. })));
+    })
+    .unwrap();
+    watched.stop();
+    let mut notes: Vec<String> = (0..5).map(|_| stage.note()).collect();
+    notes[..4].sort();
+    assert_eq!(notes, ["a Started 1", "a Stopped 1", "w Started 1", "w refused", "w own"]);
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn behind_a_function_there_is_nothing_to_watch() {
+    struct Function;
+    impl pointsman::Recipient<()> for Function {
+        fn deliver(&self, (): ()) -> Result<pointsman::Accepted, pointsman::SendError<()>> {
+            Ok(pointsman::Accepted::Handled)
+        }
+    }
+    let stage = Stage::new("function");
+    let watcher = stage.spawn(&stage.role("w"));
+    query(&watcher, |puppet, ctx| {
+        let function = ActorRef::to_recipient(Function);
+        assert!(matches!(ctx.watch(&function), Err(WatchError::NoActor { .. })));
+        let refused = ctx.watch_with(&function, noting("back")).unwrap_err();
+        assert!(matches!(refused, WatchError::NoActor { .. }));
+        refused.into_inner().run(puppet, ctx).unwrap();
+    })
+    .unwrap();
+    stage.end(&["w Started 1", "w Stopped 1", "w back"]);
+}
+
+/// Tells of each notice whether the actor was alive when the watch began.
+struct Confirming(Sender<bool>, AnyRef);
+
+impl Actor for Confirming {
+    type Message = ReplyTo<()>;
+    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> Done {
+        ctx.watch(&self.1)?;
+        Ok(())
+    }
+    fn receive(&mut self, ready: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> Done {
+        let _ = ready.send(());
+        Ok(())
+    }
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<ReplyTo<()>>) -> Done {
+        assert_eq!(terminated.actor, self.1);
+        self.0.send(terminated.existence_confirmed)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn the_notice_says_whether_the_watch_came_in_time() {
+    let stage = Stage::new("confirmed");
+    let watched = stage.spawn(&stage.role("a"));
+    let any = watched.any().unwrap();
+    let watcher = |name| {
+        let (sender, confirmed) = channel();
+        let any = any.clone();
+        let watcher =
+            stage.system.actor(name).spawn(move || Confirming(sender.clone(), any.clone())).unwrap();
+        watcher.ask_with(|ready| ready).wait().unwrap();
+        confirmed
+    };
+    let early = watcher("early");
+    watched.stop();
+    assert_eq!(early.recv_timeout(LONG), Ok(true));
+    wait_for_end(&stage, &watched);
+    let late = watcher("late");
+    assert_eq!(late.recv_timeout(LONG), Ok(false));
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn watched_again_after_the_notice_was_queued_there_is_a_notice_again() {
+    let stage = Stage::new("again");
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = stage.spawn(&stage.role("a"));
+    watch(&watcher, &watched);
+    let release = hold(&watcher);
+    let target = watched.clone();
+    act(&watcher, move |puppet, ctx| {
+        ctx.unwatch(&target);
+        ctx.watch(&target)?;
+        puppet.note(format_args!("watches again"));
+        Ok(())
+    });
+    watched.stop();
+    wait_for_end(&stage, &watched);
+    drop(release);
+    let mut notes: Vec<String> = (0..5).map(|_| stage.note()).collect();
+    notes[..3].sort();
+    assert_eq!(notes, ["a Started 1", "a Stopped 1", "w Started 1", "w watches again", "w lost a"]);
+    assert_eq!(query(&watcher, |_, _| ()), Ok(()));
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
+    // One thread that runs actors in the order in which they were woken.
+    let stage =
+        Stage::with("order", |builder| builder.dispatcher("one", Dispatcher::blocking().threads(1..=1)));
+    let spawn =
+        |role: &Role, name: &str| stage.system.actor(name).dispatcher("one").spawn(role.recipe()).unwrap();
+    let old = spawn(&stage.role("old"), "old");
+    let parent = spawn(&stage.role("parent"), "parent");
+    let young = spawn(&stage.role("young"), "young");
+    let role = stage.role("a");
+    let watched =
+        query(&parent, move |_, ctx| ctx.actor("a").dispatcher("one").spawn(role.recipe()).unwrap()).unwrap();
+    for watcher in [&young, &old, &parent] {
+        watch(watcher, &watched);
+    }
+    watched.stop();
+    let notes: Vec<String> = (0..8).map(|_| stage.note()).collect();
+    assert_eq!(notes[5..], ["parent lost a", "old lost a", "young lost a"], "{notes:?}");
+    stage.end(&["old Stopped 1", "parent Stopped 1", "young Stopped 1"]);
 }
 
 #[test]
@@ -142,7 +275,7 @@ impl Actor for Pact {
         Ok(())
     }
     fn started(&mut self, ctx: &mut Context<()>) -> Done {
-        ctx.watch(&self.0);
+        ctx.watch(&self.0)?;
         Ok(())
     }
 }
@@ -191,7 +324,7 @@ impl Nurse {
         self.generation += 1;
         let child = ctx.actor("child").spawn(|| Short)?;
         // The child ends at this very moment.
-        ctx.watch(&child.any().expect("a local actor"));
+        ctx.watch(&child)?;
         Ok(())
     }
 }

@@ -1,0 +1,671 @@
+//! Backoff supervision: one child, created anew after a while when it has ended or failed.
+//!
+//! The reference is no actor's: a message goes from the sender's thread straight into the mailbox of the child of
+//! that moment, as through a router, so it is one delivery and costs one read of the published child. The supervisor
+//! is an actor that has that child, watches it, waits, and publishes the next one.
+//!
+//! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at once,
+//! and the order of messages is that of the child's mailbox.
+
+use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::spawn::spawn_held;
+use crate::actor::turn::ByContext;
+use crate::actor::{Actor, Context, Done, SystemRef, Terminated, TimerKey};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Watchable};
+use crate::error::{SendError, SpawnError};
+use crate::grace::{self, Published};
+use crate::supervision::{Directive, Restart, RestartHistory, Strategy};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// Describes a supervisor that creates its only child anew after a delay which grows from time to time; see
+/// [`ActorBuilder::spawn_backoff`].
+///
+/// The n-th creation in a row, from 0, waits for `min(max, min·2ⁿ)`, and up to the [`jitter`](Self::jitter) longer.
+/// When the child has been up for [a while](Self::reset_after), n is 0 again. Constraints are checked by
+/// `spawn_backoff`: `min` is above 0, `max` not below it, the jitter between 0 and 1, and the reset between `min` and
+/// `max`.
+///
+/// The rules are those of Akka's backoff supervisor.
+#[must_use = "nothing is created before `spawn_backoff`"]
+pub struct Backoff<M> {
+    trigger: Trigger,
+    min: Duration,
+    max: Duration,
+    jitter: f64,
+    reset: Reset,
+    limit: Restart,
+    strategy: Strategy,
+    child_name: String,
+    configure: Option<Box<Configure>>,
+    without_child: Option<Box<WithoutChild<M>>>,
+    is_last: Option<Box<IsLast<M>>>,
+}
+
+type Configure = dyn Fn(ActorBuilder) -> ActorBuilder + Send + Sync;
+type WithoutChild<M> = dyn Fn(M) + Send + Sync;
+type IsLast<M> = dyn Fn(&M) -> bool + Send + Sync;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trigger {
+    Stop,
+    Failure,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reset {
+    AfterMin,
+    After(Duration),
+    Manual,
+}
+
+/// Why a [`Backoff`] makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum BackoffError {
+    /// The shortest delay is 0.
+    ZeroMin,
+    /// The longest delay is shorter than the shortest.
+    MaxBelowMin {
+        /// The shortest delay.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// The jitter is not between 0 and 1.
+    Jitter {
+        /// What was given.
+        jitter: f64,
+    },
+    /// The time after which the count is reset is not between the shortest and the longest delay.
+    Reset {
+        /// What was given.
+        after: Duration,
+        /// The shortest delay.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+}
+
+impl fmt::Display for BackoffError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackoffError::ZeroMin => f.write_str("shortest delay 0: must be above 0"),
+            BackoffError::MaxBelowMin { min, max } => {
+                write!(f, "longest delay {max:?}: must be at least the shortest, {min:?}")
+            }
+            BackoffError::Jitter { jitter } => write!(f, "jitter {jitter}: must be between 0 and 1"),
+            BackoffError::Reset { after, min, max } => {
+                write!(f, "reset after {after:?}: must be between {min:?} and {max:?}, or manual")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BackoffError {}
+
+impl<M: Send + 'static> Backoff<M> {
+    /// Creates the child anew whenever it has ended, for whatever reason.
+    ///
+    /// Its failures are judged by [`supervision`](Self::supervision) as any child's: by the default strategy most of
+    /// them restart it in place and without delay. With [`Strategy::stop`] each failure is an end, too.
+    pub fn on_stop(min: Duration, max: Duration) -> Self {
+        Self::new(Trigger::Stop, min, max)
+    }
+
+    /// Creates the child anew when it has failed and the verdict of [`supervision`](Self::supervision) is a restart:
+    /// instead, it is stopped, and made again after the delay. A child that ends otherwise ends the supervisor.
+    ///
+    /// By the default strategy, a child that fails while it is created stops. Where that is what has to be waited
+    /// for, say so: `.supervision(Strategy::decide(|_| Directive::Restart))`.
+    pub fn on_failure(min: Duration, max: Duration) -> Self {
+        Self::new(Trigger::Failure, min, max)
+    }
+
+    fn new(trigger: Trigger, min: Duration, max: Duration) -> Self {
+        Self {
+            trigger,
+            min,
+            max,
+            jitter: 0.0,
+            reset: Reset::AfterMin,
+            limit: Restart::always(),
+            strategy: Strategy::default(),
+            child_name: "child".to_owned(),
+            configure: None,
+            without_child: None,
+            is_last: None,
+        }
+    }
+
+    /// Lengthens each delay by a random part of itself, up to `factor`, so that many children that fail together are
+    /// not created together. 0 unless said otherwise; 0.2 makes of 10 s what lies between 10 and 12 s, which may be
+    /// above `max`. Derives from the system's seed.
+    pub fn jitter(mut self, factor: f64) -> Self {
+        self.jitter = factor;
+        self
+    }
+
+    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been up for
+    /// `quiet` without a break. Unless said otherwise that is the shortest delay.
+    pub fn reset_after(mut self, quiet: Duration) -> Self {
+        self.reset = Reset::After(quiet);
+        self
+    }
+
+    /// Forgets the creations so far only when [`BackoffSupervisor::reset`] says so.
+    pub fn manual_reset(mut self) -> Self {
+        self.reset = Reset::Manual;
+        self
+    }
+
+    /// Creates the child anew only so often; beyond, the supervisor stops. Without a limit unless said otherwise.
+    pub fn limit(mut self, limit: Restart) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// How failures of the child are judged. With [`on_failure`](Self::on_failure), only what the strategy decides
+    /// counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
+    pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.strategy = strategy.into();
+        self
+    }
+
+    /// The child's name, `child` unless said otherwise.
+    pub fn child_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.child_name);
+        self
+    }
+
+    /// Changes how each child is made: its mailbox, its dispatcher. Its strategy is
+    /// [`supervision`](Self::supervision).
+    pub fn child(mut self, configure: impl Fn(ActorBuilder) -> ActorBuilder + Send + Sync + 'static) -> Self {
+        self.configure = Some(Box::new(configure));
+        self
+    }
+
+    /// Handles messages that come while there is no child, on the sender's thread; a reply to a request, fixed or
+    /// not, is given here. Unless said otherwise such messages are not accepted: dead letters of `tell`, handed back
+    /// by `try_tell`.
+    ///
+    /// What the child had in its mailbox when it ended is dead letters in any case.
+    ///
+    /// When `handle` panics, the message is a dead letter and the panic is its sender's.
+    pub fn without_child(mut self, handle: impl Fn(M) + Send + Sync + 'static) -> Self {
+        self.without_child = Some(Box::new(handle));
+        self
+    }
+
+    /// Ends the supervisor with the child, once a message has been accepted for which `is_last` is true; at once, if
+    /// there is no child then. Asked for each message on the sender's thread.
+    pub fn last_message(mut self, is_last: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
+        self.is_last = Some(Box::new(is_last));
+        self
+    }
+
+    fn check(&self) -> Result<(), BackoffError> {
+        let (min, max) = (self.min, self.max);
+        if min.is_zero() {
+            return Err(BackoffError::ZeroMin);
+        }
+        if max < min {
+            return Err(BackoffError::MaxBelowMin { min, max });
+        }
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return Err(BackoffError::Jitter { jitter: self.jitter });
+        }
+        match self.reset {
+            Reset::After(after) if !(min..=max).contains(&after) => {
+                Err(BackoffError::Reset { after, min, max })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn quiet(&self) -> Option<Duration> {
+        match self.reset {
+            Reset::AfterMin => Some(self.min),
+            Reset::After(quiet) => Some(quiet),
+            Reset::Manual => None,
+        }
+    }
+}
+
+/// How long the creation after `count` others waits; `random` is from 0 to 1.
+fn delay(count: u32, min: Duration, max: Duration, jitter: f64, random: f64) -> Duration {
+    let mut capped = min;
+    for _ in 0..count {
+        if capped >= max {
+            break;
+        }
+        capped = capped.saturating_mul(2).min(max);
+    }
+    let more = Duration::try_from_secs_f64(capped.as_secs_f64() * jitter * random);
+    // The jitter comes after the cap; what overflows is the longest delay.
+    more.ok().and_then(|more| capped.checked_add(more)).unwrap_or(max)
+}
+
+impl<M> fmt::Debug for Backoff<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backoff")
+            .field("trigger", &self.trigger)
+            .field("min", &self.min)
+            .field("max", &self.max)
+            .field("jitter", &self.jitter)
+            .field("reset", &self.reset)
+            .field("limit", &self.limit)
+            .field("child_name", &self.child_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What supervisor, references and handle share.
+struct Shared<M> {
+    settings: Backoff<M>,
+    child: Published<Option<ActorRef<M>>>,
+    /// Creations since the last reset, the first one left out.
+    restarts: AtomicU32,
+    /// Last messages that were sent.
+    last_sent: AtomicU32,
+    /// The child was stopped where its strategy said restart.
+    failed: AtomicBool,
+}
+
+impl<M: Send + 'static> Shared<M> {
+    fn child(&self) -> Option<ActorRef<M>> {
+        self.child.read(&grace::section()).clone()
+    }
+
+    fn finished(&self) -> bool {
+        // Ordering: Relaxed; it was written before the message was pushed that ended the child. The mailbox carries
+        // it to the child's turn, and the notice of its end from there to the supervisor's.
+        self.last_sent.load(Ordering::Relaxed) > 0
+    }
+
+    /// Judges as the settings say, but that with `on_failure` a restart is a stop to be followed by a creation.
+    fn strategy(shared: &StdArc<Self>) -> Strategy {
+        let inner = shared.settings.strategy.clone();
+        if shared.settings.trigger == Trigger::Stop {
+            return inner;
+        }
+        let (shared, quiet) = (shared.clone(), inner.is_quiet());
+        let outer = Strategy::decide_for(move |child, failure| match inner.directive(child, failure) {
+            Directive::Restart => {
+                // Ordering: Relaxed; deciders and notices run in the supervisor's own turns.
+                shared.failed.store(true, Ordering::Relaxed);
+                Directive::Stop
+            }
+            other => other,
+        });
+        if quiet { outer.quiet() } else { outer }
+    }
+}
+
+/// Makes a child of the given supervisor.
+type Make<M> = dyn Fn(AnyRef) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
+
+/// What the supervisor is told, by itself and its handle.
+enum Manage {
+    Create,
+    Reset,
+}
+
+struct Supervisor<M: Send + 'static> {
+    shared: StdArc<Shared<M>>,
+    make: StdArc<Make<M>>,
+    /// The state that finds the first child made already.
+    first: bool,
+    child: Option<ActorRef<M>>,
+    /// Creations since the last reset: the exponent.
+    count: u32,
+    /// The same against the limit.
+    history: RestartHistory,
+    quiet: Option<TimerKey>,
+    random: SmallRng,
+}
+
+impl<M: Send + 'static> Supervisor<M> {
+    fn has(&mut self, child: ActorRef<M>, ctx: &mut Context<Manage>) -> Done {
+        ctx.watch(&child)?;
+        self.quiet = self.shared.settings.quiet().map(|quiet| ctx.after(quiet, Manage::Reset));
+        self.child = Some(child);
+        Ok(())
+    }
+
+    fn create(&mut self, ctx: &mut Context<Manage>) -> Done {
+        if self.shared.finished() {
+            ctx.stop();
+            return Ok(());
+        }
+        let child = (self.make)(ctx.me().any_local())?;
+        self.has(child.clone(), ctx)?;
+        self.shared.child.replace(Some(child));
+        Ok(())
+    }
+
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. Whoever sees that a child is
+        // to come finds its timer set.
+        self.shared.restarts.store(count, Ordering::Release);
+    }
+}
+
+impl<M: Send + 'static> Actor for Supervisor<M> {
+    type Message = Manage;
+
+    fn started(&mut self, ctx: &mut Context<Manage>) -> Done {
+        self.set_count(0);
+        if !self.first {
+            return self.create(ctx);
+        }
+        match self.shared.child() {
+            Some(child) => self.has(child, ctx),
+            // It could not be made, and nobody has got a reference.
+            None => {
+                ctx.stop();
+                Ok(())
+            }
+        }
+    }
+
+    fn receive(&mut self, message: Manage, ctx: &mut Context<Manage>) -> Done {
+        match message {
+            Manage::Create => self.create(ctx),
+            Manage::Reset => {
+                self.set_count(0);
+                self.history = RestartHistory::default();
+                Ok(())
+            }
+        }
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage>) -> Done {
+        if self.child.as_ref().map(ActorRef::any_local) != Some(terminated.actor) {
+            return Ok(());
+        }
+        self.child = None;
+        self.shared.child.replace(None);
+        if let Some(quiet) = self.quiet.take() {
+            ctx.cancel(quiet);
+        }
+        // Ordering: Relaxed in both; see `strategy`.
+        let failed = self.shared.failed.load(Ordering::Relaxed);
+        self.shared.failed.store(false, Ordering::Relaxed);
+        let settings = &self.shared.settings;
+        let again = failed || settings.trigger == Trigger::Stop;
+        if !again || self.shared.finished() || !self.history.allows(settings.limit, ctx.now()) {
+            ctx.stop();
+            return Ok(());
+        }
+        let random = self.random.random();
+        let delay = delay(self.count, settings.min, settings.max, settings.jitter, random);
+        ctx.after(delay, Manage::Create);
+        self.set_count(self.count.saturating_add(1));
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<Manage>) {
+        self.shared.child.replace(None);
+    }
+}
+
+/// What stands behind the reference.
+struct ToChild<M: Send + 'static> {
+    shared: StdArc<Shared<M>>,
+    supervisor: ActorRef<Manage>,
+}
+
+impl<M: Send + 'static> Recipient<M> for ToChild<M> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let shared = &*self.shared;
+        let is_last = shared.settings.is_last.as_ref().is_some_and(|is_last| is_last(&message));
+        if is_last {
+            // Ordering: Relaxed; see `finished`.
+            shared.last_sent.fetch_add(1, Ordering::Relaxed);
+        }
+        let outcome = {
+            let section = grace::section();
+            match shared.child.read(&section) {
+                Some(child) => child.pass_on(message),
+                None => Err(SendError::Closed(message)),
+            }
+        };
+        let message = match outcome {
+            // There is no child, or it is about to go.
+            Err(SendError::Closed(message)) => message,
+            Ok(accepted) => return Ok(accepted),
+            Err(refused) => {
+                if is_last {
+                    // Ordering: Relaxed; what is handed back was not sent.
+                    shared.last_sent.fetch_sub(1, Ordering::Relaxed);
+                }
+                return Err(refused);
+            }
+        };
+        if is_last {
+            self.supervisor.stop();
+        }
+        match &shared.settings.without_child {
+            Some(handle) if !self.supervisor.is_closed() => {
+                handle(message);
+                Ok(Accepted::Handled)
+            }
+            _ => Err(SendError::Closed(message)),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.supervisor.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        if self.supervisor.is_closed() {
+            return Load::Closed;
+        }
+        let section = grace::section();
+        match self.shared.child.read(&section).as_ref().map(ActorRef::load) {
+            // As a failed actor that waits for its verdict: messages are better sent elsewhere.
+            None | Some(Load::Closed) => Load::Suspended,
+            Some(load) => load,
+        }
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        Some(self.supervisor.any_local())
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        Some(SystemRef::new(self.supervisor.any_local().core().system.clone()))
+    }
+}
+
+/// The handle of a supervisor with a [`Backoff`]. It dereferences to the [`ActorRef`] whose messages go to the child
+/// of the moment; stopping and watching that reference mean the supervisor, which outlives its children.
+pub struct BackoffSupervisor<M: Send + 'static> {
+    reference: ActorRef<M>,
+    supervisor: ActorRef<Manage>,
+    shared: StdArc<Shared<M>>,
+}
+
+impl<M: Send + 'static> BackoffSupervisor<M> {
+    /// The reference to be kept by others.
+    pub fn to_ref(&self) -> ActorRef<M> {
+        self.reference.clone()
+    }
+
+    /// The child of this moment; `None` while the next one is waited for.
+    pub fn child(&self) -> Option<ActorRef<M>> {
+        self.shared.child()
+    }
+
+    /// How often the child was created anew, or is about to be, since the last reset. When this has grown, the timer
+    /// of the next creation is set: a test moves its [`ManualClock`](crate::ManualClock) then.
+    pub fn restarts(&self) -> u32 {
+        // Ordering: Acquire; pairs with the Release store in `set_count`.
+        self.shared.restarts.load(Ordering::Acquire)
+    }
+
+    /// Forgets the creations so far, for the delay and for the limit. Counted as a message to the supervisor.
+    pub fn reset(&self) {
+        self.supervisor.tell(Manage::Reset);
+    }
+}
+
+impl<M: Send + 'static> Deref for BackoffSupervisor<M> {
+    type Target = ActorRef<M>;
+    fn deref(&self) -> &ActorRef<M> {
+        &self.reference
+    }
+}
+
+impl<M: Send + 'static> Clone for BackoffSupervisor<M> {
+    fn clone(&self) -> Self {
+        Self {
+            reference: self.reference.clone(),
+            supervisor: self.supervisor.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<M: Send + 'static> Watchable for BackoffSupervisor<M> {
+    fn watched(&self) -> Option<AnyRef> {
+        Some(self.supervisor.any_local())
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for BackoffSupervisor<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackoffSupervisor")
+            .field("path", &self.supervisor.path())
+            .field("child", &self.child())
+            .field("restarts", &self.restarts())
+            .finish()
+    }
+}
+
+impl ActorBuilder {
+    /// Creates a supervisor of this name, and its child; the child is made by `recipe`, and made anew after a while
+    /// as the [`Backoff`] says. What was said to this builder is about the supervisor; about its child say it in
+    /// [`Backoff::child`].
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::{Backoff, ManualClock};
+    /// use std::time::Duration;
+    ///
+    /// struct Printer;
+    /// impl Actor for Printer {
+    ///     type Message = &'static str;
+    ///     fn receive(&mut self, text: &'static str, _: &mut Context<&'static str>) -> Done {
+    ///         if text == "jam" { Err(Failure::msg("paper jam")) } else { Ok(()) }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("office").build()?;
+    /// let (min, max) = (Duration::from_millis(100), Duration::from_secs(10));
+    /// let printer = system
+    ///     .actor("printer")
+    ///     .spawn_backoff(Backoff::on_failure(min, max).jitter(0.2), |_: &mut Context<_>| Printer)?;
+    /// let anyone: ActorRef<&'static str> = printer.to_ref(); // stays good when the child is another one
+    /// anyone.tell("hello");
+    /// anyone.tell("jam"); // a new printer in 100 to 120 ms
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Delivery
+    ///
+    /// A message told to the reference is one delivery, to the mailbox of the child of that moment. When there is
+    /// none: see [`Backoff::without_child`].
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::Backoff`] when the settings make no sense, and what is said at [`spawn`](Self::spawn), about
+    /// supervisor and child. Nothing is left behind once what was begun has ended.
+    pub fn spawn_backoff<A, I>(
+        self,
+        backoff: Backoff<A::Message>,
+        recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
+    ) -> Result<BackoffSupervisor<A::Message>, SpawnError>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        backoff.check().map_err(SpawnError::Backoff)?;
+        let shared = StdArc::new(Shared {
+            settings: backoff,
+            child: Published::new(None),
+            restarts: AtomicU32::new(0),
+            last_sent: AtomicU32::new(0),
+            failed: AtomicBool::new(false),
+        });
+        let recipe = StdArc::new(recipe);
+        let about = shared.clone();
+        let make: StdArc<Make<A::Message>> = StdArc::new(move |supervisor: AnyRef| {
+            let recipe = recipe.clone();
+            let builder = ActorBuilder::new(Ok(supervisor), Some(&about.settings.child_name));
+            let builder = match &about.settings.configure {
+                Some(configure) => configure(builder),
+                None => builder,
+            };
+            let strategy = Shared::strategy(&about);
+            builder.on_failure(strategy).spawn_with(move |ctx: &mut Context<A::Message>| recipe(ctx))
+        });
+        let (for_recipe, for_first) = (shared.clone(), make.clone());
+        let mut first = true;
+        let supervisor = ByContext(move |ctx: &mut Context<Manage>| Supervisor {
+            shared: for_recipe.clone(),
+            make: make.clone(),
+            first: std::mem::take(&mut first),
+            child: None,
+            count: 0,
+            history: RestartHistory::default(),
+            quiet: None,
+            random: SmallRng::seed_from_u64(ctx.core().system.seed() ^ u64::from(ctx.me().uid())),
+        });
+        // Its first turn comes after the first child, also when there is none.
+        let supervisor = spawn_held::<Supervisor<A::Message>, _>(self.plan, supervisor)?;
+        let child = for_first(supervisor.actor().any_local())?;
+        shared.child.replace(Some(child));
+        let supervisor = supervisor.start();
+        let reference =
+            ActorRef::to_recipient(ToChild { shared: shared.clone(), supervisor: supervisor.clone() });
+        Ok(BackoffSupervisor { reference, supervisor, shared })
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_delay_doubles_up_to_the_cap_and_the_jitter_comes_after_it() {
+        let delays: Vec<u64> = (0..6).map(|n| delay(n, SECOND, 10 * SECOND, 0.0, 0.5).as_secs()).collect();
+        assert_eq!(delays, [1, 2, 4, 8, 10, 10]);
+        assert_eq!(delay(4, SECOND, 10 * SECOND, 0.5, 1.0), 15 * SECOND);
+        assert_eq!(delay(0, SECOND, 10 * SECOND, 1.0, 0.5), 3 * SECOND / 2);
+    }
+
+    #[test]
+    fn a_delay_that_overflows_is_the_longest() {
+        for count in [64, u32::MAX] {
+            assert_eq!(delay(count, SECOND, Duration::MAX, 0.0, 0.0), Duration::MAX);
+            assert_eq!(delay(count, SECOND, 10 * SECOND, 0.0, 0.0), 10 * SECOND);
+        }
+        let nanosecond = Duration::from_nanos(1);
+        assert_eq!(delay(40, nanosecond, Duration::MAX, 0.0, 0.0), Duration::from_nanos(1 << 40));
+        assert_eq!(delay(64, SECOND, Duration::MAX, 1.0, 1.0), Duration::MAX);
+    }
+}
