@@ -270,7 +270,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Pause::Failed(failure) => self.fail(failure, None),
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
-                // The messages just handled may have been what positioned control waited for.
+                // A nudge or a stop goes before control that waited for the messages just handled.
+                Pause::Empty if self.owner().has_system() => {}
                 Pause::Empty => match self.act_on_position() {
                     Acted::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
                     Acted::NothingDue | Acted::Once => {}

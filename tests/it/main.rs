@@ -3,6 +3,7 @@
 mod adapters;
 mod ask;
 mod basics;
+mod behavior;
 mod dead_letters;
 mod dispatchers;
 mod ledger;
@@ -11,8 +12,11 @@ mod mailboxes;
 mod names;
 #[cfg(feature = "net")]
 mod net;
+mod receive_timeout;
 mod routing;
+mod scheduler_service;
 mod shutdown;
+mod stash;
 mod stopping;
 mod stress;
 mod supervision;
