@@ -139,8 +139,9 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Backoff, BackoffError, BackoffSupervisor, Context, Done, Full, IntoActor,
-    Mailbox, System, SystemBuilder, SystemRef, Terminated, TimerKey, WatchError,
+    Actor, ActorBuilder, ActorPath, Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Context,
+    Done, Full, Handling, IntoActor, Mailbox, NamedTimers, System, SystemBuilder, SystemRef, Terminated,
+    TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
@@ -148,12 +149,15 @@ pub use actor_ref::{
     Request, Subscription, Watchable, WrongType,
 };
 pub use dispatch::{Blocking, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
-pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
+pub use error::{
+    BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError, ShutdownError,
+    SpawnError, StashError,
+};
 pub use ledger::Ledger;
 pub use routing::Router;
 pub use scheduler::StartError;
 pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};
-pub use time::{Clock, ManualClock, OnAdvance, SystemClock};
+pub use time::{Cancellable, Clock, ManualClock, OnAdvance, Scheduler, SystemClock};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;

@@ -74,6 +74,7 @@ impl ActorBuilder {
                 mailbox: MailboxKind::Unbounded,
                 on_failure: None,
                 routee_index: 0,
+                stash_capacity: None,
             },
         }
     }
@@ -94,6 +95,13 @@ impl ActorBuilder {
     /// [`supervision`](Actor::supervision).
     pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
         self.plan.on_failure = Some(strategy.into());
+        self
+    }
+
+    /// How many messages the actor may [stash](Context::stash) at a time; any number unless said otherwise. With
+    /// 0 it can stash none.
+    pub fn stash_capacity(mut self, message_count: usize) -> Self {
+        self.plan.stash_capacity = Some(u32::try_from(message_count).unwrap_or(u32::MAX));
         self
     }
 

@@ -58,6 +58,8 @@ pub enum Control {
     Unwatch(AnyRef),
     /// Watch this actor, as if by `Context::watch`.
     Adopt(AnyRef),
+    /// There is something to do that only the actor itself knows of.
+    Nudge,
     /// Positioned: a watched actor has ended.
     Terminated(Terminated),
     /// Positioned: end, once everything before it is handled.
@@ -224,6 +226,8 @@ pub struct Core {
     pub uid: u32,
     /// Its number in the pool that made it, 0 elsewhere.
     pub routee_index: u32,
+    /// Messages that the actor holds outside its mailbox; written by its owner only.
+    pub held: AtomicU32,
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,

@@ -75,6 +75,7 @@ impl SystemCore {
                 mailbox: MailboxKind::Unbounded,
                 on_failure: None,
                 routee_index: 0,
+                stash_capacity: None,
             };
             let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
             spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())

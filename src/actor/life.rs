@@ -164,6 +164,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             // By contract an error or panic of this hook changes nothing.
             log_ignored(&self.me(), "restarting", &own);
         }
+        self.ctx.unstash_all();
         let waits = self.private(|private| {
             private.phase = Phase::Restarting;
             let extras = private.extras();
@@ -197,7 +198,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 hook.unwrap_or(Ok(()))
             });
         match made {
-            Ok(()) => self.private(|private| private.created = true),
+            Ok(()) => {
+                self.private(|private| private.created = true);
+                self.ctx.rearm_receive_timeout();
+            }
             Err(failure) => {
                 self.drop_state();
                 self.fail(failure.during_initialization(), None);
@@ -299,7 +303,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
     pub fn drain(&mut self) -> Drained<A::Message> {
         loop {
-            let message = match self.owner().drain_next() {
+            let left = self.ctx.left_in_stash().map(Drained::Message);
+            let message = match left.unwrap_or_else(|| self.owner().drain_next()) {
                 Drained::Message(message) => message,
                 done_or_busy => return done_or_busy,
             };

@@ -1,12 +1,14 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs`
-//! how it judges its children; `backoff.rs` a parent that waits before it makes its child anew; `context.rs` what a running actor
-//! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
-//! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
+//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
+//! children; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs` and
+//! `stash.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs` how actors come to be;
+//! `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end. Made of these: `behavior.rs`,
+//! `backoff.rs`.
 
 mod backoff;
+mod behavior;
 mod builder;
 mod cell;
 mod children;
@@ -17,26 +19,30 @@ mod life;
 mod mailbox_kind;
 mod own_timers;
 mod path;
+mod receive_timeout;
 mod spawn;
+mod stash;
 mod system;
 mod turn;
 mod verdict;
 mod watch;
 
 pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
+pub use behavior::{Behavior, Behaviors, Handling};
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox};
-pub use own_timers::TimerKey;
+pub(crate) use own_timers::next_in_rate;
+pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub use path::ActorPath;
 pub(crate) use path::check_name;
 pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
 pub use system::SystemCore;
 pub use system::{System, SystemBuilder, SystemRef};
-pub(crate) use turn::{ByContext, drop_guarded};
+pub(crate) use turn::{ByContext, drop_guarded, guarded};
 pub use watch::WatchError;
 
 use crate::actor_ref::AnyRef;
@@ -156,6 +162,13 @@ pub trait Actor: Send + Sized + 'static {
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Self::Message>) -> Done {
         let _ = ctx;
         Err(Failure::death_pact(terminated.actor.path().as_str()))
+    }
+
+    /// Whether this message ends the idle time that [`Context::set_receive_timeout`] measures. By default every
+    /// message does. Asked only while a receive timeout is set, before the message is handled.
+    fn influences_receive_timeout(&self, message: &Self::Message) -> bool {
+        let _ = message;
+        true
     }
 
     /// How this actor judges the failures of its children. Asked at each failure.

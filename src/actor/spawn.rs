@@ -11,6 +11,7 @@ use crate::dispatch::Home;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::supervision::Strategy;
+use crate::sync::atomic::AtomicU32;
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
 use std::mem::offset_of;
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub mailbox: MailboxKind,
     pub on_failure: Option<Strategy>,
     pub routee_index: u32,
+    /// How much may be stashed; `None` for any number.
+    pub stash_capacity: Option<u32>,
 }
 
 /// References to a new cell: its life's own, its parent's, and the caller's.
@@ -94,7 +97,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
-    let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index } = plan;
+    let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
     let path = |name: &Option<String>| {
         let parent = parent.path();
@@ -147,6 +150,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             name: birth.name,
             slot: birth.slot,
             routee_index,
+            held: AtomicU32::new(0),
             full,
             on_failure: on_failure.map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
@@ -154,7 +158,8 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             own_home: own_home.take(),
         };
         let recipe = recipe.take().expect("a child is made once");
-        let header = allocate::<A, F>(mailbox, core, birth.suspended, recipe);
+        let private = Private::new(birth.suspended).with_stash(stash_capacity);
+        let header = allocate::<A, F>(mailbox, core, private, recipe);
         born = Some(header);
         // SAFETY: a new cell, and one of its three references.
         Ok::<AnyRef, std::convert::Infallible>(unsafe { AnyRef::from_counted(header) })
@@ -193,11 +198,11 @@ fn find_home(
 fn allocate<A: Actor, F: Recipe<A>>(
     mailbox: mailbox::Mailbox<Header, crate::actor::Control, A::Message>,
     core: Core,
-    suspended: u32,
+    private: Private<A::Message>,
     recipe: F,
 ) -> NonNull<Header> {
     let cell = Box::new(Cell::<A, F> {
-        local: Local { mailbox, core, private: UnsafeCell::new(Private::new(suspended)) },
+        local: Local { mailbox, core, private: UnsafeCell::new(private) },
         actor: UnsafeCell::new(None),
         recipe: UnsafeCell::new(Some(recipe)),
     });
@@ -228,12 +233,13 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         name: crate::actor::path::Name::Given("".into()),
         slot: 0,
         routee_index: 0,
+        held: AtomicU32::new(0),
         full: FullPolicy::Refuse,
         on_failure: None,
         children: Children::default(),
         own_home,
     };
-    let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, 0, recipe);
+    let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, Private::new(0), recipe);
     // SAFETY: a new cell that takes these messages, and one of its two references.
     Ok(unsafe { Held::new(header) }.start())
 }

@@ -4,7 +4,7 @@
 //! (invariant 3). It goes round these steps:
 //!
 //! 1. take the system lane: immediate control acts now, positioned control is put in its place;
-//! 2. positioned control that the mailbox's head has reached acts;
+//! 2. messages that were unstashed are handled, then positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
 //! 4. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
@@ -18,6 +18,8 @@
 
 use crate::actor::cell::{Cell, Control, Core, Header};
 use crate::actor::own_timers::OwnTimers;
+use crate::actor::receive_timeout::ReceiveTimeout;
+use crate::actor::stash::Stash;
 use crate::actor::{Actor, Context, Done, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::ledger::Row;
@@ -67,6 +69,8 @@ pub struct Extras<M> {
     /// Whom this actor watches, and the message to get instead of the hook.
     pub watching: HashMap<AnyRef, Option<M>>,
     pub timers: OwnTimers<M>,
+    pub stash: Stash<M>,
+    pub receive_timeout: Option<ReceiveTimeout<M>>,
     /// Restarts of children that have failed.
     pub histories: HashMap<AnyRef, RestartHistory>,
     /// The failure that a restart in progress is about.
@@ -88,6 +92,8 @@ impl<M> Default for Extras<M> {
             watchers: HashSet::default(),
             watching: HashMap::default(),
             timers: OwnTimers::default(),
+            stash: Stash::default(),
+            receive_timeout: None,
             histories: HashMap::default(),
             restart: None,
             deferred: Vec::new(),
@@ -103,8 +109,19 @@ impl<M> Private<M> {
         Self { phase: Phase::Unborn, suspended, failed: false, created: false, extras: None }
     }
 
+    pub fn with_stash(mut self, capacity: Option<u32>) -> Self {
+        if let Some(capacity) = capacity {
+            self.extras().stash = Stash::new(capacity);
+        }
+        self
+    }
+
     pub fn extras(&mut self) -> &mut Extras<M> {
         self.extras.get_or_insert_default()
+    }
+
+    fn has_receive_timeout(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.receive_timeout.is_some())
     }
 
     /// The head index at which the next positioned control acts.
@@ -191,8 +208,8 @@ enum Pause {
     Failed(Failure),
 }
 
-/// What became of positioned control.
-enum Acted {
+/// What became of what goes before the mailbox's messages.
+pub enum Acted {
     /// None is due.
     NothingDue,
     Once,
@@ -240,6 +257,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 continue;
             }
+            match self.handle_unstashed() {
+                Acted::NothingDue => {}
+                Acted::Once => continue,
+                Acted::Budget => return Ran::Requeue,
+            }
             match self.act_on_position() {
                 Acted::NothingDue => {}
                 Acted::Once => continue,
@@ -250,7 +272,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Pause::Failed(failure) => self.fail(failure, None),
                 Pause::Budget => return Ran::Requeue,
                 Pause::Busy => return Ran::Busy,
-                // The messages just handled may have been what positioned control waited for.
+                // A nudge or a stop goes before control that waited for the messages just handled.
+                Pause::Empty if self.owner().has_system() => {}
                 Pause::Empty => match self.act_on_position() {
                     Acted::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
                     Acted::NothingDue | Acted::Once => {}
@@ -306,7 +329,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Handles messages until something else has to be done first.
     fn handle_messages(&mut self) -> Pause {
-        let due = self.private(|private| private.next_position());
+        let (due, timed) = self.private(|private| (private.next_position(), private.has_receive_timeout()));
+        if timed {
+            return self.handle_timed(due);
+        }
         let Self { header, cell, row, ctx, turn, left } = self;
         // SAFETY: as in `owner`, which would borrow all of `self`.
         let mut owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
@@ -339,6 +365,40 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
     }
 
+    /// As [`handle_messages`](Self::handle_messages), for an actor with a receive timeout: one message at a time.
+    fn handle_timed(&mut self, due: u64) -> Pause {
+        let message = {
+            let mut owner = self.owner();
+            let front = match owner.ready() {
+                Ready::Message(front) => front,
+                Ready::Empty => return Pause::Empty,
+                Ready::Busy => return Pause::Busy,
+            };
+            if front.has_system() || front.index() >= due {
+                return Pause::Control;
+            }
+            if self.left == 0 || self.turn.should_yield() {
+                return Pause::Budget;
+            }
+            front.take()
+        };
+        self.left -= 1;
+        self.row.handled(1);
+        match self.receive(message) {
+            Ok(()) => Pause::Control,
+            Err(failure) => Pause::Failed(failure),
+        }
+    }
+
+    /// Takes one message's share of this turn; false if it is used up.
+    pub fn spend(&mut self) -> bool {
+        if self.left == 0 || self.turn.should_yield() {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
     /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
     /// ticks take their time too, and others wait for this turn's end.
     fn act_on_position(&mut self) -> Acted {
@@ -352,10 +412,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if !owner.has_reached(next) {
             return Acted::NothingDue;
         }
-        if self.left == 0 || self.turn.should_yield() {
+        if !self.spend() {
             return Acted::Budget;
         }
-        self.left -= 1;
         let due = self.private(|private| private.extras().positioned.pop_front());
         let Some((_, control)) = due else { return Acted::NothingDue };
         self.positioned(control);
@@ -408,6 +467,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     extras.watchers.remove(&watcher);
                 }
             }),
+            // What there is to do is found in this turn's next round.
+            Control::Nudge => {}
             // Always sent with a position; without one they act where they stand.
             positioned => self.positioned(positioned),
         }
@@ -426,14 +487,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 match expected {
                     // Unwatched meanwhile, or not ours.
                     None => {}
-                    Some(None) => self.call(|actor, ctx| actor.terminated(notice, ctx)),
-                    Some(Some(message)) => self.call(|actor, ctx| actor.receive(message, ctx)),
+                    Some(None) => self.notify(notice),
+                    Some(Some(message)) => self.deliver(message),
                 }
             }
             Control::Tick(number) => match self.ctx.fired(number) {
                 Ok(Some(message)) => {
                     self.row.ticked(1);
-                    self.call(|actor, ctx| actor.receive(message, ctx));
+                    self.deliver(message);
                 }
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
@@ -449,7 +510,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Runs a hook or handler; its failure is the actor's.
-    fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done) {
+    pub fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done) {
         if let Some(Err(failure)) = self.with_actor(run) {
             self.fail(failure, None);
         }

@@ -172,6 +172,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     pub(super) fn end_watch(&mut self, actor: &AnyRef) {
+        self.forget_stashed(actor);
         let watched =
             self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));
         if let Some(message) = watched {

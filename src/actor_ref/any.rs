@@ -78,9 +78,9 @@ impl AnyRef {
         unsafe { crate::actor::send_system(self.0, message, position) }
     }
 
-    /// Messages in the mailbox, the one being handled left out.
+    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out.
     pub fn queued(&self) -> usize {
-        self.gate().len() as usize
+        self.gate().len() as usize + self.core().held()
     }
 
     /// Where the actor stands in the tree.

@@ -371,8 +371,12 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Messages in the mailbox, the one being handled left out; `None` where nobody counts.
+    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out; `None` where
+    /// nobody counts.
     pub fn queued(&self) -> Option<usize> {
+        if let Target::Local(_) = self.target() {
+            return Some(self.any_local().queued());
+        }
         match self.load() {
             Load::Busy { queued } => Some(queued),
             Load::Idle => Some(0),

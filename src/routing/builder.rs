@@ -105,6 +105,7 @@ impl RouterBuilder {
                 mailbox: settings.mailbox,
                 on_failure: None,
                 routee_index,
+                stash_capacity: None,
             };
             let recipe = recipe.clone();
             spawn_cell::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
@@ -190,6 +191,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             mailbox: MailboxKind::Unbounded,
             on_failure: None,
             routee_index: 0,
+            stash_capacity: None,
         };
         let recipe = move |_: &mut Context<super::Manage<M>>| {
             let board = late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;

@@ -12,6 +12,7 @@ use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::Clock;
+use crate::time::scheduler::Scheduled;
 use crate::time::wheel::{Key, Wheel, tick_begun_at, tick_not_before};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
@@ -53,6 +54,7 @@ enum Fire {
     Tick { actor: AnyRef, number: u64 },
     Wake(Waker),
     Call(Box<dyn FnOnce() + Send>),
+    Scheduled(StdArc<Scheduled>),
 }
 
 impl Fire {
@@ -64,6 +66,7 @@ impl Fire {
             }
             Fire::Wake(waker) => waker.wake(),
             Fire::Call(call) => call(),
+            Fire::Scheduled(task) => task.fired(),
         }
     }
 }
@@ -105,13 +108,25 @@ impl Timers {
         self.insert(due, Fire::Call(call))
     }
 
-    fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
-        let deadline = tick_not_before(due);
+    /// Lets a task of the scheduler's run at `due`, never early; `None` once the timers have stopped.
+    pub fn schedule_at(&self, due: Duration, task: StdArc<Scheduled>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
+        if matches!(table.thread, Thread::Stopped) {
+            return None;
+        }
+        Some(self.insert_into(&mut table, due, Fire::Scheduled(task)))
+    }
+
+    fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
+        self.insert_into(&mut lock(&self.shared.table), due, fire)
+    }
+
+    fn insert_into(&self, table: &mut Table, due: Duration, fire: Fire) -> TimerHandle {
+        let deadline = tick_not_before(due);
         let key = table.wheel.insert(deadline, fire);
         if self.clock.is_real() {
             match table.thread {
-                Thread::None => self.start(&mut table),
+                Thread::None => self.start(table),
                 _ if table.sleeps_until.is_some_and(|until| deadline < until) => {
                     self.shared.changed.notify_one();
                 }
@@ -167,6 +182,7 @@ impl Timers {
         waiting.advance(u64::MAX, &mut |_, fire| match fire {
             // Who waits by this clock looks at it again, and finds an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
+            Fire::Scheduled(task) => run_guarded(Fire::Call(Box::new(move || task.close()))),
             other => crate::actor::drop_guarded(other),
         });
         if let Thread::Running(Some(handle)) = thread {

@@ -260,3 +260,194 @@ fn ticks_that_never_end_leave_others_their_turn() {
     }
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+// ---- timers that have names
+
+fn flag(name: &'static str) -> Tell {
+    noted(name)
+}
+
+/// Whether the timers of these names are active.
+fn active(actor: &ActorRef<Tell>, names: &'static [&'static str]) -> Vec<bool> {
+    query(actor, move |_, ctx| names.iter().map(|name| ctx.timers().is_active(*name)).collect()).unwrap()
+}
+
+#[test]
+fn a_named_timer_is_active_until_its_message_is_received() {
+    let stage = Stage::new("named");
+    let actor = stage.spawn(&stage.role("a"));
+    query(&actor, |_, ctx| {
+        ctx.timers().start_single("one", 10 * MS, flag("one"));
+        ctx.timers().start_single(1, 20 * MS, flag("number"));
+        ctx.timers().start_single(("one", 1), 30 * MS, flag("both"));
+        ctx.timers().start_single(
+            String::from("two"),
+            40 * MS,
+            Tell::new(|puppet, ctx| {
+                puppet.note(ctx.timers().is_active("two"));
+                Ok(())
+            }),
+        );
+        let _ = ctx.after(50 * MS, flag("nameless"));
+    })
+    .unwrap();
+    assert_eq!(active(&actor, &["one", "two", "three"]), [true, true, false]);
+    assert_eq!(settled(&stage, &actor), ["a Started 1"]);
+    stage.clock.advance(10 * MS);
+    assert_eq!(settled(&stage, &actor), ["a one"]);
+    assert_eq!(active(&actor, &["one", "two"]), [false, true]);
+    stage.clock.advance(30 * MS);
+    assert_eq!(settled(&stage, &actor), ["a number", "a both", "a false"]);
+    query(&actor, |_, ctx| ctx.timers().cancel_all()).unwrap();
+    stage.clock.advance(10 * MS);
+    assert_eq!(settled(&stage, &actor), ["a nameless"]);
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
+fn nothing_is_received_of_a_timer_that_was_replaced_or_cancelled_even_if_it_was_queued() {
+    let stage = Stage::new("replaced");
+    let actor = stage.spawn(&stage.role("a"));
+    let clock = stage.clock.clone();
+    query(&actor, move |puppet, ctx| {
+        for name in ["replaced", "cancelled"] {
+            ctx.timers().start_single(name, MS, flag("never"));
+        }
+        ctx.timers().start_single("kept", MS, flag("kept"));
+        // All of them are queued now.
+        clock.advance(MS);
+        ctx.timers().start_single("replaced", MS, flag("second"));
+        puppet.note((ctx.timers().cancel("cancelled"), ctx.timers().cancel("cancelled")));
+    })
+    .unwrap();
+    assert_eq!(active(&actor, &["replaced", "cancelled", "kept"]), [true, false, false]);
+    assert_eq!(settled(&stage, &actor), ["a Started 1", "a (true, false)", "a kept"]);
+    stage.clock.advance(MS);
+    assert_eq!(settled(&stage, &actor), ["a second"]);
+    let clock = stage.clock.clone();
+    act(&actor, move |_, ctx| {
+        ctx.timers().start_single("all", MS, flag("never"));
+        ctx.timers().start_fixed_rate("rate", MS, MS, || flag("never"));
+        clock.advance(MS);
+        ctx.timers().cancel_all();
+        Ok(())
+    });
+    assert!(settled(&stage, &actor).is_empty());
+    stage.clock.advance(10 * MS);
+    assert!(settled(&stage, &actor).is_empty());
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
+fn a_fixed_delay_goes_on_from_when_its_message_was_received_and_a_fixed_rate_keeps_its_beat() {
+    let stage = Stage::new("beats");
+    let actor = stage.spawn(&stage.role("a"));
+    query(&actor, |_, ctx| {
+        ctx.timers().start_fixed_delay("delay", 5 * MS, 10 * MS, || flag("delay"));
+        ctx.timers().start_fixed_rate("rate", 5 * MS, 10 * MS, || flag("rate"));
+    })
+    .unwrap();
+    assert_eq!(settled(&stage, &actor), ["a Started 1"]);
+    let advance = |by: u32| {
+        stage.clock.advance(by * MS);
+        settled(&stage, &actor)
+    };
+    assert_eq!(advance(4), [""; 0]);
+    assert_eq!(advance(1), ["a delay", "a rate"]);
+    // At 19, received late.
+    let release = hold(&actor);
+    stage.clock.advance(14 * MS);
+    drop(release);
+    assert_eq!(settled(&stage, &actor), ["a delay", "a rate"]);
+    assert_eq!(advance(5), [""; 0]);
+    assert_eq!(advance(1), ["a rate"]);
+    assert_eq!(advance(3), [""; 0]);
+    assert_eq!(advance(1), ["a delay"]);
+    // At 62: what was missed is skipped.
+    assert_eq!(advance(33), ["a rate", "a delay"]);
+    assert_eq!(advance(3), ["a rate"]);
+    assert_eq!(active(&actor, &["delay", "rate"]), [true, true]);
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
+fn a_message_may_set_its_timer_anew_and_cancel_a_repeated_one() {
+    let stage = Stage::new("self");
+    let actor = stage.spawn(&stage.role("a"));
+    query(&actor, |_, ctx| {
+        let anew = || {
+            Tell::new(|puppet, ctx: &mut Context<Tell>| {
+                puppet.note("first");
+                ctx.timers().start_single("again", MS, flag("second"));
+                Ok(())
+            })
+        };
+        ctx.timers().start_single("again", MS, anew());
+        ctx.timers().start_fixed_delay("once", MS, MS, || {
+            Tell::new(|puppet, ctx: &mut Context<Tell>| {
+                puppet.note(ctx.timers().cancel("once"));
+                Ok(())
+            })
+        });
+    })
+    .unwrap();
+    for _ in 0..3 {
+        stage.clock.advance(MS);
+        query(&actor, |_, _| ()).unwrap();
+    }
+    stage.expect(&["a Started 1", "a \"first\"", "a true", "a second"]);
+    stage.end(&["a Stopped 1"]);
+}
+
+/// Notes which of its timers its hooks see.
+struct Hooks(std::sync::mpsc::Sender<(&'static str, bool)>);
+
+impl Hooks {
+    fn see(&self, hook: &'static str, ctx: &mut Context<Tell>) {
+        let _ = self.0.send((hook, ctx.timers().is_active("timer")));
+    }
+}
+
+impl Actor for Hooks {
+    type Message = Tell;
+    fn receive(&mut self, _: Tell, ctx: &mut Context<Tell>) -> Done {
+        ctx.timers().start_single("timer", MS, flag("never"));
+        self.see("receive", ctx);
+        Err(Failure::msg("as told"))
+    }
+    fn started(&mut self, ctx: &mut Context<Tell>) -> Done {
+        self.see("started", ctx);
+        ctx.timers().start_single("timer", MS, flag("never"));
+        Ok(())
+    }
+    fn stopped(&mut self, ctx: &mut Context<Tell>) {
+        self.see("stopped", ctx);
+    }
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> Done {
+        self.see("restarting", ctx);
+        ctx.timers().start_single("timer", MS, flag("never"));
+        Ok(())
+    }
+}
+
+#[test]
+fn hooks_at_the_end_of_a_state_see_no_timer_active() {
+    let stage = Stage::new("hooks");
+    let (sender, seen) = channel();
+    let actor = stage.system.spawn(move || Hooks(sender.clone())).unwrap();
+    actor.tell(flag("never"));
+    let next = || seen.recv_timeout(LONG).unwrap();
+    assert_eq!([next(), next()], [("started", false), ("receive", true)]);
+    // What `restarting` sets is gone too.
+    assert_eq!([next(), next()], [("restarting", false), ("started", false)]);
+    actor.stop();
+    assert_eq!(next(), ("stopped", false));
+    stage.end(&[]);
+}
+
+#[test]
+fn the_name_of_a_timer_is_shown() {
+    use pointsman::TimerName;
+    let names: [TimerName; 4] = ["flush".into(), 7.into(), ("session", 7).into(), String::from("own").into()];
+    assert_eq!(names.map(|name| name.to_string()), ["flush", "7", "session 7", "own"]);
+}

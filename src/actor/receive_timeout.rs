@@ -1,0 +1,231 @@
+//! The receive timeout: a message to an actor that has had none for some time.
+//!
+//! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
+//! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
+//! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
+//! time; setting one in a handler sends a [`Nudge`](crate::actor::Control::Nudge), so that the turn changes
+//! loops before the next message.
+
+use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
+use crate::actor::{Actor, Context, Done, Terminated};
+use crate::error::ReceiveTimeoutError;
+use crate::supervision::Failure;
+use crate::time::TimerHandle;
+use std::time::Duration;
+
+/// The setting of one actor, and its timer.
+pub struct ReceiveTimeout<M> {
+    after: Duration,
+    make: Box<dyn FnMut(Duration) -> M + Send>,
+    /// When the last message that counts had been handled.
+    idle_since: Duration,
+    /// The number that the tick will bring; none while the actor restarts.
+    armed: Option<(u64, TimerHandle)>,
+}
+
+/// The shortest receive timeout: one tick of the timers.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+impl<M: Send + 'static> Context<M> {
+    /// Sends this actor a message whenever it has handled none for `after`, from now on: each idle period of
+    /// that length brings one. `make` is given `after`, and makes the message. Replaces an earlier receive
+    /// timeout, whose message does not arrive any more.
+    ///
+    /// A message ends the idle time when it has been handled, and so does a timer's tick or a notice of
+    /// termination, but not a message for which
+    /// [`influences_receive_timeout`](crate::Actor::influences_receive_timeout) says no. The timeout's own message
+    /// takes its place in the mailbox: what was queued before it is handled first, and starts the idle time
+    /// anew.
+    ///
+    /// The setting survives a restart: the idle time then begins after
+    /// [`restarted`](crate::Actor::restarted). The end of the actor ends it. With a receive timeout each
+    /// message costs a look at the clock, and no timer is touched; without one it costs nothing.
+    ///
+    /// As Akka's, but that a message queued at the moment of the timeout counts.
+    ///
+    /// ```
+    /// use pointsman::ManualClock;
+    /// use pointsman::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// enum SessionMsg {
+    ///     Request(ReplyTo<u32>),
+    ///     Idle(Duration),
+    /// }
+    ///
+    /// /// Ends when nobody has asked it anything for a minute.
+    /// struct Session;
+    /// impl Actor for Session {
+    ///     type Message = SessionMsg;
+    ///     fn started(&mut self, ctx: &mut Context<SessionMsg>) -> Done {
+    ///         ctx.set_receive_timeout(Duration::from_secs(60), SessionMsg::Idle)?;
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> Done {
+    ///         match message {
+    ///             SessionMsg::Request(reply_to) => drop(reply_to.send(42)),
+    ///             SessionMsg::Idle(_) => ctx.stop(),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::new();
+    /// let system = System::builder("shop").clock(clock.clone()).build()?;
+    /// let session = system.spawn(|| Session)?;
+    /// for _ in 0..3 {
+    ///     clock.advance(Duration::from_secs(50));
+    ///     assert_eq!(session.ask_with(SessionMsg::Request).wait()?, 42);
+    /// }
+    /// clock.advance(Duration::from_secs(60));
+    /// # while !session.is_closed() { std::thread::yield_now() }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveTimeoutError`] below 1 millisecond; an earlier setting stays. A panic of `make` fails the actor
+    /// and ends the timeout.
+    pub fn set_receive_timeout(
+        &mut self,
+        after: Duration,
+        make: impl FnMut(Duration) -> M + Send + 'static,
+    ) -> Result<(), ReceiveTimeoutError> {
+        if after < SHORTEST {
+            return Err(ReceiveTimeoutError { after });
+        }
+        let timeout = ReceiveTimeout { after, make: Box::new(make), idle_since: self.now(), armed: None };
+        self.cancel_receive_timeout();
+        self.extras(|extras| extras.receive_timeout = Some(timeout));
+        self.arm_receive_timeout();
+        self.nudge();
+        Ok(())
+    }
+
+    /// Ends the receive timeout; its message does not arrive any more, not even one on its way. True if there
+    /// was one.
+    pub fn cancel_receive_timeout(&mut self) -> bool {
+        self.disarm_receive_timeout();
+        let timeout = self.private(|private| private.extras.as_mut()?.receive_timeout.take());
+        let was_set = timeout.is_some();
+        drop_guarded(timeout);
+        was_set
+    }
+
+    /// What the receive timeout is, if one is set.
+    pub fn receive_timeout(&self) -> Option<Duration> {
+        self.private(|private| Some(private.extras.as_ref()?.receive_timeout.as_ref()?.after))
+    }
+
+    /// Cancels the timer, and keeps the setting.
+    pub(super) fn disarm_receive_timeout(&mut self) {
+        let armed = self.private(|private| private.extras.as_mut()?.receive_timeout.as_mut()?.armed.take());
+        if let Some((_, handle)) = armed {
+            self.core().system.timers().cancel(handle);
+        }
+    }
+
+    /// The actor has restarted: its idle time begins.
+    pub(super) fn rearm_receive_timeout(&mut self) {
+        let waits = self.private(|private| {
+            let timeout = private.extras.as_ref()?.receive_timeout.as_ref()?;
+            timeout.armed.is_none().then_some(())
+        });
+        if waits.is_some() {
+            self.begin_idle_time();
+            self.arm_receive_timeout();
+        }
+    }
+
+    /// Sets the timer for the first moment at which the actor can have been idle for so long.
+    fn arm_receive_timeout(&mut self) {
+        let due = self.private(|private| {
+            let timeout = private.extras.as_ref()?.receive_timeout.as_ref()?;
+            Some(timeout.idle_since.saturating_add(timeout.after))
+        });
+        let Some(due) = due else { return };
+        let armed = self.set_timer(due);
+        self.private(|private| {
+            if let Some(timeout) = private.extras().receive_timeout.as_mut() {
+                timeout.armed = Some(armed);
+            }
+        });
+    }
+
+    /// A message that counts has been handled.
+    fn begin_idle_time(&mut self) {
+        let now = self.now();
+        self.private(|private| {
+            if let Some(timeout) = private.extras().receive_timeout.as_mut() {
+                timeout.idle_since = now;
+            }
+        });
+    }
+
+    /// Whether the timer of this number is the receive timeout's.
+    pub(super) fn is_receive_timeout(&self, number: u64) -> bool {
+        let armed = self.private(|private| private.extras.as_ref()?.receive_timeout.as_ref()?.armed);
+        armed.is_some_and(|(armed, _)| armed == number)
+    }
+
+    /// The receive timeout's timer has fired: the message, if the actor has really been idle for so long.
+    ///
+    /// # Errors
+    ///
+    /// What makes the messages has panicked; there is no receive timeout any more.
+    pub(super) fn receive_timed_out(&mut self) -> Result<Option<M>, Failure> {
+        let now = self.now();
+        // Out while user code runs.
+        let timeout = self.private(|private| private.extras.as_mut()?.receive_timeout.take());
+        let Some(mut timeout) = timeout else { return Ok(None) };
+        let made = if now < timeout.idle_since.saturating_add(timeout.after) {
+            None
+        } else {
+            timeout.idle_since = now;
+            match guarded(|| Ok((timeout.make)(timeout.after))) {
+                Ok(made) => Some(made),
+                Err(failure) => {
+                    drop_guarded(timeout);
+                    return Err(failure);
+                }
+            }
+        };
+        self.extras(|extras| extras.receive_timeout = Some(timeout));
+        self.arm_receive_timeout();
+        Ok(made)
+    }
+}
+
+impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    /// Lets the actor handle a message, and notes its time if a receive timeout asks for that.
+    pub fn receive(&mut self, message: A::Message) -> Done {
+        let timed = self.ctx.receive_timeout().is_some();
+        let mut influences = false;
+        let outcome = self.with_actor(|actor, ctx| {
+            influences = timed && actor.influences_receive_timeout(&message);
+            actor.receive(message, ctx)
+        });
+        if influences {
+            self.ctx.begin_idle_time();
+        }
+        outcome.unwrap_or(Ok(()))
+    }
+
+    /// As [`receive`](Self::receive); a failure is the actor's.
+    pub fn deliver(&mut self, message: A::Message) {
+        if let Err(failure) = self.receive(message) {
+            self.fail(failure, None);
+        }
+    }
+
+    /// Lets the actor know that a watched one has ended.
+    pub fn notify(&mut self, notice: Terminated) {
+        let timed = self.ctx.receive_timeout().is_some();
+        self.call(|actor, ctx| actor.terminated(notice, ctx));
+        if timed {
+            self.ctx.begin_idle_time();
+        }
+    }
+}
