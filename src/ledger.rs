@@ -111,6 +111,12 @@ macro_rules! adders {
 impl Row {
     adders! { sent handled dead_lettered handed_back dropped ticked }
 
+    /// Counts fewer as handled: a handler could not keep what it had got.
+    pub fn take_back_handled(&self, count: u64) {
+        // The sum of all rows wraps, too.
+        self.add(&self.counts.handled, count.wrapping_neg());
+    }
+
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {
         if self.shared {

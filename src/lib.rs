@@ -136,7 +136,7 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, System, SystemBuilder,
+    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full, IntoActor, LookupError, Mailbox, PathError, PathFault, Resolution, SelectError, Selection, System, SystemBuilder,
     SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{

@@ -3,7 +3,7 @@
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::{Control, Core, Header, Local};
-use crate::actor::turn::{Extras, Private};
+use crate::actor::turn::{Extras, Private, drop_guarded};
 use crate::actor::{Actor, ActorPath, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
 use crate::error::SpawnError;
@@ -46,6 +46,15 @@ impl<M: Send + 'static> Context<M> {
 
     pub(super) fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {
         self.private(|private| act(private.extras()))
+    }
+
+    /// Makes a dead letter of the message being handled, which was counted as handled.
+    pub(super) fn give_up(&self, message: M) {
+        let system = &self.core().system;
+        let row = system.ledger().mine();
+        row.take_back_handled(1);
+        system.dead_letter::<M>(row, &self.me.any_local());
+        drop_guarded(message);
     }
 
     // ---- itself

@@ -5,30 +5,43 @@
 //! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
 //! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
+mod address;
 mod builder;
 mod cell;
 mod children;
 mod context;
+mod empty;
 mod end;
+mod graceful_stop;
 mod guardians;
+mod identify;
 mod life;
+mod lookup;
 mod mailbox_kind;
 mod own_timers;
 mod path;
+mod path_error;
+mod selection;
 mod spawn;
 mod system;
+mod temp;
 mod turn;
 mod watch;
 
+pub use address::Address;
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
+pub use identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use lookup::LookupError;
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox};
 pub use own_timers::TimerKey;
 pub use path::ActorPath;
 pub(crate) use path::check_name;
+pub use path_error::{PathError, PathFault};
+pub use selection::{Delivered, SelectError, Selection};
 pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
 pub use system::SystemCore;
 pub use system::{System, SystemBuilder, SystemRef};
