@@ -13,7 +13,7 @@
 //! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
 //! | handed back | where `try_tell` returns it |
 //! | dropped | where a mailbox's policy for being full lets it go |
-//! | queued | by walking the mailboxes of all living actors |
+//! | queued | by walking the mailboxes of all living actors, and what inboxes keep |
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
@@ -46,7 +46,7 @@ pub struct Ledger {
     pub handed_back: u64,
     /// Messages that a full mailbox let go by its policy.
     pub dropped: u64,
-    /// Messages in the mailboxes now.
+    /// Messages in the mailboxes now, and in [inboxes](crate::Inbox).
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
@@ -94,6 +94,7 @@ struct Counts {
     handed_back: AtomicU64,
     dropped: AtomicU64,
     ticked: AtomicU64,
+    kept: AtomicU64,
     asks: [AtomicU64; reply_counts::ROW_COUNT],
 }
 
@@ -115,6 +116,16 @@ impl Row {
     pub fn take_back_handled(&self, count: u64) {
         // The sum of all rows wraps, too.
         self.add(&self.counts.handled, count.wrapping_neg());
+    }
+
+    /// Counts more as queued, that are in no mailbox: their actor keeps them for somebody else.
+    pub fn keep(&self, count: u64) {
+        self.add(&self.counts.kept, count);
+    }
+
+    /// Counts fewer as kept, by whichever thread.
+    pub fn let_go(&self, count: u64) {
+        self.add(&self.counts.kept, count.wrapping_neg());
     }
 
     #[inline]
@@ -247,7 +258,7 @@ impl Books {
         }
     }
 
-    /// Adds up all rows. `queued` is left 0: the books don't know the mailboxes.
+    /// Adds up all rows. `queued` is only what actors keep: the books don't know the mailboxes.
     pub fn sum(&self) -> Ledger {
         let rows = lock(&self.shelf.rows).all.clone();
         let mut ledger = Ledger::default();
@@ -262,6 +273,8 @@ impl Books {
         ledger.handed_back = total(|counts| &counts.handed_back);
         ledger.dropped = total(|counts| &counts.dropped);
         ledger.ticked = total(|counts| &counts.ticked);
+        // Rows are read one after the other: what one thread kept and another let go may be seen half.
+        ledger.queued = (total(|counts| &counts.kept) as i64).max(0) as u64;
         ledger.asks = ReplyCounts::from_rows(|row| {
             // Ordering: Acquire; as in `total`.
             all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()

@@ -136,8 +136,9 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full, IntoActor, LookupError, Mailbox, PathError, PathFault, Resolution, SelectError, Selection, System, SystemBuilder,
-    SystemRef, Terminated, TimerKey,
+    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full,
+    Inbox, InboxError, IntoActor, LookupError, Mailbox, PathError, PathFault, Resolution, SelectError,
+    Selection, System, SystemBuilder, SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,

@@ -324,6 +324,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
                     self.private(|private| private.extras().reroute = Some(*router));
                 }
+            } else {
+                drop_guarded(control);
             }
         }
     }
@@ -361,8 +363,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         drop_guarded(extras);
         let rest = self.owner().close_lane();
         for (_, message) in rest {
-            if let Control::Watch(watcher) = message {
-                watchers.insert(watcher);
+            match message {
+                Control::Watch(watcher) => _ = watchers.insert(watcher),
+                other => drop_guarded(other),
             }
         }
         let core = self.core();

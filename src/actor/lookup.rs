@@ -133,7 +133,9 @@ impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LookupError::Path(error) => error.fmt(f),
-            LookupError::NoActor { path } => write!(f, "no actor at {path}: create it first, or check the names"),
+            LookupError::NoActor { path } => {
+                write!(f, "no actor at {path}: create it first, or check the names")
+            }
             LookupError::OtherIncarnation { path, found } => write!(
                 f,
                 "the actor at {path} has uid {found}: the incarnation {} has ended",

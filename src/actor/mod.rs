@@ -15,6 +15,7 @@ mod end;
 mod graceful_stop;
 mod guardians;
 mod identify;
+mod inbox;
 mod life;
 mod lookup;
 mod mailbox_kind;
@@ -34,6 +35,7 @@ pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
 pub use identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use inbox::{Inbox, InboxError};
 pub use lookup::LookupError;
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox};

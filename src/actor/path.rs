@@ -108,7 +108,10 @@ impl ActorPath {
         let (names, uid) = match relative[begin..].split_once('#') {
             Some((names, uid)) => {
                 let position = begin + names.len() + 1;
-                (names, parse_uid(uid).ok_or_else(|| PathError::new(relative, uid, position, PathFault::Uid))?)
+                (
+                    names,
+                    parse_uid(uid).ok_or_else(|| PathError::new(relative, uid, position, PathFault::Uid))?,
+                )
             }
             None => (&relative[begin..], 0),
         };
@@ -311,13 +314,9 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 /// The first character that a path element cannot have, and where it stands.
 pub(super) fn bad_character(name: &str) -> Option<(usize, char)> {
     let bytes = name.as_bytes();
-    name.char_indices().find(|(position, character)| {
-        !match character {
-            '%' => {
-                bytes.get(position + 1..position + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
-            }
-            other => other.is_ascii_alphanumeric() || ALLOWED.contains(*other),
-        }
+    name.char_indices().find(|(position, character)| !match character {
+        '%' => bytes.get(position + 1..position + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)),
+        other => other.is_ascii_alphanumeric() || ALLOWED.contains(*other),
     })
 }
 

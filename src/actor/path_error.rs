@@ -60,9 +60,14 @@ impl fmt::Display for PathError {
             }
             PathFault::Scheme => write!(f, "scheme {element:?} at byte {position} must be \"pointsman\""),
             PathFault::System => write!(f, "the address at byte {position} names no system"),
-            PathFault::Host => write!(f, "there is no host at byte {position}, give one behind '@' or leave '@' out"),
+            PathFault::Host => {
+                write!(f, "there is no host at byte {position}, give one behind '@' or leave '@' out")
+            }
             PathFault::Port => {
-                write!(f, "no port in {element:?} at byte {position}, give a number from 0 to 65535 behind ':'")
+                write!(
+                    f,
+                    "no port in {element:?} at byte {position}, give a number from 0 to 65535 behind ':'"
+                )
             }
             PathFault::Character { character } => write!(
                 f,
@@ -72,7 +77,9 @@ impl fmt::Display for PathError {
             PathFault::Uid => {
                 write!(f, "uid {element:?} at byte {position} is no number from 1 to 4294967295")
             }
-            PathFault::Elsewhere => write!(f, "{element} is another system, which is not to be reached from here"),
+            PathFault::Elsewhere => {
+                write!(f, "{element} is another system, which is not to be reached from here")
+            }
         }
     }
 }

@@ -224,7 +224,8 @@ impl Selection {
                 vec![self.system.empty_ref(&path)]
             }
             Found::Actors(actors) => {
-                let typed = |actor: AnyRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
+                let typed =
+                    |actor: AnyRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
                 actors.into_iter().filter_map(typed).collect()
             }
         }

@@ -5,13 +5,17 @@ mod ask;
 mod basics;
 mod dead_letters;
 mod dispatchers;
+mod inbox;
 mod ledger;
 mod lifecycle;
 mod mailboxes;
 mod names;
 #[cfg(feature = "net")]
 mod net;
+mod paths;
+mod references;
 mod routing;
+mod selection;
 mod shutdown;
 mod stopping;
 mod stress;
