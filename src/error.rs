@@ -92,6 +92,8 @@ pub enum NameFault {
     Empty,
     /// It starts with `$`, which is kept for generated names.
     Reserved,
+    /// It is `..`, which means the parent.
+    Parent,
     /// It has a character that paths cannot hold.
     Character {
         /// The character.
@@ -107,6 +109,7 @@ impl fmt::Display for NameError {
         match self.fault {
             NameFault::Empty => f.write_str("it is empty, give at least one character"),
             NameFault::Reserved => f.write_str("names that start with '$' are kept for generated ones"),
+            NameFault::Parent => f.write_str("'..' means the parent in paths"),
             NameFault::Character { character, position } => write!(
                 f,
                 "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \

@@ -13,7 +13,7 @@
 //! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
 //! | handed back | where `try_tell` returns it |
 //! | dropped | where a mailbox's policy for being full lets it go |
-//! | queued | by walking the mailboxes of all living actors |
+//! | queued | by walking all living actors: their mailboxes, and what stashes and inboxes hold |
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
@@ -46,7 +46,7 @@ pub struct Ledger {
     pub handed_back: u64,
     /// Messages that a full mailbox let go by its policy.
     pub dropped: u64,
-    /// Messages in the mailboxes now.
+    /// Messages in the mailboxes now, in stashes and in [inboxes](crate::Inbox).
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
@@ -110,6 +110,12 @@ macro_rules! adders {
 
 impl Row {
     adders! { sent handled dead_lettered handed_back dropped ticked }
+
+    /// Counts fewer as handled: a handler could not keep what it had got.
+    pub fn take_back_handled(&self, count: u64) {
+        // The sum of all rows wraps, too.
+        self.add(&self.counts.handled, count.wrapping_neg());
+    }
 
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {

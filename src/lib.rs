@@ -139,9 +139,10 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Context,
-    Done, Full, Handling, IntoActor, Mailbox, NamedTimers, System, SystemBuilder, SystemRef, Terminated,
-    TimerKey, TimerName, WatchError,
+    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Backoff, BackoffError,
+    BackoffSupervisor, Behavior, Behaviors, Context, Delivered, Done, Full, Handling, Inbox, InboxError,
+    IntoActor, LookupError, Mailbox, NamedTimers, PathError, PathFault, Resolution, SelectError, Selection,
+    System, SystemBuilder, SystemRef, Terminated, TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,

@@ -19,9 +19,10 @@
 //! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
 
 use crate::actor::children::Children;
+use crate::actor::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::turn::{Private, drop_guarded};
-use crate::actor::{SystemCore, Terminated};
+use crate::actor::{Context, Done, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
 use crate::dispatch::Home;
 use crate::mailbox::{self, Gate, Position};
@@ -70,7 +71,14 @@ pub enum Control {
     Tick(u64),
     /// Positioned: leave a router. Close, hand what lies behind to the router (an `ActorRef<M>`), and end.
     Drain(Box<dyn Any + Send>),
+    /// Positioned: say who you are.
+    Identify(Inquiry),
+    /// Positioned: run this on the state, a `Box<Act<A>>`.
+    Apply(Box<dyn Any + Send>),
 }
+
+/// What [`Control::Apply`] runs.
+pub type Act<A> = dyn FnOnce(&mut A, &mut Context<<A as crate::actor::Actor>::Message>) -> Done + Send;
 
 /// What kind of thing a reference points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,6 +246,9 @@ pub struct Core {
 
 impl Core {
     pub fn path(&self) -> ActorPath {
+        if let Name::Nobody(path) = &self.name {
+            return ActorPath::clone(path);
+        }
         let mut names: Vec<Cow<'_, str>> = Vec::new();
         let mut at = self;
         // The root has no parent and no name.
@@ -245,7 +256,7 @@ impl Core {
             names.push(at.name.text());
             at = parent.core();
         }
-        ActorPath::from_names(names.into_iter().rev())
+        ActorPath::from_names(names.into_iter().rev()).with_uid(self.uid)
     }
 }
 

@@ -3,10 +3,11 @@
 //! Guarded by a lock, since any thread may create an actor; taken at creation, termination and look-up
 //! only, never for a message.
 
-use crate::actor::path::Name;
+use crate::actor::path::{Name, generated_number};
 use crate::actor_ref::AnyRef;
 use crate::sync::{Mutex, lock};
 use slab::Slab;
+use std::any::Any;
 use std::collections::BTreeMap;
 
 /// The children of one actor.
@@ -30,6 +31,8 @@ struct Family {
     anonymous: Slab<AnyRef>,
     /// How many names were generated so far.
     generated: u64,
+    /// The reference that the parent is known by where it is not its own: a router's, of its head.
+    front: Option<Box<dyn Any + Send>>,
 }
 
 /// Why a child was not taken in.
@@ -102,6 +105,7 @@ impl Children {
                 Some(known) if known == child => Some(family.anonymous.remove(core.slot as usize)),
                 _ => None,
             },
+            Name::Nobody(_) => None,
         }
     }
 
@@ -113,6 +117,7 @@ impl Children {
         match &core.name {
             Name::Given(name) => family.named.get(name) == Some(child),
             Name::Generated(_) => family.anonymous.get(core.slot as usize) == Some(child),
+            Name::Nobody(_) => false,
         }
     }
 
@@ -123,8 +128,9 @@ impl Children {
         if let Some(child) = family.named.get(name) {
             return Some(child.clone());
         }
-        let (_, child) = family.anonymous.iter().find(|(_, child)| child.core().name.text() == name)?;
-        Some(child.clone())
+        let number = generated_number(name)?;
+        let is_it = |child: &AnyRef| matches!(child.core().name, Name::Generated(other) if other == number);
+        family.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
     }
 
     /// All of them, now.
@@ -137,9 +143,21 @@ impl Children {
         inner.family.as_ref().is_none_or(|family| family.named.is_empty() && family.anonymous.is_empty())
     }
 
-    /// Takes no more children from now on.
-    pub fn close(&self) {
-        lock(&self.0).closed = true;
+    /// Takes no more children from now on. Returns the front, to be dropped: it refers to the parent.
+    pub fn close(&self) -> Option<Box<dyn Any + Send>> {
+        let mut inner = lock(&self.0);
+        inner.closed = true;
+        inner.family.as_mut().and_then(|family| family.front.take())
+    }
+
+    /// Says which reference the parent is known by to those who look for one of its type.
+    pub fn set_front<T: Clone + Send + 'static>(&self, front: T) {
+        lock(&self.0).family.get_or_insert_default().front = Some(Box::new(front));
+    }
+
+    /// The parent's front, if it is a `T`.
+    pub fn front<T: Clone + 'static>(&self) -> Option<T> {
+        lock(&self.0).family.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Sets how often children made from now on start suspended, and returns those that exist.

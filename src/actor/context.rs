@@ -3,10 +3,11 @@
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::{Control, Core, Header, Local};
-use crate::actor::turn::{Extras, Private};
+use crate::actor::turn::{Extras, Private, drop_guarded};
 use crate::actor::{Actor, ActorPath, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
 use crate::error::SpawnError;
+use crate::ledger::Row;
 use crate::routing::RouterBuilder;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -46,6 +47,19 @@ impl<M: Send + 'static> Context<M> {
 
     pub(super) fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {
         self.private(|private| act(private.extras()))
+    }
+
+    /// This thread's row in the books.
+    pub(super) fn row(&self) -> &Row {
+        self.core().system.ledger().mine()
+    }
+
+    /// Makes a dead letter of the message being handled, which was counted as handled.
+    pub(super) fn give_up(&self, message: M) {
+        let row = self.row();
+        row.take_back_handled(1);
+        self.core().system.dead_letter::<M>(row, &self.me.any_local());
+        drop_guarded(message);
     }
 
     // ---- itself

@@ -1,4 +1,4 @@
-//! The top of the tree: `/`, `/user` and `/system`.
+//! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
 use crate::actor::cell::Control;
 use crate::actor::mailbox_kind::MailboxKind;
@@ -17,6 +17,9 @@ use std::sync::Arc as StdArc;
 pub struct Tree {
     pub root: AnyRef,
     pub user: AnyRef,
+    pub system: AnyRef,
+    /// Parent of what lives for one answer.
+    pub temp: AnyRef,
 }
 
 /// A guardian takes no messages.
@@ -25,7 +28,7 @@ pub enum Never {}
 /// `/`: watches over `/user` and `/system`, and ends when one of them has ended.
 struct Root;
 
-/// `/user` and `/system`.
+/// `/user`, `/system` and `/temp`.
 struct Guardian {
     supervision: Strategy,
 }
@@ -80,16 +83,17 @@ impl SystemCore {
             let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
             spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
         };
-        let guardians = guardian("system", Strategy::default())
-            .and_then(|system| Ok((system, guardian("user", supervision)?)));
-        let (system, user) = match guardians {
-            Ok(guardians) => guardians,
+        let grown = guardian("system", Strategy::default()).and_then(|system| {
+            Ok((system, guardian("temp", Strategy::default())?, guardian("user", supervision)?))
+        });
+        let (system, temp, user) = match grown {
+            Ok(grown) => grown,
             Err(error) => return Err(self.give_up(Some(&root), error)),
         };
         // The root ends once one of them has ended.
         watch_from_outside(&root, &system);
         watch_from_outside(&root, &user);
-        *lock(&self.tree) = Some(Tree { root, user });
+        *lock(&self.tree) = Some(Tree { root, user, system, temp });
         Ok(())
     }
 

@@ -296,6 +296,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
                     self.private(|private| private.extras().reroute = Some(*router));
                 }
+            } else {
+                drop_guarded(control);
             }
         }
     }
@@ -340,7 +342,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     watchers.remove(&watcher);
                     late.retain(|late| *late != watcher);
                 }
-                _ => {}
+                other => drop_guarded(other),
             }
         }
         let core = self.core();

@@ -7,38 +7,53 @@
 //! `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end. Made of these: `behavior.rs`,
 //! `backoff.rs`.
 
+mod address;
 mod backoff;
 mod behavior;
 mod builder;
 mod cell;
 mod children;
 mod context;
+mod empty;
 mod end;
+mod graceful_stop;
 mod guardians;
+mod identify;
+mod inbox;
 mod life;
+mod lookup;
 mod mailbox_kind;
 mod own_timers;
 mod path;
+mod path_error;
 mod receive_timeout;
+mod selection;
 mod spawn;
 mod stash;
 mod system;
+mod temp;
 mod turn;
 mod verdict;
 mod watch;
 
+pub use address::Address;
 pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
 pub use behavior::{Behavior, Behaviors, Handling};
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
+pub use identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use inbox::{Inbox, InboxError};
+pub use lookup::LookupError;
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox};
 pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub use path::ActorPath;
 pub(crate) use path::check_name;
+pub use path_error::{PathError, PathFault};
+pub use selection::{Delivered, SelectError, Selection};
 pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
 pub use system::SystemCore;
 pub use system::{System, SystemBuilder, SystemRef};

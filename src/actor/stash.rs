@@ -63,7 +63,8 @@ impl Core {
         self.held.load(Ordering::Relaxed) as usize
     }
 
-    fn add_held(&self, more: i32) {
+    /// Owner only.
+    pub(super) fn add_held(&self, more: i32) {
         // Ordering: Relaxed, both; only the owner writes, and see `held`.
         let held = self.held.load(Ordering::Relaxed);
         self.held.store(held.wrapping_add_signed(more), Ordering::Relaxed);

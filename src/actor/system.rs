@@ -3,7 +3,7 @@
 use crate::actor::builder::ActorBuilder;
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
-use crate::actor::{Actor, IntoActor};
+use crate::actor::{Actor, Address, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
 use crate::dispatch::{Dispatcher, Home, Kind, Running};
 use crate::error::{BuildError, ShutdownError, SpawnError};
@@ -174,6 +174,11 @@ impl SystemRef {
         &self.0.name
     }
 
+    /// The system's address: its name, since it listens nowhere.
+    pub fn address(&self) -> Address {
+        Address::local(&self.0.name).expect("a system's name was checked when it was built")
+    }
+
     /// Starts to describe a top-level actor under `/user`.
     pub fn actor(&self, name: &str) -> ActorBuilder {
         ActorBuilder::new(self.0.user(), Some(name))
@@ -220,7 +225,7 @@ impl SystemRef {
         self.0.now()
     }
 
-    /// Actors that have not ended, the guardians `/`, `/user` and `/system` included.
+    /// Actors that have not ended, the guardians `/`, `/user`, `/system` and `/temp` included.
     pub fn living_actors(&self) -> usize {
         // Ordering: Relaxed; a statistic.
         self.0.living.load(Ordering::Relaxed)

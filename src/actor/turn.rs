@@ -16,7 +16,7 @@
 //! User code is called in step 3 and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
-use crate::actor::cell::{Cell, Control, Core, Header};
+use crate::actor::cell::{Act, Cell, Control, Core, Header};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
 use crate::actor::stash::Stash;
@@ -504,6 +504,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     self.private(|private| private.extras().reroute = Some(*router));
                 }
                 self.begin_stop();
+            }
+            Control::Identify(inquiry) => inquiry.answer(self.me()),
+            Control::Apply(act) => {
+                if let Ok(act) = act.downcast::<Box<Act<A>>>() {
+                    self.call(*act);
+                }
             }
             other => self.immediate(other),
         }

@@ -88,7 +88,8 @@ impl AnyRef {
         self.core().path()
     }
 
-    /// A number that tells this incarnation from others at the same path; never 0.
+    /// A number that tells this incarnation from others at the same path; 0 where nobody is, as behind
+    /// [`SystemRef::empty_ref`](crate::SystemRef::empty_ref).
     pub fn uid(&self) -> u32 {
         self.core().uid
     }
@@ -114,7 +115,8 @@ impl AnyRef {
         let _ = self.send_positioned(Control::Kill);
     }
 
-    /// The typed reference.
+    /// The typed reference. For a router's head, whose own messages are for management, also the reference that
+    /// routes.
     ///
     /// # Errors
     ///
@@ -126,6 +128,8 @@ impl AnyRef {
             let counted = ManuallyDrop::new(self.clone());
             // SAFETY: the type of message is checked, and the clone's count passes over.
             Ok(unsafe { ActorRef::from_header(counted.0) })
+        } else if let Some(stand_in) = self.stand_in((vtable.message_type)()) {
+            Ok(stand_in)
         } else {
             Err(WrongType {
                 path: self.path(),

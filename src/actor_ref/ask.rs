@@ -103,6 +103,8 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
+    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
     Shared(Arc<dyn Alarms>),
@@ -115,6 +117,7 @@ impl Deref for Timekeeper {
         match self {
             Self::Static(alarms) => *alarms,
             Self::Target(actor) => actor.core().system.timers(),
+            Self::Served(server) => server.0.core().system.timers(),
             #[cfg(any(test, pointsman_loom))]
             Self::Shared(alarms) => &**alarms,
         }
@@ -171,6 +174,20 @@ impl<R> fmt::Debug for Ask<R> {
 pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
     let (reply_to, waiting) = Waiting::begin(Spare::take(), timekeeper);
     (reply_to, Ask { waiting })
+}
+
+/// The actor that serves an ask. Ends when the ask is over.
+pub struct Server(AnyRef);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Makes `actor` end with the ask.
+pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyRef) {
+    ask.waiting.timekeeper = Timekeeper::Served(Arc::new(Server(actor)));
 }
 
 /// An ask that failed before anything was sent. It counts as begun, unless no time was given.

@@ -43,6 +43,8 @@ pub enum DeadLetterReason {
     BadPick,
     /// A routing logic, an adapter's function or a custom recipient panicked and took the message with it.
     Panicked,
+    /// There is no actor at the recipient's path, and there was none when the reference was made.
+    NoActor,
 }
 
 impl DeadLetterReason {
@@ -74,6 +76,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Cycle => "routers in a circle",
             DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
             DeadLetterReason::Panicked => "lost in a panic",
+            DeadLetterReason::NoActor => "no actor there",
         })
     }
 }

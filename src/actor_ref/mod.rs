@@ -228,7 +228,8 @@ impl<M: Send + 'static> ActorRef<M> {
     #[cold]
     pub(crate) fn dead_letter(&self, refused: SendError<M>) {
         if let Some(system) = self.system() {
-            let reason = DeadLetterReason::of(&refused);
+            let nobody = matches!(self.target(), Target::Local(local) if local.core.is_nobody());
+            let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
             system.ledger().mine().dead_lettered(1);
             system.dead_letters().publish(reason, std::any::type_name::<M>(), || self.path());
         }

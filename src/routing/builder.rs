@@ -201,6 +201,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let shared = StdArc::new(Shared::new(head.actor().any_local()));
         let logic = StdArc::new(logic);
         let reference = ActorRef::to_own_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        // Who looks the router up by its path finds what routes.
+        shared.about.head.core().children.set_front(reference.clone());
         let (size, group, make) = match members {
             Initial::Pool { size, make } => {
                 let make: StdArc<MakeRoutee<M>> =

@@ -1,9 +1,14 @@
 //! Stop, poison, kill: what is still handled, and in which order actors end.
 
 use crate::support::*;
-use pointsman::DeadLetterReason;
 use pointsman::prelude::*;
+use pointsman::{DeadLetterReason, FailureKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn stop_finishes_the_current_message_and_dead_letters_the_rest() {
@@ -193,4 +198,157 @@ fn messages_whose_destructors_panic_are_drained_like_others() {
     wait_for_end(&stage, &actor);
     assert_eq!(stage.system.ledger().dead_lettered, 10);
     stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn a_killed_actor_is_restarted_where_a_strategy_says_so() {
+    let stage = Stage::new("killed");
+    let strategy = || {
+        Strategy::decide(|failure| match failure.kind() {
+            FailureKind::Killed => Directive::Restart,
+            _ => Directive::Stop,
+        })
+    };
+    let actor = stage.system.actor("a").on_failure(strategy()).spawn(stage.role("a").recipe()).unwrap();
+    let release = hold(&actor);
+    note(&actor, "before");
+    actor.kill();
+    note(&actor, "after");
+    drop(release);
+    stage.expect(&["a Started 1", "a before", "a Restarting 1", "a Restarted 2", "a after"]);
+    stage.end(&["a Stopped 2"]);
+}
+
+#[test]
+fn a_panic_in_stopped_does_not_stop_the_procedure() {
+    let stage = Stage::new("panicking");
+    let role = stage.role("a").on_hook(|hook, _| match hook {
+        Hook::Stopped => panic!("in stopped"),
+        _ => Ok(()),
+    });
+    let actor = stage.spawn(&role);
+    let child = child(&actor, &stage.role("child"));
+    let release = hold(&actor);
+    note(&actor, "never");
+    actor.stop();
+    drop(release);
+    wait_for_end(&stage, &actor);
+    assert!(child.is_closed());
+    assert_eq!(stage.system.ledger().dead_lettered, 1);
+    wait_until(|| stage.system.actor("a").spawn(stage.role("a").recipe()).is_ok());
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn whatever_is_sent_while_stopped_runs_and_after_it_is_dead_lettered() {
+    let stage = Stage::new("during");
+    let (inside, (release, held)) = (channel(), channel::<()>());
+    let held = std::sync::Mutex::new(held);
+    let role = stage.role("a").on_hook(move |hook, _| {
+        if hook == Hook::Stopped {
+            let _ = inside.0.send(());
+            let _ = held.lock().unwrap().recv();
+        }
+        Ok(())
+    });
+    let actor = stage.spawn(&role);
+    actor.stop();
+    inside.1.recv_timeout(LONG).unwrap();
+    note(&actor, "during");
+    drop(release);
+    wait_for_end(&stage, &actor);
+    note(&actor, "after");
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.dead_lettered), (2, 2), "{ledger}");
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn a_graceful_stop_is_over_when_stopped_has_completed() {
+    let stage = Stage::new("graceful");
+    let (written, role) = (Arc::new(AtomicU32::new(0)), stage.role("a"));
+    let seen = written.clone();
+    let role = role.on_hook(move |hook, _| {
+        if hook == Hook::Stopped {
+            // Relaxed: that the ask is over orders it.
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let actor = stage.spawn(&role);
+    let leaf = child(&actor, &stage.role("leaf"));
+    let release = hold(&leaf);
+    note(&actor, "before");
+    let stopped = actor.graceful_stop(SECOND);
+    note(&actor, "never");
+    assert!(!actor.is_closed());
+    drop(release);
+    assert_eq!(stopped.wait(), Ok(()));
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    assert!(actor.is_closed() && leaf.is_closed());
+    // Again, it is over at once.
+    assert_eq!(actor.graceful_stop(SECOND).wait(), Ok(()));
+    assert_eq!(actor.any().unwrap().graceful_stop(SECOND).wait(), Ok(()));
+    assert_eq!(stage.system.empty_ref::<u32>(&actor.path()).graceful_stop(SECOND).wait(), Ok(()));
+    assert_eq!(stage.system.ledger().dead_lettered, 1);
+    stage.end(&["a Started 1", "a Stopped 1", "a before", "leaf Started 1", "leaf Stopped 1"]);
+}
+
+#[test]
+fn a_graceful_stop_that_takes_too_long_fails_and_happens_later() {
+    let stage = Stage::new("too-long");
+    let living = stage.system.living_actors();
+    let actor = stage.spawn(&stage.role("a"));
+    let release = hold(&actor);
+    let stopped = actor.graceful_stop(SECOND);
+    let waiter = std::thread::spawn(move || stopped.wait());
+    while !waiter.is_finished() {
+        stage.clock.advance(SECOND);
+        std::thread::yield_now();
+    }
+    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    // Who waited for it is gone.
+    wait_until(|| stage.system.living_actors() == living + 1);
+    assert_eq!(actor.graceful_stop(Duration::ZERO).wait(), Err(AskError::NoTime));
+    let again = actor.graceful_stop(SECOND);
+    drop(release);
+    assert_eq!(again.wait(), Ok(()));
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn a_graceful_stop_with_a_message_leaves_the_stopping_to_the_actor() {
+    let stage = Stage::new("asked");
+    let actor = stage.spawn(&stage.role("a"));
+    let last = Tell::new(|puppet, ctx| {
+        puppet.note(format_args!("asked to stop"));
+        ctx.stop();
+        Ok(())
+    });
+    assert_eq!(actor.graceful_stop_with(last, SECOND).wait(), Ok(()));
+    // The message to one that has ended is a dead letter, and the ask is over.
+    assert_eq!(actor.graceful_stop_with(Tell::new(|_, _| Ok(())), SECOND).wait(), Ok(()));
+    assert_eq!(stage.system.ledger().dead_lettered, 1);
+    stage.end(&["a Started 1", "a Stopped 1", "a asked to stop"]);
+}
+
+#[test]
+fn a_graceful_stop_works_at_the_end_of_the_system_and_says_what_cannot_be_stopped() {
+    struct Sink;
+    impl pointsman::Recipient<u32> for Sink {
+        fn deliver(&self, _: u32) -> Result<pointsman::Accepted, pointsman::SendError<u32>> {
+            Ok(pointsman::Accepted::Handled)
+        }
+    }
+    let sink: ActorRef<u32> = ActorRef::to_recipient(Sink);
+    assert_eq!(sink.graceful_stop(SECOND).wait(), Err(AskError::Undeliverable));
+    let stage = Stage::new("at-the-end");
+    let actor = stage.spawn(&stage.role("a"));
+    let release = hold(&actor);
+    stage.system.stop();
+    let during = actor.graceful_stop(SECOND);
+    drop(release);
+    assert_eq!(during.wait(), Ok(()));
+    stage.end(&["a Started 1", "a Stopped 1"]);
+    assert_eq!(actor.graceful_stop(SECOND).wait(), Ok(()));
 }

@@ -1,0 +1,113 @@
+//! Stopping an actor and knowing when it has ended.
+
+use crate::actor::guardians::Never;
+use crate::actor::{Actor, Context, Done, Terminated};
+use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, ReplyTo, Timekeeper, ask};
+use std::time::Duration;
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Ends the actor once it has handled everything that this thread has sent so far, as
+    /// [`poison`](Self::poison); the ask is over when it has ended: its children have, its `stopped` has
+    /// completed, and what `stopped` has written is visible. So is it if it has ended already.
+    ///
+    /// The name need not be free yet. To create an actor under the same name, watch the old one.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Idle;
+    /// # impl Actor for Idle {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("shop").build()?;
+    /// let cache = system.actor("cache").spawn(|| Idle)?;
+    /// cache.graceful_stop(std::time::Duration::from_secs(5)).wait()?;
+    /// assert!(cache.is_closed());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The ask fails with [`AskError::Timeout`] if the actor has not ended in time by the system's clock; it ends
+    /// later then. With [`AskError::NoTime`] if the time is zero, and with [`AskError::Undeliverable`] if no actor
+    /// stands behind the reference: nothing is done then.
+    pub fn graceful_stop(&self, timeout: Duration) -> Ask<()> {
+        match self.any() {
+            Some(actor) => actor.graceful_stop(timeout),
+            None => nobody(),
+        }
+    }
+
+    /// As [`graceful_stop`](Self::graceful_stop), but tells the actor `message`, upon which it is to stop itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`graceful_stop`](Self::graceful_stop). An actor that does not stop is a timeout; one that has ended
+    /// makes a dead letter of the message.
+    pub fn graceful_stop_with(&self, message: impl Into<M>, timeout: Duration) -> Ask<()> {
+        match self.any() {
+            Some(actor) => actor.stop_and_tell(timeout, || self.tell(message)),
+            None => nobody(),
+        }
+    }
+}
+
+impl AnyRef {
+    /// As [`ActorRef::graceful_stop`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn graceful_stop(&self, timeout: Duration) -> Ask<()> {
+        self.stop_and_tell(timeout, || self.poison())
+    }
+
+    fn stop_and_tell(&self, timeout: Duration, stop: impl FnOnce()) -> Ask<()> {
+        if timeout.is_zero() {
+            return ask::failed(AskError::NoTime, Timekeeper::Target(self.clone()));
+        }
+        let mut port = None;
+        let (witness, ask) = self.core().system.serve(|reply_to: ReplyTo<()>| {
+            port = Some(reply_to.clone());
+            Witness { actor: self.clone(), port: Some(reply_to) }
+        });
+        stop();
+        // At the very end of a system nobody can watch any more.
+        if let (None, Some(port), true) = (witness, port, self.is_closed()) {
+            let _ = port.send(());
+        }
+        ask.within(timeout)
+    }
+}
+
+fn nobody() -> Ask<()> {
+    ask::failed(AskError::Undeliverable, Timekeeper::Static(&ask::NO_SYSTEM))
+}
+
+/// Waits for the end of an actor.
+struct Witness {
+    actor: AnyRef,
+    port: Option<ReplyTo<()>>,
+}
+
+impl Actor for Witness {
+    type Message = Never;
+
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+
+    fn started(&mut self, ctx: &mut Context<Never>) -> Done {
+        Ok(ctx.watch(&self.actor)?)
+    }
+
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
+        if let Some(port) = self.port.take() {
+            let _ = port.send(());
+        }
+        ctx.stop();
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! An inbox: messages for code outside actors, with a bound and queries that wait.
+//!
+//! Behind an inbox is an actor that keeps the messages that nobody has asked for yet. Queries reach it as
+//! control, so that they are in no count of messages; they wait in the order in which they came, and each message
+//! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
+
+use crate::actor::builder::ActorBuilder;
+use crate::actor::cell::{Act, Control};
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor::{Actor, Context, Done, SystemRef, Terminated, WatchError};
+use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
+use crate::error::SpawnError;
+use crate::sync::HashMap;
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+/// How many messages an inbox keeps unless told otherwise.
+const CAPACITY_DEFAULT: usize = 1000;
+
+/// Receives messages outside actors: in tests, in `main`, in threads of other libraries.
+///
+/// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
+/// [another number](SystemRef::inbox_with_capacity); what comes beyond that is dropped and counted as
+/// [dropped](crate::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
+/// they are received. Dropping the inbox ends it; what is left in it becomes dead letters.
+///
+/// Several threads may wait at once: each message goes to the first of them, in the order in which they began to
+/// wait, that accepts it.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("shop").build()?;
+/// let inbox = system.inbox::<u32>()?;
+/// let reply_here: &ActorRef<u32> = inbox.as_ref();
+/// reply_here.tell(7u32);
+/// reply_here.tell(8u32);
+/// let second = Duration::from_secs(1);
+/// assert_eq!(inbox.select(second, |number| number % 2 == 0)?, 8);
+/// assert_eq!(inbox.receive(second)?, 7);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Waiting
+///
+/// Times go by the system's clock. On a work-stealing worker, which must not wait, receiving is
+/// [`InboxError::WouldBlockWorker`].
+pub struct Inbox<M: Send + 'static> {
+    actor: ActorRef<M>,
+}
+
+impl SystemRef {
+    /// Opens an inbox for up to 1000 messages.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: the system is shut down.
+    pub fn inbox<M: Send + 'static>(&self) -> Result<Inbox<M>, SpawnError> {
+        self.inbox_with_capacity(CAPACITY_DEFAULT)
+    }
+
+    /// Opens an inbox for up to `capacity` messages.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: a capacity of 0, or the system is shut down.
+    pub fn inbox_with_capacity<M: Send + 'static>(&self, capacity: usize) -> Result<Inbox<M>, SpawnError> {
+        let parent = self.core().tree().map(|tree| tree.system);
+        if capacity == 0 {
+            return Err(SpawnError::ZeroCapacity { path: "/system/$".to_owned() });
+        }
+        let parent = parent.ok_or_else(|| self.name().to_owned());
+        let actor = ActorBuilder::new(parent, None).spawn(move || Keeper::<M>::new(capacity))?;
+        Ok(Inbox { actor })
+    }
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    /// The reference that fills it, to be kept by others.
+    pub fn to_ref(&self) -> ActorRef<M> {
+        self.actor.clone()
+    }
+
+    /// Takes the oldest message, and waits for one if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`InboxError`]: none came in time, this thread must not wait, or the inbox has ended.
+    pub fn receive(&self, timeout: Duration) -> Result<M, InboxError> {
+        self.query(timeout, None)
+    }
+
+    /// Takes the oldest message that `accepts` is true of, and waits for one if there is none. The others stay.
+    ///
+    /// `accepts` runs in the turn of the inbox's actor and should be short.
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive); and [`InboxError::PredicatePanicked`], which leaves all messages where they
+    /// are.
+    pub fn select(
+        &self,
+        timeout: Duration,
+        accepts: impl FnMut(&M) -> bool + Send + 'static,
+    ) -> Result<M, InboxError> {
+        self.query(timeout, Some(Box::new(accepts)))
+    }
+
+    fn query(&self, timeout: Duration, accepts: Option<Box<Predicate<M>>>) -> Result<M, InboxError> {
+        if crate::scheduler::on_worker() {
+            return Err(InboxError::WouldBlockWorker);
+        }
+        let any = self.actor.any_local();
+        // What becomes of the ask is counted in the books used last on this thread.
+        let _ = any.core().system.ledger().mine();
+        let (port, ask) = ask::begin(Timekeeper::Target(any));
+        let query = Query { accepts, port };
+        self.apply(move |keeper, ctx| keeper.serve(query, ctx));
+        match ask.within(timeout).wait() {
+            Ok(Answer::Message(message)) => Ok(message),
+            Ok(Answer::PredicatePanicked) => Err(InboxError::PredicatePanicked),
+            Err(AskError::Timeout { after }) => Err(InboxError::Timeout { after }),
+            Err(AskError::WouldBlockWorker) => Err(InboxError::WouldBlockWorker),
+            Err(_) => Err(InboxError::Closed),
+        }
+    }
+
+    /// Puts the notice of an actor's end into the inbox, as the message that it converts to: at once if the actor
+    /// has ended already.
+    ///
+    /// # Errors
+    ///
+    /// [`WatchError::NoActor`] if there is nothing to watch, as behind a function.
+    pub fn watch(&self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError>
+    where
+        M: From<Terminated>,
+    {
+        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
+        self.begin_watch(actor, Box::new(M::from));
+        Ok(())
+    }
+
+    /// As [`watch`](Self::watch), but the notice is `message`. The latest call for an actor counts.
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if there is nothing to watch.
+    pub fn watch_with(&self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
+        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
+        self.begin_watch(actor, Box::new(|_| message));
+        Ok(())
+    }
+
+    fn begin_watch(&self, actor: AnyRef, notice: Box<MakeNotice<M>>) {
+        self.apply(move |keeper, ctx| {
+            // Watched already is what was wanted.
+            let _ = ctx.watch(&actor);
+            drop_guarded(keeper.notices.insert(actor, notice));
+        });
+    }
+
+    /// Takes a watch back: no notice about `actor` is put into the inbox from now on.
+    pub fn unwatch(&self, actor: &(impl Watchable + ?Sized)) {
+        let Some(actor) = actor.watched() else { return };
+        self.apply(move |keeper, ctx| {
+            ctx.unwatch(&actor);
+            drop_guarded(keeper.notices.remove(&actor));
+        });
+    }
+
+    /// Has the actor do something behind the messages that this thread has sent it. An inbox that has ended does
+    /// nothing.
+    fn apply(&self, act: impl FnOnce(&mut Keeper<M>, &mut Context<M>) + Send + 'static) {
+        let act: Box<Act<Keeper<M>>> = Box::new(move |keeper, ctx| {
+            act(keeper, ctx);
+            Ok(())
+        });
+        let _ = self.actor.any_local().send_positioned(Control::Apply(Box::new(act)));
+    }
+}
+
+impl<M: Send + 'static> AsRef<ActorRef<M>> for Inbox<M> {
+    fn as_ref(&self) -> &ActorRef<M> {
+        &self.actor
+    }
+}
+
+impl<M: Send + 'static> Drop for Inbox<M> {
+    fn drop(&mut self) {
+        self.actor.stop();
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("path", &self.actor.path()).finish_non_exhaustive()
+    }
+}
+
+type Predicate<M> = dyn FnMut(&M) -> bool + Send;
+type MakeNotice<M> = dyn FnOnce(Terminated) -> M + Send;
+
+enum Answer<M> {
+    Message(M),
+    PredicatePanicked,
+}
+
+/// Somebody waits for a message.
+struct Query<M> {
+    /// `None`: any will do.
+    accepts: Option<Box<Predicate<M>>>,
+    port: ReplyTo<Answer<M>>,
+}
+
+impl<M> Query<M> {
+    /// Whether this query takes `message`; an error if its predicate panics.
+    fn accepts(&mut self, message: &M) -> Result<bool, ()> {
+        let Some(accepts) = &mut self.accepts else { return Ok(true) };
+        guarded(|| Ok(accepts(message))).map_err(drop_guarded)
+    }
+
+    /// Answers with `message`, or gives it back since nobody waits any more.
+    fn answer(self, message: M) -> Result<(), M> {
+        drop_guarded(self.accepts);
+        self.port.send(Answer::Message(message)).map_err(|late| match late.into_inner() {
+            Answer::Message(message) => message,
+            Answer::PredicatePanicked => unreachable!("it comes back as it was given"),
+        })
+    }
+
+    /// Answers that the predicate is not to be asked.
+    fn fail(self) {
+        let late = self.port.send(Answer::PredicatePanicked);
+        drop(late);
+        drop_guarded(self.accepts);
+    }
+}
+
+/// The actor behind an inbox.
+struct Keeper<M> {
+    /// What no query has accepted, oldest first.
+    messages: VecDeque<M>,
+    /// Those who wait, oldest first. Each has been offered all of `messages`.
+    queries: VecDeque<Query<M>>,
+    capacity: usize,
+    warned: bool,
+    notices: HashMap<AnyRef, Box<MakeNotice<M>>>,
+}
+
+impl<M: Send + 'static> Keeper<M> {
+    fn new(capacity: usize) -> Self {
+        Self {
+            messages: VecDeque::new(),
+            queries: VecDeque::new(),
+            capacity,
+            warned: false,
+            notices: HashMap::default(),
+        }
+    }
+
+    /// Answers a query from what is there, or lets it wait.
+    fn serve(&mut self, mut query: Query<M>, ctx: &mut Context<M>) {
+        self.queries.retain(|query| query.port.wanted());
+        for index in 0..self.messages.len() {
+            match query.accepts(&self.messages[index]) {
+                Ok(true) => {
+                    let Some(message) = self.messages.remove(index) else { return };
+                    match query.answer(message) {
+                        Ok(()) => {
+                            ctx.core().add_held(-1);
+                            ctx.row().handled(1);
+                        }
+                        Err(message) => self.messages.insert(index, message),
+                    }
+                    return;
+                }
+                Ok(false) => {}
+                Err(()) => return query.fail(),
+            }
+        }
+        self.queries.push_back(query);
+    }
+
+    /// Offers a message, which is counted as handled, to those who wait.
+    fn offer(&mut self, mut message: M, ctx: &mut Context<M>) {
+        let mut index = 0;
+        while let Some(query) = self.queries.get_mut(index) {
+            let accepted = query.port.wanted().then(|| query.accepts(&message));
+            if let Some(Ok(false)) = accepted {
+                index += 1;
+                continue;
+            }
+            let Some(query) = self.queries.remove(index) else { break };
+            match accepted {
+                Some(Ok(_)) => match query.answer(message) {
+                    Ok(()) => return,
+                    Err(refused) => message = refused,
+                },
+                Some(Err(())) => query.fail(),
+                None => drop_guarded(query),
+            }
+        }
+        let row = ctx.row();
+        row.take_back_handled(1);
+        if self.messages.len() < self.capacity {
+            ctx.core().add_held(1);
+            self.messages.push_back(message);
+        } else {
+            row.dropped(1);
+            self.tell_of_surplus(ctx);
+            drop_guarded(message);
+        }
+    }
+
+    fn tell_of_surplus(&mut self, ctx: &Context<M>) {
+        let name = std::any::type_name::<M>();
+        ctx.core().system.dead_letters().publish(DeadLetterReason::Dropped, name, || ctx.path());
+        if !std::mem::replace(&mut self.warned, true) {
+            let (path, capacity) = (ctx.path(), self.capacity);
+            log::warn!(
+                "inbox {path} is full with {capacity} messages and drops what comes: receive more often, or give \
+                 it a larger capacity"
+            );
+        }
+    }
+}
+
+impl<M: Send + 'static> Actor for Keeper<M> {
+    type Message = M;
+
+    fn receive(&mut self, message: M, ctx: &mut Context<M>) -> Done {
+        self.offer(message, ctx);
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<M>) -> Done {
+        let Some(notice) = self.notices.remove(&terminated.actor) else { return Ok(()) };
+        match guarded(|| Ok(notice(terminated))) {
+            Ok(message) => {
+                // It enters here, and goes on like any other message.
+                let row = ctx.row();
+                row.sent(1);
+                row.handled(1);
+                self.offer(message, ctx);
+            }
+            Err(failure) => drop_guarded(failure),
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, ctx: &mut Context<M>) {
+        let row = ctx.row();
+        for message in self.messages.drain(..) {
+            ctx.core().add_held(-1);
+            ctx.core().system.dead_letter::<M>(row, &ctx.me().any_local());
+            drop_guarded(message);
+        }
+    }
+}
+
+/// Why an inbox gave no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InboxError {
+    /// None came in time.
+    Timeout {
+        /// The time that was given.
+        after: Duration,
+    },
+    /// Tried on a work-stealing worker, whose other actors would stand still and perhaps never send the message.
+    WouldBlockWorker,
+    /// The predicate panicked. The messages are where they were.
+    PredicatePanicked,
+    /// The inbox was stopped by its reference, or its system has shut down.
+    Closed,
+}
+
+impl fmt::Display for InboxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InboxError::Timeout { after } => write!(f, "no message within {after:?}: give it more time"),
+            InboxError::WouldBlockWorker => f.write_str(
+                "receiving from an inbox would block a work-stealing worker: let the messages go to the actor \
+                 itself, or run it on a blocking or pinned dispatcher",
+            ),
+            InboxError::PredicatePanicked => f.write_str("the predicate panicked: no message was taken"),
+            InboxError::Closed => f.write_str("the inbox has ended: it was stopped, or its system was shut down"),
+        }
+    }
+}
+
+impl std::error::Error for InboxError {}

@@ -1,0 +1,87 @@
+//! What is wrong with the text of a path or selection.
+
+use std::fmt;
+
+/// A text that is no path, or no selection; says which part of it, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathError {
+    /// The whole text.
+    pub path: String,
+    /// The part that is wrong: an element, the system's name, the host, the port, the uid.
+    pub element: String,
+    /// The byte position of what is wrong in `path`, from 0.
+    pub position: usize,
+    /// What is wrong.
+    pub fault: PathFault,
+}
+
+/// What is wrong with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathFault {
+    /// There is nothing.
+    Empty,
+    /// It neither begins with `/` nor with an address, and there is nothing that it is relative to.
+    Relative,
+    /// The scheme of the address is not `pointsman`.
+    Scheme,
+    /// The address names no system.
+    System,
+    /// The address has an `@` and no host.
+    Host,
+    /// The address has a host and no port from 0 to 65535.
+    Port,
+    /// A character that cannot stand there.
+    Character {
+        /// The character, which stands at the error's position.
+        character: char,
+    },
+    /// Behind `#` stands no number from 1 to 4294967295.
+    Uid,
+    /// The address is that of another system, which is not to be reached from here.
+    Elsewhere,
+}
+
+impl PathError {
+    pub(super) fn new(path: &str, element: &str, position: usize, fault: PathFault) -> Self {
+        Self { path: path.to_owned(), element: element.to_owned(), position, fault }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, element, position, fault } = self;
+        write!(f, "invalid path {path:?}: ")?;
+        match fault {
+            PathFault::Empty => f.write_str("it is empty, give at least \"/\""),
+            PathFault::Relative => {
+                f.write_str("it is relative, begin it with '/' or join it to the path that it is relative to")
+            }
+            PathFault::Scheme => write!(f, "scheme {element:?} at byte {position} must be \"pointsman\""),
+            PathFault::System => write!(f, "the address at byte {position} names no system"),
+            PathFault::Host => {
+                write!(f, "there is no host at byte {position}, give one behind '@' or leave '@' out")
+            }
+            PathFault::Port => {
+                write!(
+                    f,
+                    "no port in {element:?} at byte {position}, give a number from 0 to 65535 behind ':'"
+                )
+            }
+            PathFault::Character { character } => write!(
+                f,
+                "character {character:?} at byte {position} is not allowed in {element:?}, use ASCII letters, \
+                 digits, or signs that are allowed there"
+            ),
+            PathFault::Uid => {
+                write!(f, "uid {element:?} at byte {position} is no number from 1 to 4294967295")
+            }
+            PathFault::Elsewhere => {
+                write!(f, "{element} is another system, which is not to be reached from here")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PathError {}

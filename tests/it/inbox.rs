@@ -1,0 +1,274 @@
+//! Inboxes: messages for code outside actors.
+
+use crate::references::letters;
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{DeadLetterReason, Inbox, InboxError, SpawnError, Terminated, WatchError};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// By a manual clock that nobody moves so far.
+const LONG_BY_HAND: Duration = Duration::from_secs(1 << 40);
+
+/// Waits until so many messages are kept by inboxes.
+fn wait_for_queued(stage: &Stage, count: u64) {
+    wait_until(|| stage.system.ledger().queued == count);
+}
+
+#[test]
+fn messages_are_received_in_order_and_queued_until_then() {
+    let stage = Stage::new("order");
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    for number in 1..=3 {
+        inbox.to_ref().tell(number as u32);
+    }
+    wait_until(|| inbox.as_ref().queued() == Some(0));
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.balance()), (3, 0, 3, 0), "{ledger}");
+    for number in 1..=3 {
+        assert_eq!(inbox.receive(LONG_BY_HAND), Ok(number));
+    }
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued), (3, 3, 0), "{ledger}");
+    // One that somebody waits for is never kept.
+    let inbox = Arc::new(inbox);
+    let waiter = std::thread::spawn({
+        let inbox = inbox.clone();
+        move || inbox.receive(LONG_BY_HAND)
+    });
+    inbox.to_ref().tell(4u32);
+    assert_eq!(waiter.join().unwrap(), Ok(4));
+    assert_eq!(stage.system.typed_at::<u32>(&inbox.to_ref().path().to_string()), Ok(inbox.to_ref()));
+    stage.end(&[]);
+}
+
+#[test]
+fn a_query_takes_the_first_message_that_it_accepts_and_leaves_the_others() {
+    let stage = Stage::new("select");
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    for number in [1_u32, 3, 4, 5, 6] {
+        inbox.to_ref().tell(number);
+    }
+    assert_eq!(inbox.select(LONG_BY_HAND, |number| number % 2 == 0), Ok(4));
+    assert_eq!(inbox.select(LONG_BY_HAND, |number| number % 2 == 0), Ok(6));
+    let rest: Vec<_> = (0..3).map(|_| inbox.receive(LONG_BY_HAND)).collect();
+    assert_eq!(rest, [Ok(1), Ok(3), Ok(5)]);
+    stage.end(&[]);
+}
+
+#[test]
+fn those_who_wait_are_served_in_their_order_by_what_they_accept() {
+    let stage = Stage::new("queries");
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    let wait = |accepts: fn(&u32) -> bool| {
+        let inbox = inbox.clone();
+        let begun = stage.system.ledger().asks.begun;
+        let waiter = std::thread::spawn(move || inbox.select(LONG_BY_HAND, accepts));
+        // It is asked for under the lock of its turn at the latest when a further query has been answered.
+        wait_until(|| stage.system.ledger().asks.begun > begun);
+        waiter
+    };
+    let even = wait(|number| number % 2 == 0);
+    inbox.to_ref().tell(1u32);
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1), "what the first does not accept goes to the next");
+    let small = wait(|number| *number < 10);
+    inbox.to_ref().tell(100u32);
+    assert_eq!(even.join().unwrap(), Ok(100));
+    inbox.to_ref().tell(2u32);
+    assert_eq!(small.join().unwrap(), Ok(2));
+    stage.end(&[]);
+}
+
+#[test]
+fn of_two_who_would_take_a_message_the_one_that_waits_longer_gets_it() {
+    let stage = Stage::new("first");
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    let mut waiters = Vec::new();
+    for index in 0..4 {
+        let (waiting, (asked, was_asked)) = (inbox.clone(), std::sync::mpsc::channel());
+        waiters.push(std::thread::spawn(move || {
+            waiting.select(LONG_BY_HAND, move |number| {
+                let _ = asked.send(());
+                *number >= 10
+            })
+        }));
+        // It waits from now on: it has been offered a message that it does not take.
+        while was_asked.try_recv().is_err() {
+            inbox.to_ref().tell(index as u32);
+            std::thread::yield_now();
+        }
+    }
+    for number in 10..14 {
+        inbox.to_ref().tell(number as u32);
+    }
+    let got: Vec<_> = waiters.into_iter().map(|waiter| waiter.join().unwrap().unwrap()).collect();
+    assert_eq!(got, [10, 11, 12, 13]);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_query_that_nothing_answers_in_time_fails_and_takes_no_message_with_it() {
+    let stage = Stage::new("late");
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    let waiting = inbox.clone();
+    let waiter = std::thread::spawn(move || waiting.receive(SECOND));
+    while !waiter.is_finished() {
+        stage.clock.advance(SECOND);
+        std::thread::yield_now();
+    }
+    let error = waiter.join().unwrap().unwrap_err();
+    assert_eq!(error, InboxError::Timeout { after: SECOND });
+    assert_eq!(error.to_string(), "no message within 1s: give it more time");
+    inbox.to_ref().tell(1u32);
+    wait_for_queued(&stage, 1);
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    stage.end(&[]);
+}
+
+#[test]
+fn surplus_is_dropped_and_counted() {
+    let stage = Stage::new("surplus");
+    let (_subscription, letters) = letters(&stage);
+    let inbox: Inbox<u32> = stage.system.inbox_with_capacity(3).unwrap();
+    for number in 1..=10 {
+        inbox.to_ref().tell(number as u32);
+    }
+    for number in 1..=3 {
+        assert_eq!(inbox.receive(LONG_BY_HAND), Ok(number));
+    }
+    let path = inbox.to_ref().path().to_string();
+    wait_until(|| stage.system.ledger().dropped == 7);
+    assert_eq!(letters.try_iter().collect::<Vec<_>>(), vec![(path, DeadLetterReason::Dropped); 7]);
+    inbox.to_ref().tell(11u32);
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(11));
+    let refused = stage.system.inbox_with_capacity::<u32>(0);
+    assert!(matches!(refused, Err(SpawnError::ZeroCapacity { .. })), "{refused:?}");
+
+    let usual: Inbox<u32> = stage.system.inbox().unwrap();
+    for number in 0..1010 {
+        usual.to_ref().tell(number as u32);
+    }
+    wait_until(|| stage.system.ledger().dropped == 7 + 10);
+    wait_for_queued(&stage, 1000);
+    drop(usual);
+    stage.end(&[]);
+}
+
+#[test]
+fn what_is_left_in_an_inbox_becomes_dead_letters() {
+    let stage = Stage::new("left");
+    let (_subscription, letters) = letters(&stage);
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    let reference = inbox.to_ref();
+    for number in 1..=3 {
+        reference.tell(number as u32);
+    }
+    wait_until(|| reference.queued() == Some(0));
+    drop(inbox);
+    reference.tell(4u32);
+    wait_until(|| stage.system.ledger().dead_lettered == 4);
+    let path = reference.path().to_string();
+    assert_eq!(letters.try_iter().collect::<Vec<_>>(), vec![(path, DeadLetterReason::Stopped); 4]);
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.handled, ledger.queued), (4, 0, 0), "{ledger}");
+    stage.end(&[]);
+}
+
+enum News {
+    Number(u32),
+    Lost(String),
+}
+
+impl From<Terminated> for News {
+    fn from(terminated: Terminated) -> Self {
+        News::Lost(terminated.actor.path().name().to_owned())
+    }
+}
+
+#[test]
+fn an_inbox_watches() {
+    let stage = Stage::new("watch");
+    let inbox: Inbox<News> = stage.system.inbox().unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| stage.spawn(&stage.role(name)));
+    assert!(inbox.watch(&a).is_ok() && inbox.watch(&b).is_ok());
+    assert!(inbox.watch_with(&c, News::Number(3)).is_ok());
+    inbox.unwatch(&b);
+    for actor in [&a, &b, &c] {
+        actor.graceful_stop(SECOND).wait().unwrap();
+    }
+    let lost = inbox.select(LONG_BY_HAND, |news| matches!(news, News::Lost(_))).ok().unwrap();
+    assert!(matches!(lost, News::Lost(name) if name == "a"));
+    assert!(matches!(inbox.receive(LONG_BY_HAND), Ok(News::Number(3))));
+    // Whoever has ended is told of at once.
+    inbox.watch(&b).expect("an actor");
+    assert!(matches!(inbox.receive(LONG_BY_HAND), Ok(News::Lost(name)) if name == "b"));
+    let nothing: ActorRef<u32> = ActorRef::to_recipient(Nothing);
+    assert!(matches!(inbox.watch(&nothing), Err(WatchError::NoActor { .. })));
+    let refused = inbox.watch_with(&nothing, News::Number(4)).unwrap_err();
+    assert!(matches!(refused.into_inner(), News::Number(4)));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+struct Nothing;
+
+impl pointsman::Recipient<u32> for Nothing {
+    fn deliver(&self, message: u32) -> Result<pointsman::Accepted, pointsman::SendError<u32>> {
+        Err(pointsman::SendError::Closed(message))
+    }
+}
+
+#[test]
+fn a_predicate_that_panics_fails_its_query_alone() {
+    let stage = Stage::new("panics");
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    inbox.to_ref().tell(1u32);
+    assert_eq!(inbox.select(LONG_BY_HAND, |_| panic!("planted")), Err(InboxError::PredicatePanicked));
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    // One that waits already.
+    let inbox = Arc::new(inbox);
+    let waiting = inbox.clone();
+    let waiter = std::thread::spawn(move || waiting.select(LONG_BY_HAND, |_| panic!("planted")));
+    let mut sent = 0_u32;
+    while !waiter.is_finished() {
+        inbox.to_ref().tell(sent);
+        sent += 1;
+        std::thread::yield_now();
+    }
+    assert_eq!(waiter.join().unwrap(), Err(InboxError::PredicatePanicked));
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(0), "and no message");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_worker_may_not_wait_for_an_inbox_and_other_threads_may() {
+    let stage = Stage::with("worker", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    inbox.to_ref().tell(1u32);
+    let actor = stage.spawn(&stage.role("a"));
+    let waiting = inbox.clone();
+    assert_eq!(
+        query(&actor, move |_, _| waiting.receive(LONG_BY_HAND)),
+        Ok(Err(InboxError::WouldBlockWorker))
+    );
+    let recipe = stage.role("b").recipe();
+    let actor = stage.system.actor("b").dispatcher("blocking").spawn(recipe).unwrap();
+    let waiting = inbox.clone();
+    assert_eq!(query(&actor, move |_, _| waiting.receive(LONG_BY_HAND)), Ok(Ok(1)));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn an_inbox_ends_with_its_system() {
+    let stage = Stage::new("end");
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    let waiting = inbox.clone();
+    let begun = stage.system.ledger().asks.begun;
+    let waiter = std::thread::spawn(move || waiting.receive(LONG_BY_HAND));
+    wait_until(|| stage.system.ledger().asks.begun > begun);
+    let handle = stage.system.handle().clone();
+    stage.end(&[]);
+    assert_eq!(waiter.join().unwrap(), Err(InboxError::Closed));
+    assert_eq!(inbox.receive(SECOND), Err(InboxError::Closed));
+    assert!(matches!(handle.inbox::<u32>(), Err(SpawnError::ShutDown { .. })));
+}

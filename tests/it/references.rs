@@ -1,0 +1,167 @@
+//! References to nobody, to dead letters, and promises.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The dead letters of a stage, as they come.
+pub fn letters(stage: &Stage) -> (pointsman::Subscription, Receiver<(String, DeadLetterReason)>) {
+    let (sender, letters) = channel();
+    let subscription = stage.system.dead_letters().subscribe(move |letter| {
+        let _ = sender.send((letter.recipient.to_string(), letter.reason));
+    });
+    (subscription, letters)
+}
+
+#[test]
+fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
+    let stage = Stage::new("nobody");
+    let (_subscription, letters) = letters(&stage);
+    let path: ActorPath = "/user/no/body#7".parse().unwrap();
+    let nobody: ActorRef<u32> = stage.system.empty_ref(&path);
+    assert_eq!((nobody.path(), nobody.uid(), nobody.is_closed()), (path, 0, true));
+    nobody.tell(1u32);
+    assert!(matches!(nobody.try_tell(2u32), Err(SendError::Closed(2))));
+    let asked: ActorRef<ReplyTo<()>> = stage.system.empty_ref(&nobody.path());
+    assert_eq!(asked.ask_with(|reply_to| reply_to).wait(), Err(AskError::Undeliverable));
+    nobody.stop();
+    nobody.poison();
+    nobody.kill();
+    assert_eq!(
+        letters.try_iter().collect::<Vec<_>>(),
+        vec![("/user/no/body".to_owned(), DeadLetterReason::NoActor); 2]
+    );
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.handed_back), (3, 2, 1), "{ledger}");
+    // It never comes to mean an actor.
+    let role = stage.role("no");
+    let actor = stage.spawn(&role);
+    let later: ActorRef<Tell> = stage.system.empty_ref(&actor.path());
+    assert_ne!(later, actor);
+    assert!(later.try_tell(Tell::new(|_, _| Ok(()))).is_err());
+    // Untyped, it has its type still.
+    let any = nobody.any().unwrap();
+    assert_eq!(any.typed::<u32>(), Ok(nobody));
+    assert!(any.typed::<String>().is_err());
+    stage.end(&["no Started 1", "no Stopped 1"]);
+}
+
+#[test]
+fn who_watches_nobody_is_told_at_once() {
+    let stage = Stage::new("watched");
+    let watcher = stage.spawn(&stage.role("w"));
+    watch(&watcher, &stage.system.empty_ref(&"/user/gone".parse().unwrap()));
+    watch(&watcher, &stage.system.dead_letters_ref());
+    stage.expect(&["w Started 1", "w lost gone", "w lost deadLetters"]);
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn what_is_sent_to_dead_letters_is_one() {
+    let stage = Stage::new("letters");
+    let (_subscription, letters) = letters(&stage);
+    stage.system.dead_letters_ref::<u32>().tell(1u32);
+    // Found by its path it takes any type.
+    stage.system.typed_at::<String>("/deadLetters").unwrap().tell("two");
+    assert!(stage.system.actor_at("/deadLetters").unwrap().is_closed());
+    assert!(matches!(stage.system.actor_at("/deadLetters/x"), Err(LookupError::NoActor { .. })));
+    assert_eq!(
+        letters.try_iter().collect::<Vec<_>>(),
+        vec![("/deadLetters".to_owned(), DeadLetterReason::NoActor); 2]
+    );
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_nobody_outlive_their_system() {
+    let stage = Stage::new("outlive");
+    let nobody: ActorRef<u32> = stage.system.empty_ref(&"/user/gone".parse().unwrap());
+    let handle = stage.system.handle().clone();
+    stage.end(&[]);
+    nobody.tell(1u32);
+    handle.empty_ref::<u32>(&"/x".parse().unwrap()).tell(2u32);
+    assert_eq!(handle.ledger().dead_lettered, 2);
+}
+
+#[test]
+fn the_first_message_to_a_promise_is_the_answer_and_later_ones_are_dead_letters() {
+    let stage = Stage::new("promise");
+    let (_subscription, letters) = letters(&stage);
+    let (reference, reply) = stage.system.promise::<u32>();
+    assert_eq!(reference.path().to_string(), "/temp/$a");
+    assert_eq!(stage.system.typed_at::<u32>("/temp/$a"), Ok(reference.clone()));
+    let watcher = stage.spawn(&stage.role("w"));
+    let watched = reference.any().unwrap();
+    query(&watcher, move |_, ctx| ctx.watch(&watched)).unwrap();
+    for number in 1..=3 {
+        reference.tell(number as u32);
+    }
+    assert_eq!(reply.wait(), Ok(1));
+    stage.expect(&["w Started 1", "w lost $a"]);
+    reference.tell(4u32);
+    let late = vec![("/temp/$a".to_owned(), DeadLetterReason::Stopped); 3];
+    assert_eq!(letters.try_iter().collect::<Vec<_>>(), late);
+    let (next, _reply) = stage.system.promise::<u32>();
+    assert_eq!(next.path().name(), "$b");
+    stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
+    let stage = Stage::new("given-up");
+    let living = stage.system.living_actors();
+    let (reference, reply) = stage.system.promise::<u32>();
+    let waiter = std::thread::spawn(move || reply.within(SECOND).wait());
+    while !waiter.is_finished() {
+        stage.clock.advance(SECOND);
+        std::thread::yield_now();
+    }
+    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    wait_until(|| reference.is_closed());
+    reference.tell(1u32);
+
+    let (reference, reply) = stage.system.promise::<u32>();
+    drop(reply);
+    wait_until(|| reference.is_closed());
+    reference.tell(2u32);
+    wait_until(|| stage.system.living_actors() == living);
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.sent, ledger.dead_lettered), (2, 2), "{ledger}");
+    stage.end(&[]);
+}
+
+#[test]
+fn a_promise_that_is_stopped_fails_at_once() {
+    let stage = Stage::new("stopped");
+    let (reference, reply) = stage.system.promise::<u32>();
+    reference.poison();
+    assert_eq!(reply.wait(), Err(AskError::NoReply));
+    let (_reference, at_the_end) = stage.system.promise::<u32>();
+    let handle = stage.system.handle().clone();
+    stage.end(&[]);
+    assert_eq!(at_the_end.wait(), Err(AskError::NoReply));
+    let (reference, after_the_end) = handle.promise::<u32>();
+    reference.tell(1u32);
+    assert_eq!(after_the_end.wait(), Err(AskError::NoReply));
+    assert_eq!(handle.ledger().balance(), 0);
+}
+
+#[test]
+fn references_are_equal_for_the_same_incarnation_alone() {
+    let stage = Stage::new("equal");
+    let actor = stage.spawn(&stage.role("a"));
+    let found = stage.system.typed_at::<Tell>("/user/a").unwrap();
+    let hash = |actor: &ActorRef<Tell>| {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        BuildHasherDefault::<DefaultHasher>::default().hash_one(actor)
+    };
+    assert_eq!((&actor, hash(&actor)), (&found, hash(&found)));
+    let empty = stage.system.empty_ref::<Tell>(&actor.path());
+    assert_ne!(actor, empty);
+    assert_ne!(empty, stage.system.empty_ref::<Tell>(&actor.path()));
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
