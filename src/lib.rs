@@ -144,8 +144,8 @@ pub use actor_ref::{
     DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
     Request, Subscription, Watchable, WrongType,
 };
-pub use dispatch::{Blocking, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
-pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
+pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
+pub use error::{AliasFault, BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
 pub use ledger::Ledger;
 pub use routing::Router;
 pub use scheduler::StartError;

@@ -369,6 +369,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let system = core.system.clone();
         // Whoever is told below finds it counted.
         system.actor_ended();
+        // Before the parent hears of it: when the root has ended, so has all of this.
+        if let Some(home) = &core.own_home {
+            home.leave(&system);
+        }
         if let Some(parent) = &core.parent {
             let _ = parent.send_system(Control::ChildStopped(me.clone()));
         }
@@ -377,9 +381,6 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         watchers.sort_by_key(AnyRef::uid);
         for watcher in watchers {
             watcher.notify_terminated(me.clone());
-        }
-        if let Some(home) = &core.own_home {
-            home.release();
         }
         drop(me);
         if core.parent.is_none() {

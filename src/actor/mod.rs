@@ -3,12 +3,13 @@
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
 //! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
-//! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
+//! how actors come to be, and `dispatchers.rs` where they run; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
 mod builder;
 mod cell;
 mod children;
 mod context;
+mod dispatchers;
 mod end;
 mod guardians;
 mod life;
@@ -24,6 +25,7 @@ pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
+pub use dispatchers::OwnHome;
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox};
 pub use own_timers::TimerKey;
