@@ -233,12 +233,44 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
+    /// A dispatcher, or an alias of one, has a name that threads cannot have.
+    DispatcherName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: NameFault,
+    },
+    /// An alias leads to no dispatcher.
+    DispatcherAlias {
+        /// The names on the way, from the alias to the last one.
+        chain: Vec<String>,
+        /// What is wrong with it.
+        fault: AliasFault,
+    },
     /// A dispatcher could not be started.
     Dispatcher {
         /// Its name.
         name: String,
         /// Why not.
         error: StartError,
+    },
+}
+
+/// Why an alias leads to no dispatcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AliasFault {
+    /// A name comes twice on the way.
+    Circle,
+    /// The last name is neither a dispatcher's nor an alias.
+    Unknown {
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// There are too many aliases on the way.
+    TooLong {
+        /// How many steps there may be.
+        max: usize,
     },
 }
 
@@ -251,6 +283,30 @@ impl fmt::Display for BuildError {
             ),
             BuildError::DuplicateDispatcher { name } => {
                 write!(f, "two dispatchers are named {name:?}: give each a name of its own")
+            }
+            BuildError::DispatcherName { name, fault: NameFault::Character { character, position } } => {
+                write!(
+                    f,
+                    "dispatcher {name:?}: character {character:?} at byte {position} cannot be in a thread's name, \
+                 leave control characters out"
+                )
+            }
+            BuildError::DispatcherName { name, fault: _ } => {
+                write!(f, "dispatcher {name:?}: its name is empty, give at least one character")
+            }
+            BuildError::DispatcherAlias { chain, fault } => {
+                write!(f, "dispatcher alias {}: ", chain.join(" -> "))?;
+                match fault {
+                    AliasFault::Circle => {
+                        f.write_str("it leads in a circle, let one of them be a dispatcher")
+                    }
+                    AliasFault::Unknown { known } => {
+                        write!(f, "the last one does not exist, declare it or choose one of {known:?}")
+                    }
+                    AliasFault::TooLong { max } => {
+                        write!(f, "it is longer than {max} steps, let it name the dispatcher itself")
+                    }
+                }
             }
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
         }

@@ -149,10 +149,10 @@ pub use actor_ref::{
     DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
     Request, Subscription, Watchable, WrongType,
 };
-pub use dispatch::{Blocking, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
+pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use error::{
-    BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError, ShutdownError,
-    SpawnError, StashError,
+    AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,
+    ShutdownError, SpawnError, StashError,
 };
 pub use ledger::Ledger;
 pub use routing::Router;

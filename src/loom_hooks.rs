@@ -1,6 +1,7 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
 pub use crate::actor_ref::{ask, promise, reply, slot_memory};
+pub use crate::dispatch::OnDemand;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
@@ -20,9 +21,9 @@ pub mod sync {
     pub use crate::sync::{Arc, atomic, cell, thread};
 }
 
-/// Runs actors on the threads of the model.
+/// Runs actors on the threads of the model; so few messages per turn that a turn ends by it.
 pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {
-    crate::dispatch::Dispatcher::Calling
+    crate::dispatch::Dispatcher::calling_thread().throughput(2).into()
 }
 
 /// The child of this name.

@@ -19,8 +19,13 @@ use pointsman::loom_hooks::{BlockingPool, BlockingSettings, PinnedThreads};
 use support::model;
 
 fn pool(max: usize) -> BlockingPool {
-    let settings =
-        BlockingSettings { name: "model".to_owned(), thread_count: 1..=max, keep_alive: None, throughput: 1 };
+    let settings = BlockingSettings {
+        name: "model".to_owned(),
+        thread_count: 1..=max,
+        keep_alive: None,
+        throughput: 1,
+        deadline: None,
+    };
     BlockingPool::start(settings).expect("good settings")
 }
 
@@ -69,7 +74,7 @@ fn no_job_is_stranded_at_the_bound() {
 #[test]
 fn pinned_thread_parks_while_its_actor_is_woken() {
     model("pinned_thread_parks_while_its_actor_is_woken", 3, 140, || {
-        let threads = PinnedThreads::start("model", 1).expect("good settings");
+        let threads = PinnedThreads::start("model", 1, None).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let ran = Event::new();
         let job = {
@@ -94,7 +99,7 @@ fn pinned_thread_parks_while_its_actor_is_woken() {
 #[test]
 fn pinned_release_races_park() {
     model("pinned_release_races_park", 3, 35, || {
-        let threads = PinnedThreads::start("model", 1).expect("good settings");
+        let threads = PinnedThreads::start("model", 1, None).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let job = Job::new(|_| {});
         job.wake(|task| home.schedule(task));

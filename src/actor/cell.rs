@@ -22,7 +22,7 @@ use crate::actor::children::Children;
 use crate::actor::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::turn::{Private, drop_guarded};
-use crate::actor::{Context, Done, SystemCore, Terminated};
+use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
 use crate::dispatch::Home;
 use crate::mailbox::{self, Gate, Position};
@@ -110,7 +110,7 @@ pub struct Header {
     /// First, so that a task's address is its cell's.
     task: Task,
     pub vtable: &'static VTable,
-    /// Where the actor runs; null for foreign ones. Alive as long as the core's system.
+    /// Where the actor runs; null for foreign ones. Alive as long as the core's system, or in the core itself.
     home: *const Home,
     refs: AtomicU32,
     pub kind: Kind,
@@ -209,8 +209,8 @@ pub unsafe fn send_system(
 /// As for [`gate`]; and the caller holds the actor's ownership token, which passes to the dispatcher.
 #[inline]
 pub unsafe fn schedule(header: NonNull<Header>) {
-    // SAFETY: the cell is alive, and its dispatcher lives as long as the system, which the cell's core
-    // keeps alive.
+    // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
+    // or is the core's own.
     let home = unsafe { &*header.as_ref().home };
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
@@ -240,8 +240,8 @@ pub struct Core {
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
     pub children: Children,
-    /// A dispatcher of its own, when it is pinned to a thread.
-    pub own_home: Option<Box<Home>>,
+    /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
+    pub own_home: Option<Box<OwnHome>>,
 }
 
 impl Core {

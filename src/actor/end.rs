@@ -1,7 +1,6 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
 use crate::actor::SystemCore;
-use crate::actor::system::Dispatch;
 use crate::actor_ref::AnyRef;
 use crate::error::ShutdownError;
 use crate::sync::atomic::Ordering;
@@ -56,7 +55,7 @@ impl SystemCore {
         #[cfg(all(feature = "net", not(pointsman_loom)))]
         self.net.let_go(Instant::now().checked_add(Self::LAST_BYTES));
         self.timers.stop();
-        self.dispatchers.values().for_each(|dispatch| dispatch.running.stop());
+        self.dispatchers.stop();
         let tree = lock(&self.tree).take();
         drop(tree);
     }
@@ -78,7 +77,7 @@ impl SystemCore {
     }
 
     pub fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
-        if crate::scheduler::on_worker() || self.runs_current_thread() {
+        if crate::dispatch::must_not_wait() || self.runs_current_thread() {
             return Err(ShutdownError::OwnThread);
         }
         let until = Instant::now().checked_add(deadline);
@@ -102,8 +101,7 @@ impl SystemCore {
 
     /// Whether the calling thread is one that this system started, and so would wait for itself.
     pub fn runs_current_thread(&self) -> bool {
-        self.timers.runs_current_thread()
-            || self.dispatchers.values().any(|dispatch| dispatch.running.runs_current_thread())
+        self.timers.runs_current_thread() || self.dispatchers.run_current_thread()
     }
 
     pub fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
@@ -118,7 +116,7 @@ impl SystemCore {
         #[cfg(all(feature = "net", not(pointsman_loom)))]
         self.net.stop(until);
         self.timers.stop();
-        self.dispatchers.values().for_each(Dispatch::end);
+        self.dispatchers.end();
         *lock(&self.end) = End::Joined;
         let tree = lock(&self.tree).take();
         drop(tree);

@@ -1,9 +1,9 @@
 //! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
 use crate::actor::cell::Control;
+use crate::actor::dispatchers::DEFAULT;
 use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
-use crate::actor::system::{DEFAULT, Dispatch};
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
@@ -104,7 +104,7 @@ impl SystemCore {
             self.wait_for_tree();
         }
         self.timers.stop();
-        self.dispatchers.values().for_each(Dispatch::end);
+        self.dispatchers.end();
         match error {
             SpawnError::Thread(error) => BuildError::Dispatcher { name: DEFAULT.to_owned(), error },
             other => unreachable!("a new system refuses its guardian: {other}"),

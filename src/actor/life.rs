@@ -349,6 +349,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let system = core.system.clone();
         // Whoever is told below finds it counted.
         system.actor_ended();
+        // Before the parent hears of it: when the root has ended, so has all of this.
+        if let Some(home) = &core.own_home {
+            home.leave(&system);
+        }
         if let Some(parent) = &core.parent {
             let _ = parent.send_system(Control::ChildStopped(me.clone()));
         }
@@ -361,9 +365,6 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // They came when this actor had ended, as do those whom its lane refuses from now on.
         for watcher in late {
             watcher.notify_terminated(me.clone(), false);
-        }
-        if let Some(home) = &core.own_home {
-            home.release();
         }
         drop(me);
         if core.parent.is_none() {

@@ -2,12 +2,11 @@
 
 use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
 use crate::actor::children::{Children, Refusal};
+use crate::actor::dispatchers::Place;
 use crate::actor::mailbox_kind::{Full, MailboxKind};
-use crate::actor::system::Place;
 use crate::actor::turn::{Private, Recipe, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
-use crate::dispatch::Home;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::supervision::Strategy;
@@ -116,8 +115,8 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         },
     };
     system.actor_begins()?;
-    let (home, mut own_home) = match find_home(&system, dispatcher.as_deref()) {
-        Ok(found) => found,
+    let Place { home, own: mut own_home } = match system.place(dispatcher.as_deref()) {
+        Ok(place) => place,
         Err(error) => {
             system.actor_ended();
             return Err(error);
@@ -173,24 +172,10 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         _ => SpawnError::ParentStopped { path: parent.path().to_string() },
     };
     if let Some(home) = own_home {
-        home.release();
+        home.leave(&system);
     }
     system.actor_ended();
     Err(refusal)
-}
-
-/// Where a new actor runs: a place that it shares with others and that its system keeps, or one of its own.
-fn find_home(
-    system: &SystemCore,
-    dispatcher: Option<&str>,
-) -> Result<(*const Home, Option<Box<Home>>), SpawnError> {
-    match system.dispatcher(dispatcher)? {
-        Place::Shared(home) => Ok((home, None)),
-        Place::OwnThread(threads) => {
-            let own = Box::new(threads.new_task_home().map_err(SpawnError::Thread)?);
-            Ok((&raw const *own, Some(own)))
-        }
-    }
 }
 
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
@@ -217,8 +202,8 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
     system.actor_begins()?;
-    let (home, own_home) = match find_home(system, None) {
-        Ok(found) => found,
+    let Place { home, own: own_home } = match system.place(None) {
+        Ok(place) => place,
         Err(error) => {
             system.actor_ended();
             return Err(error);

@@ -1,20 +1,19 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 
 use crate::actor::builder::ActorBuilder;
+use crate::actor::dispatchers::{Declared, Dispatchers, Place};
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
 use crate::actor::{Actor, Address, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
-use crate::dispatch::{Dispatcher, Home, Kind, Running};
+use crate::dispatch::Dispatcher;
 use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::ledger::{Books, Ledger, Row};
 use crate::routing::RouterBuilder;
-use crate::scheduler::StartError;
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::{Clock, SystemClock, Timers};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
@@ -22,8 +21,6 @@ use std::time::Duration;
 
 /// How long [`System`]'s destructor waits for actors to end.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
-/// The dispatcher of actors that name none.
-pub(super) const DEFAULT: &str = "default";
 
 /// A running actor system. Dropping it stops every actor and joins every thread.
 ///
@@ -63,7 +60,7 @@ pub struct SystemCore {
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(super) net: crate::net::DriverSlot,
-    pub(super) dispatchers: BTreeMap<String, Dispatch>,
+    pub(super) dispatchers: Dispatchers,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
     pub(super) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
@@ -75,26 +72,13 @@ pub struct SystemCore {
     pub(super) ended: Condvar,
 }
 
-/// A running dispatcher.
-pub struct Dispatch {
-    pub running: Running,
-    /// Where its actors run, unless each has a thread of its own. It stays where it is: cells point to it.
-    home: Option<Box<Home>>,
-}
-
-/// Where a new actor is to run.
-pub enum Place<'a> {
-    Shared(&'a Home),
-    OwnThread(&'a Running),
-}
-
 /// Describes a system that is about to start; see [`System::builder`].
 #[must_use = "nothing starts before `build`"]
 pub struct SystemBuilder {
     name: String,
     seed: u64,
     clock: Option<StdArc<dyn Clock>>,
-    dispatchers: Vec<(String, Dispatcher)>,
+    dispatchers: Declared,
     supervision: Strategy,
 }
 
@@ -106,7 +90,7 @@ impl System {
             name: name.to_owned(),
             seed: 0,
             clock: None,
-            dispatchers: Vec::new(),
+            dispatchers: Declared::default(),
             supervision: Strategy::default(),
         }
     }
@@ -257,7 +241,26 @@ impl SystemBuilder {
     /// Declares a dispatcher. `"default"` is where actors run that name none; without one it is
     /// work-stealing with a thread for each core.
     pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
-        self.dispatchers.push((name.to_owned(), dispatcher.into()));
+        self.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
+        self
+    }
+
+    /// Lets `alias` stand for the dispatcher `target`, or for what that is an alias of, over 20 steps at most.
+    /// Declared in any order; `"default"` may be an alias, too. The idea is Akka's.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop")
+    ///     .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+    ///     .dispatcher_alias("files", "blocking")
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dispatcher_alias(mut self, alias: &str, target: &str) -> Self {
+        self.dispatchers.aliases.push((alias.to_owned(), target.to_owned()));
         self
     }
 
@@ -283,47 +286,28 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: a bad name, two dispatchers of one name, a dispatcher that cannot be started as
+    /// [`BuildError`]: a bad name, two dispatchers or aliases of one name, an alias of nothing, a dispatcher
+    /// that cannot be started as
     /// described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, mut dispatchers, supervision } = self;
+        let Self { name, seed, clock, dispatchers, supervision } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(BuildError::Name { name });
         }
-        if !dispatchers.iter().any(|(name, _)| name == DEFAULT) {
-            dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
-        }
-        let mut running: BTreeMap<String, Dispatch> = BTreeMap::new();
-        for (dispatcher_name, dispatcher) in dispatchers {
-            let started = if running.contains_key(&dispatcher_name) {
-                Err(BuildError::DuplicateDispatcher { name: dispatcher_name.clone() })
-            } else {
-                Dispatch::start(&format!("{name}-{dispatcher_name}"), &dispatcher)
-                    .map_err(|error| BuildError::Dispatcher { name: dispatcher_name.clone(), error })
-            };
-            match started {
-                Ok(started) => {
-                    running.insert(dispatcher_name, started);
-                }
-                Err(error) => {
-                    running.values().for_each(Dispatch::end);
-                    return Err(error);
-                }
-            }
-        }
+        let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
         let core = StdArc::new(SystemCore {
-            name,
             seed,
             books: Books::new(),
             dead_letters: DeadLetters::default(),
-            timers: Timers::new(clock),
+            timers: Timers::new(&name, clock),
             #[cfg(all(feature = "net", not(pointsman_loom)))]
-            net: crate::net::DriverSlot::default(),
-            dispatchers: running,
+            net: crate::net::DriverSlot::new(&name),
+            name,
+            dispatchers,
             tree: Mutex::new(None),
             next_uid: AtomicU32::new(1),
             living: AtomicUsize::new(0),
@@ -332,6 +316,7 @@ impl SystemBuilder {
             ended: Condvar::new(),
         });
         core.grow_tree(supervision)?;
+        core.dispatchers.builder_leaves(&core);
         Ok(System { handle: SystemRef(core) })
     }
 }
@@ -373,6 +358,16 @@ impl SystemCore {
         self.timers.now()
     }
 
+    /// Whether there is a dispatcher of this name, or an alias.
+    pub fn check_dispatcher(&self, dispatcher: Option<&str>) -> Result<(), SpawnError> {
+        self.dispatchers.find(dispatcher).map(|_| ())
+    }
+
+    /// Where a new actor runs that names this dispatcher.
+    pub fn place(&self, dispatcher: Option<&str>) -> Result<Place, SpawnError> {
+        self.dispatchers.place(dispatcher, self)
+    }
+
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -386,18 +381,6 @@ impl SystemCore {
                 return uid;
             }
         }
-    }
-
-    pub fn dispatcher(&self, name: Option<&str>) -> Result<Place<'_>, SpawnError> {
-        let name = name.unwrap_or(DEFAULT);
-        let Some(dispatch) = self.dispatchers.get(name) else {
-            let known = self.dispatchers.keys().cloned().collect();
-            return Err(SpawnError::UnknownDispatcher { name: name.to_owned(), known });
-        };
-        Ok(match &dispatch.home {
-            Some(home) => Place::Shared(home),
-            None => Place::OwnThread(&dispatch.running),
-        })
     }
 
     /// Counts one more living actor.
@@ -435,21 +418,5 @@ impl SystemCore {
             open.extend(actor.core().children.all());
         }
         ledger
-    }
-}
-
-impl Dispatch {
-    fn start(name: &str, dispatcher: &Dispatcher) -> Result<Self, StartError> {
-        let running = dispatcher.start(name, crate::grace::standing)?;
-        let home = match running.kind() {
-            Kind::Pinned => None,
-            _ => Some(Box::new(running.new_task_home()?)),
-        };
-        Ok(Self { running, home })
-    }
-
-    /// Ends the threads and joins them, but for the calling one, if it is one of them.
-    pub fn end(&self) {
-        let _ = self.running.stop_and_join();
     }
 }

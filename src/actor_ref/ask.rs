@@ -540,7 +540,7 @@ impl<R> Drop for Waiting<R> {
 
 /// Whether the calling thread may wait for replies.
 fn may_block() -> bool {
-    !crate::scheduler::on_worker()
+    !crate::dispatch::must_not_wait()
 }
 
 /// The clock of asks through references that belong to no system.

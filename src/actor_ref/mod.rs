@@ -210,7 +210,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 Ok(())
             }
             // A worker that waited could be the one that has to make the room.
-            FullPolicy::Wait(_) if crate::scheduler::on_worker() => Err(SendError::Full(message)),
+            FullPolicy::Wait(_) if crate::dispatch::must_not_wait() => Err(SendError::Full(message)),
             FullPolicy::Wait(limit) => {
                 match local.mailbox.push_waiting(message, Instant::now().checked_add(limit)) {
                     Ok(Pushed::Wake) => {

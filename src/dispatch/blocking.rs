@@ -35,6 +35,8 @@ pub struct Settings {
     pub keep_alive: Option<Duration>,
     /// Messages per turn, at least 1.
     pub throughput: u32,
+    /// How long a turn may go on handling messages; `None`: as long as they take.
+    pub deadline: Option<Duration>,
 }
 
 /// A running pool whose threads may block.
@@ -129,6 +131,11 @@ impl BlockingPool {
         Ok(())
     }
 
+    /// Whether every thread has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.threads.have_ended()
+    }
+
     /// Whether the calling thread is one of the pool's.
     pub fn runs_current_thread(&self) -> bool {
         self.0.threads.have_current()
@@ -158,7 +165,7 @@ impl BlockingPool {
 
     /// The main loop of each thread.
     fn work(&self) {
-        let turn = Turn::new(self.0.settings.throughput);
+        let turn = Turn::new(self.0.settings.throughput).with_deadline(self.0.settings.deadline);
         let mut unfinished = None;
         let mut busy_run = 0;
         while let Some(task) = self.next_task(unfinished.take()) {

@@ -1,63 +1,89 @@
-//! For models only: whoever wakes an actor runs it, on the thread that it has.
+//! No threads: whoever wakes an actor runs it, on the thread that it has.
 //!
-//! So a model of actors needs no workers, whose sleeping and stealing have models of their own, and its
-//! executions are about the cells alone.
+//! For tests that want one thread and a fixed order, and for models, which need no workers then: their sleeping
+//! and stealing have models of their own.
+//!
+//! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
+//! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
 use crate::scheduler::task::Outcome;
-use crate::scheduler::{TaskRef, Turn};
+use crate::scheduler::{StartError, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// Messages per turn; so few that a turn ends by it in a model.
-pub const THROUGHPUT: u32 = 2;
+/// How long a turn may be.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    throughput: u32,
+    deadline: Option<Duration>,
+}
+
+/// A task, and the limits of its dispatcher.
+type Waiting = (TaskRef, Limits);
 
 per_thread! {
     /// What waits for the running turn to end; `None` when none runs.
-    static WAITING: RefCell<Option<VecDeque<TaskRef>>> = RefCell::new(None);
+    static QUEUE: RefCell<Option<VecDeque<Waiting>>> = RefCell::new(None);
 }
 
-/// Runs a task, or lets it wait for the turn that woke it: stacks in models are short.
-pub fn schedule(task: TaskRef) {
-    let task = WAITING.with(|waiting| {
-        let mut waiting = waiting.borrow_mut();
-        match &mut *waiting {
-            Some(queue) => {
-                queue.push_back(task);
-                None
-            }
-            none => {
-                *none = Some(VecDeque::new());
-                Some(task)
-            }
-        }
-    });
-    let Some(mut task) = task else { return };
-    let turn = Turn::new(THROUGHPUT);
-    loop {
-        match task.run(&turn) {
-            Outcome::Idle => {}
-            Outcome::Requeue(again) => push(again),
-            Outcome::Busy(again) => {
-                push(again);
-                thread::yield_now();
-            }
-        }
-        let next = WAITING.with(|waiting| {
-            let mut waiting = waiting.borrow_mut();
-            let next = waiting.as_mut().and_then(VecDeque::pop_front);
-            if next.is_none() {
-                *waiting = None;
-            }
-            next
-        });
-        match next {
-            Some(next) => task = next,
-            None => return,
+impl Limits {
+    /// # Errors
+    ///
+    /// If `throughput` is 0.
+    pub fn new(throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
+        match throughput {
+            0 => Err(StartError::ZeroThroughput),
+            _ => Ok(Self { throughput, deadline }),
         }
     }
 }
 
-fn push(task: TaskRef) {
-    WAITING.with(|waiting| waiting.borrow_mut().get_or_insert_default().push_back(task));
+/// Runs a task, or lets it wait for the turn that woke it.
+#[cold]
+pub fn schedule(task: TaskRef, limits: Limits) {
+    let mut task = Some((task, limits));
+    // Without thread-locals, at a thread's end, what a turn wakes runs within that turn.
+    let _ = QUEUE.try_with(|queue| match &mut *queue.borrow_mut() {
+        Some(waiting) => waiting.extend(task.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    while let Some(waiting) = task {
+        task = next(run(waiting));
+    }
+}
+
+/// Whether the calling thread is in a turn.
+pub fn is_in_turn() -> bool {
+    QUEUE.try_with(|queue| queue.borrow().is_some()).unwrap_or(false)
+}
+
+/// One turn; returns the task if there is more to do.
+fn run((task, limits): Waiting) -> Option<Waiting> {
+    let turn = Turn::new(limits.throughput).with_deadline(limits.deadline);
+    match task.run(&turn) {
+        Outcome::Idle => None,
+        Outcome::Requeue(task) => Some((task, limits)),
+        Outcome::Busy(task) => {
+            // Not a park: the thread is the user's, and so are its unparks.
+            thread::yield_now();
+            Some((task, limits))
+        }
+    }
+}
+
+/// The task that has waited longest, after `again` went behind all others.
+fn next(mut again: Option<Waiting>) -> Option<Waiting> {
+    let next = QUEUE.try_with(|queue| {
+        let mut queue = queue.borrow_mut();
+        let waiting = queue.get_or_insert_default();
+        waiting.extend(again.take());
+        let next = waiting.pop_front();
+        if next.is_none() {
+            *queue = None;
+        }
+        next
+    });
+    next.ok().flatten().or(again)
 }

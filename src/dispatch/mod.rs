@@ -4,16 +4,22 @@
 //!   ([`crate::scheduler`]).
 //! * [`blocking`](Dispatcher::blocking): a growing pool of threads for handlers that block.
 //! * [`pinned`](Dispatcher::pinned): one thread for each actor.
+//! * [`calling_thread`](Dispatcher::calling_thread): no thread at all, whoever wakes an actor runs it; for
+//!   tests.
+//!
+//! [`OnDemand`] lets the threads of the first two end while they have no actors.
 //!
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
 //! which says where its token goes. A shared queue in front of several actors (balancing) is a matter of
 //! mailboxes: such actors have the same kind of home.
 
 pub mod blocking;
-#[cfg(pointsman_loom)]
 pub mod calling;
+pub mod on_demand;
 pub mod pinned;
 mod threads;
+
+pub use on_demand::OnDemand;
 
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
 use crate::sync::{Arc, hint, thread};
@@ -41,9 +47,8 @@ pub enum Dispatcher {
     Blocking(Blocking),
     /// One thread for each actor.
     Pinned(Pinned),
-    /// Whoever wakes an actor runs it; see [`calling`].
-    #[cfg(pointsman_loom)]
-    Calling,
+    /// No thread: whoever wakes an actor runs it.
+    CallingThread(CallingThread),
 }
 
 /// Recipe for a work-stealing dispatcher; made by [`Dispatcher::work_stealing`].
@@ -53,6 +58,8 @@ pub struct WorkStealing {
     thread_count: Option<usize>,
     pin_to: Option<Vec<usize>>,
     throughput: u32,
+    deadline: Option<Duration>,
+    idle_shutdown: Option<Duration>,
     spin: Duration,
     lifo: bool,
 }
@@ -64,6 +71,8 @@ pub struct Blocking {
     thread_count: RangeInclusive<usize>,
     keep_alive: Duration,
     throughput: u32,
+    deadline: Option<Duration>,
+    idle_shutdown: Option<Duration>,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
@@ -71,6 +80,15 @@ pub struct Blocking {
 #[must_use]
 pub struct Pinned {
     throughput: u32,
+    deadline: Option<Duration>,
+}
+
+/// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CallingThread {
+    throughput: u32,
+    deadline: Option<Duration>,
 }
 
 /// What kind of dispatcher it is.
@@ -83,8 +101,8 @@ pub enum Kind {
     Blocking,
     /// See [`Dispatcher::pinned`].
     Pinned,
-    #[cfg(pointsman_loom)]
-    Calling,
+    /// See [`Dispatcher::calling_thread`].
+    CallingThread,
 }
 
 /// A dispatcher whose threads run.
@@ -93,8 +111,7 @@ pub enum Running {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedThreads),
-    #[cfg(pointsman_loom)]
-    Calling,
+    CallingThread(calling::Limits),
 }
 
 /// Where one actor runs.
@@ -103,8 +120,7 @@ pub enum Home {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedHome),
-    #[cfg(pointsman_loom)]
-    Calling,
+    CallingThread(calling::Limits),
 }
 
 impl Dispatcher {
@@ -117,6 +133,8 @@ impl Dispatcher {
             thread_count: None,
             pin_to: None,
             throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
+            idle_shutdown: None,
             spin: Duration::from_micros(5),
             lifo: true,
         }
@@ -125,12 +143,64 @@ impl Dispatcher {
     /// A pool of threads that grows with the number of actors that have something to do: 1 to 64 threads
     /// unless told otherwise.
     pub fn blocking() -> Blocking {
-        Blocking { thread_count: 1..=64, keep_alive: KEEP_ALIVE_DEFAULT, throughput: THROUGHPUT_DEFAULT }
+        Blocking {
+            thread_count: 1..=64,
+            keep_alive: KEEP_ALIVE_DEFAULT,
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
+            idle_shutdown: None,
+        }
     }
 
     /// One thread for each actor, from its start to its end.
     pub fn pinned() -> Pinned {
-        Pinned { throughput: THROUGHPUT_DEFAULT }
+        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None }
+    }
+
+    /// No threads: whoever sends a message runs the actor, and has it handled when the send returns. For
+    /// tests that want one thread and a fixed order.
+    ///
+    /// What an actor sends within its turn to actors on such dispatchers waits in a queue of the thread until
+    /// that turn is over, and is run before the first send returns. A message to an actor that is suspended is
+    /// handled by whoever resumes it. The idea is Akka's `CallingThreadDispatcher`.
+    ///
+    /// # Concurrency
+    ///
+    /// * One thread at a time runs an actor: a message that arrives while another thread runs it is handled by
+    ///   that one, and may be waiting still when its own send returns.
+    /// * Two actors that keep each other busy never let the first send return.
+    /// * Who sends with a lock held and whose handler takes that lock waits for ever.
+    /// * A timer's message is handled by whoever moves the [`ManualClock`](crate::ManualClock), or on the timer
+    ///   thread.
+    /// * Within a turn nobody may wait for an answer, for a router or for the system's end, as on a
+    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::AskError::WouldBlockWorker).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Thread;
+    /// impl Request for Thread {
+    ///     type Reply = std::thread::ThreadId;
+    /// }
+    ///
+    /// struct Here;
+    /// impl Actor for Here {
+    ///     type Message = Call<Thread>;
+    ///     fn receive(&mut self, call: Call<Thread>, _: &mut Context<Call<Thread>>) -> Done {
+    ///         call.answer(|Thread| std::thread::current().id());
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("test").dispatcher("here", Dispatcher::calling_thread()).build()?;
+    /// let here = system.actor("here").dispatcher("here").spawn(|| Here)?;
+    /// assert_eq!(here.ask(Thread).wait()?, std::thread::current().id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn calling_thread() -> CallingThread {
+        CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None }
     }
 
     /// What kind it is.
@@ -139,8 +209,17 @@ impl Dispatcher {
             Self::WorkStealing(_) => Kind::WorkStealing,
             Self::Blocking(_) => Kind::Blocking,
             Self::Pinned(_) => Kind::Pinned,
-            #[cfg(pointsman_loom)]
-            Self::Calling => Kind::Calling,
+            Self::CallingThread(_) => Kind::CallingThread,
+        }
+    }
+
+    /// How long the threads stay when there is no actor; `None`: for ever.
+    pub(crate) fn idle_shutdown(&self) -> Option<Duration> {
+        match self {
+            Self::WorkStealing(recipe) => recipe.idle_shutdown,
+            Self::Blocking(recipe) => recipe.idle_shutdown,
+            // Each thread ends with its actor, or there is none.
+            Self::Pinned(_) | Self::CallingThread(_) => None,
         }
     }
 
@@ -156,9 +235,12 @@ impl Dispatcher {
                 Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
             }
             Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
-            Self::Pinned(recipe) => PinnedThreads::start(name, recipe.throughput).map(Running::Pinned),
-            #[cfg(pointsman_loom)]
-            Self::Calling => Ok(Running::Calling),
+            Self::Pinned(recipe) => {
+                PinnedThreads::start(name, recipe.throughput, recipe.deadline).map(Running::Pinned)
+            }
+            Self::CallingThread(recipe) => {
+                calling::Limits::new(recipe.throughput, recipe.deadline).map(Running::CallingThread)
+            }
         }
     }
 }
@@ -182,6 +264,25 @@ impl WorkStealing {
     /// may end earlier, see [`lifo`](Self::lifo).
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages, counted from its first one; it ends with the message that
+    /// is being handled then, as if [`throughput`](Self::throughput) were used up. Default: as long as they
+    /// take. Zero: each turn handles one message.
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+
+    /// Lets the threads end when there has been no actor for so long, by the system's clock. The next actor
+    /// starts them again, or cannot be created: [`SpawnError::Thread`](crate::SpawnError::Thread). Default:
+    /// they stay until the system ends. (Akka's dispatchers end theirs after 1 s.)
+    ///
+    /// Not worth it where actors come and go all the time: a start of threads takes some 100 µs. The dispatcher
+    /// `default` is never without actors, since the guardians run there.
+    pub fn idle_shutdown(mut self, after: Duration) -> Self {
+        self.idle_shutdown = Some(after);
         self
     }
 
@@ -213,6 +314,7 @@ impl WorkStealing {
         scheduler::Settings {
             pin_to: self.pin_to.clone(),
             throughput: self.throughput,
+            deadline: self.deadline,
             spin: self.spin,
             lifo: self.lifo,
             ..scheduler::Settings::new(name, thread_count)
@@ -239,12 +341,26 @@ impl Blocking {
         self
     }
 
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+
+    /// Lets all threads end, the lower bound included, when there has been no actor for so long: see
+    /// [`WorkStealing::idle_shutdown`]. Default: the lower bound stays until the system ends.
+    pub fn idle_shutdown(mut self, after: Duration) -> Self {
+        self.idle_shutdown = Some(after);
+        self
+    }
+
     fn settings(&self, name: &str) -> blocking::Settings {
         blocking::Settings {
             name: name.to_owned(),
             thread_count: self.thread_count.clone(),
             keep_alive: Some(self.keep_alive),
             throughput: self.throughput,
+            deadline: self.deadline,
         }
     }
 }
@@ -253,6 +369,27 @@ impl Pinned {
     /// Messages that an actor handles in one turn, at least 1. Default: 64.
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+}
+
+impl CallingThread {
+    /// Messages that an actor handles in one turn, at least 1, before others that wait in the thread's queue
+    /// have theirs. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
         self
     }
 }
@@ -275,6 +412,12 @@ impl From<Pinned> for Dispatcher {
     }
 }
 
+impl From<CallingThread> for Dispatcher {
+    fn from(recipe: CallingThread) -> Self {
+        Self::CallingThread(recipe)
+    }
+}
+
 impl Running {
     /// What kind it is.
     pub fn kind(&self) -> Kind {
@@ -282,8 +425,7 @@ impl Running {
             Self::WorkStealing(_) => Kind::WorkStealing,
             Self::Blocking(_) => Kind::Blocking,
             Self::Pinned(_) => Kind::Pinned,
-            #[cfg(pointsman_loom)]
-            Self::Calling => Kind::Calling,
+            Self::CallingThread(_) => Kind::CallingThread,
         }
     }
 
@@ -297,8 +439,7 @@ impl Running {
             Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
             Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
             Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
-            #[cfg(pointsman_loom)]
-            Self::Calling => Ok(Home::Calling),
+            Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
         }
     }
 
@@ -309,8 +450,17 @@ impl Running {
             Self::WorkStealing(pool) => pool.stop(),
             Self::Blocking(pool) => pool.stop(),
             Self::Pinned(threads) => threads.stop(),
-            #[cfg(pointsman_loom)]
-            Self::Calling => {}
+            Self::CallingThread(_) => {}
+        }
+    }
+
+    /// Whether all threads have ended, so that to join them takes no time.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => pool.has_ended(),
+            Self::Blocking(pool) => pool.has_ended(),
+            Self::Pinned(threads) => threads.has_ended(),
+            Self::CallingThread(_) => true,
         }
     }
 
@@ -320,8 +470,8 @@ impl Running {
             Self::WorkStealing(pool) => scheduler::is_worker_of(pool),
             Self::Blocking(pool) => pool.runs_current_thread(),
             Self::Pinned(threads) => threads.runs_current_thread(),
-            #[cfg(pointsman_loom)]
-            Self::Calling => false,
+            // None of its own; see `must_not_wait`.
+            Self::CallingThread(_) => false,
         }
     }
 
@@ -336,8 +486,7 @@ impl Running {
             Self::WorkStealing(pool) => pool.join(),
             Self::Blocking(pool) => pool.join(),
             Self::Pinned(threads) => threads.join(),
-            #[cfg(pointsman_loom)]
-            Self::Calling => Ok(()),
+            Self::CallingThread(_) => Ok(()),
         }
     }
 }
@@ -350,8 +499,7 @@ impl Home {
             Self::WorkStealing(pool) => pool.schedule(task),
             Self::Blocking(pool) => pool.schedule(task),
             Self::Pinned(home) => home.schedule(task),
-            #[cfg(pointsman_loom)]
-            Self::Calling => calling::schedule(task),
+            Self::CallingThread(limits) => calling::schedule(task, *limits),
         }
     }
 
@@ -361,6 +509,12 @@ impl Home {
             home.release();
         }
     }
+}
+
+/// Whether the calling thread runs a turn whose end others may need, so that it must not wait for them: on a
+/// work-stealing worker, and in a turn on a calling-thread dispatcher.
+pub fn must_not_wait() -> bool {
+    scheduler::on_worker() || calling::is_in_turn()
 }
 
 /// As many threads as the operating system recommends.

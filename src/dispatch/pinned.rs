@@ -16,6 +16,7 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::{Arc, OnceLock};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::time::Duration;
 
 /// Makes threads for single actors.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct PinnedThreads(Arc<Shared>);
 
 struct Shared {
     throughput: u32,
+    deadline: Option<Duration>,
     threads: Threads,
     /// Every thread ends once its slot is empty.
     stopping: AtomicBool,
@@ -45,17 +47,19 @@ struct Seat {
 }
 
 impl PinnedThreads {
-    /// No thread runs until there is an actor.
+    /// No thread runs until there is an actor. A turn handles at most `throughput` messages, and goes on for
+    /// no longer than `deadline` if there is one.
     ///
     /// # Errors
     ///
     /// If `throughput` is 0.
-    pub fn start(name: &str, throughput: u32) -> Result<Self, StartError> {
+    pub fn start(name: &str, throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
         if throughput == 0 {
             return Err(StartError::ZeroThroughput);
         }
         Ok(Self(Arc::new(Shared {
             throughput,
+            deadline,
             threads: Threads::new(name),
             stopping: AtomicBool::new(false),
         })))
@@ -85,6 +89,11 @@ impl PinnedThreads {
         // unpark behind it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();
+    }
+
+    /// Whether every thread has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.threads.have_ended()
     }
 
     /// Whether the calling thread is one of these.
@@ -127,7 +136,7 @@ impl PinnedHome {
 
 impl Seat {
     fn work(&self, shared: &Shared) {
-        let turn = Turn::new(shared.throughput);
+        let turn = Turn::new(shared.throughput).with_deadline(shared.deadline);
         while let Some(mut task) = self.next_task(shared) {
             let mut busy_run = 0;
             loop {

@@ -2,7 +2,7 @@
 
 use crate::scheduler::JoinError;
 use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, lock, thread_has_ended};
 use std::io;
 
 /// The threads of one dispatcher.
@@ -52,6 +52,11 @@ impl Threads {
     /// Unparks each of them.
     pub fn unpark_all(&self) {
         lock(&self.roster).handles.iter().for_each(|handle| handle.thread().unpark());
+    }
+
+    /// Whether all have ended.
+    pub fn have_ended(&self) -> bool {
+        lock(&self.roster).handles.iter().all(thread_has_ended)
     }
 
     /// Whether the calling thread is one of them.

@@ -31,7 +31,11 @@ const LINGERING_FROM: usize = usize::MAX / 2;
 
 /// Where a system keeps its driver: none until the first listener.
 #[derive(Default)]
-pub struct DriverSlot(Mutex<State>);
+pub struct DriverSlot {
+    /// Of the driver's thread.
+    thread_name: String,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 enum State {
@@ -45,18 +49,23 @@ enum State {
 }
 
 impl DriverSlot {
+    /// The place of the driver in the system of this name; nothing starts yet.
+    pub fn new(system: &str) -> Self {
+        Self { thread_name: format!("{system}-net"), state: Mutex::default() }
+    }
+
     /// The driver, started if need be.
     ///
     /// # Errors
     ///
     /// The operating system refuses a poll or a thread, or the system has shut down.
     pub fn driver(&self) -> io::Result<StdArc<Driver>> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         match &*state {
             State::Running { driver, .. } => Ok(driver.clone()),
             State::Stopped => Err(io::Error::other("the system is shut down: it takes no more sockets")),
             State::NotYet => {
-                let (driver, thread) = Driver::start()?;
+                let (driver, thread) = Driver::start(&self.thread_name)?;
                 *state = State::Running { driver: driver.clone(), thread };
                 Ok(driver)
             }
@@ -78,7 +87,8 @@ impl DriverSlot {
 
     /// Tells the thread to end, and returns it if it was told.
     fn end(&self, until: Option<Instant>) -> Option<thread::JoinHandle<()>> {
-        let State::Running { driver, thread } = std::mem::replace(&mut *lock(&self.0), State::Stopped) else {
+        let State::Running { driver, thread } = std::mem::replace(&mut *lock(&self.state), State::Stopped)
+        else {
             return None;
         };
         lock(&driver.inbox).stop = Some(until);
@@ -129,7 +139,7 @@ pub struct Registration {
 }
 
 impl Driver {
-    fn start() -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
+    fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
         let poll = Poll::new()?;
         let driver = StdArc::new(Self {
             registry: poll.registry().try_clone()?,
@@ -138,8 +148,7 @@ impl Driver {
             inbox: Mutex::new(Inbox::default()),
         });
         let served = driver.clone();
-        let thread =
-            thread::Builder::new().name("pointsman-net".to_owned()).spawn(move || served.serve(poll))?;
+        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(move || served.serve(poll))?;
         Ok((driver, thread))
     }
 

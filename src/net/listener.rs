@@ -193,7 +193,7 @@ impl ListenerBuilder {
     {
         let Self { system, name, address, settings } = self;
         // A dispatcher that does not exist would otherwise show with the first connection.
-        system.core().dispatcher(settings.dispatcher.as_deref())?;
+        system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let driver = system.core().net().driver().map_err(ListenError::Driver)?;
         let socket = ListenSocket::bind(&address)
             .map_err(|error| ListenError::Bind { address: address.clone(), error })?;

@@ -255,7 +255,7 @@ fn check<M: Send + 'static>(
         return Err(SpawnError::ZeroCapacity { path: path() });
     }
     logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
-    parent.core().system.dispatcher(settings.dispatcher.as_deref()).map(|_| ())
+    parent.core().system.check_dispatcher(settings.dispatcher.as_deref())
 }
 
 impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {

@@ -250,7 +250,7 @@ impl<M: Send + 'static> Router<M> {
     where
         Manage<M>: From<crate::actor_ref::Call<Q>>,
     {
-        if crate::scheduler::on_worker() {
+        if crate::dispatch::must_not_wait() {
             return Err(ManageError::WouldBlockWorker);
         }
         self.head.ask(request).wait().map_err(|error| match error {

@@ -19,7 +19,7 @@ use crate::grace::Standing;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::deque::{self, Stealer};
 use crate::sync::thread::JoinHandle;
-use crate::sync::{Arc, CachePadded, Mutex, lock, thread_index};
+use crate::sync::{Arc, CachePadded, Mutex, lock, thread_has_ended, thread_index};
 use injector::Injector;
 use launch::Launch;
 use sleep::Sleep;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub pin_to: Option<Vec<usize>>,
     /// Messages per turn, at least 1.
     pub throughput: u32,
+    /// How long a turn may go on handling messages; `None`: as long as they take.
+    pub deadline: Option<Duration>,
     /// How long a worker without work searches before it sleeps; zero: one look at everything.
     pub spin: Duration,
     /// Whether the task woken last on a worker runs next there.
@@ -106,6 +108,7 @@ impl Settings {
             thread_count,
             pin_to: None,
             throughput: 64,
+            deadline: None,
             spin: Duration::from_micros(5),
             lifo: true,
             group_size: counters::SEAT_COUNT_MAX,
@@ -246,6 +249,11 @@ impl Pool {
         threads.into_iter().for_each(launch::join);
         debug_assert!(!self.has_work(), "tasks were scheduled after the workers had ended");
         Ok(())
+    }
+
+    /// Whether every worker has left its thread, after [`Pool::stop`].
+    pub fn has_ended(&self) -> bool {
+        lock(&self.threads).iter().all(thread_has_ended)
     }
 
     #[cold]

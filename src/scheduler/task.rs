@@ -55,7 +55,14 @@ pub enum Ran {
 #[derive(Debug)]
 pub struct Turn {
     throughput: u32,
+    /// How long a turn may go on handling messages.
+    deadline: Option<Duration>,
+    /// When the running turn came to its first message; read only for a deadline.
+    first_look: Cell<Option<Instant>>,
     patience: Duration,
+    /// Whether anything but the throughput may end the turn: a deadline, or a task in the slot. One flag, so
+    /// that a turn without either pays one look for both.
+    watched: Cell<bool>,
     /// A task waits in the worker's LIFO slot for this turn to end, and nobody can steal it.
     slot_waits: Cell<bool>,
     /// Looks since the slot was filled last.
@@ -98,11 +105,19 @@ impl Turn {
     pub fn new(throughput: u32) -> Self {
         Self {
             throughput,
+            deadline: None,
+            first_look: Cell::new(None),
             patience: PATIENCE,
+            watched: Cell::new(false),
             slot_waits: Cell::new(false),
             looks: Cell::new(0),
             began: Cell::new(Instant::now()),
         }
+    }
+
+    /// Gives each turn so much time for messages, counted from the first one; `None`: as much as they take.
+    pub fn with_deadline(self, deadline: Option<Duration>) -> Self {
+        Self { deadline, watched: Cell::new(deadline.is_some()), ..self }
     }
 
     /// How many messages the task may handle before it returns [`Ran::Requeue`].
@@ -110,18 +125,39 @@ impl Turn {
         self.throughput
     }
 
-    /// Whether the task should return [`Ran::Requeue`] before its budget is used up, because another one
-    /// waits in the worker's LIFO slot and this turn takes long. To be asked before each message; always
-    /// false on a thread without such a slot.
+    /// Whether the task should return [`Ran::Requeue`] before its budget is used up, because its deadline has
+    /// passed, or because another one waits in the worker's LIFO slot and this turn takes long. To be asked
+    /// before each message, and not otherwise: the first question of a turn starts the time of its deadline,
+    /// so each turn handles one message at least.
     #[inline]
     pub fn should_yield(&self) -> bool {
-        self.slot_waits.get() && self.takes_long()
+        self.watched.get() && (self.is_overdue() || (self.slot_waits.get() && self.takes_long()))
+    }
+
+    /// A new turn begins.
+    #[inline]
+    fn begin(&self) {
+        if self.deadline.is_some() {
+            self.first_look.set(None);
+        }
+    }
+
+    fn is_overdue(&self) -> bool {
+        let Some(deadline) = self.deadline else { return false };
+        match self.first_look.get() {
+            Some(first) => first.elapsed() >= deadline,
+            None => {
+                self.first_look.set(Some(Instant::now()));
+                false
+            }
+        }
     }
 
     /// The slot has a new task, which begins to wait.
     #[inline]
     pub(super) fn slot_was_filled(&self) {
         self.slot_waits.set(true);
+        self.watched.set(true);
         self.looks.set(0);
     }
 
@@ -129,6 +165,7 @@ impl Turn {
     #[inline]
     pub(super) fn slot_was_emptied(&self) {
         self.slot_waits.set(false);
+        self.watched.set(self.deadline.is_some());
     }
 
     /// Counts looks, since a clock read costs as much as a short handler: there are few, and none in a turn
@@ -171,6 +208,7 @@ impl TaskRef {
     /// process is ended instead, with a message.
     pub(crate) fn run(self, turn: &Turn) -> Outcome {
         let guard = AbortOnUnwind;
+        turn.begin();
         // SAFETY: holding a `TaskRef` means that the task is alive (`TaskRef::new`).
         let run = unsafe { self.0.as_ref() }.run;
         // SAFETY: this is the pointer that `new` was given, and we hold the token.
@@ -239,6 +277,22 @@ mod tests {
         assert!(turn.should_yield());
         turn.slot_was_emptied();
         assert!(!turn.should_yield());
+    }
+
+    #[test]
+    fn a_turn_past_its_deadline_yields_after_one_message_at_least() {
+        let turn = Turn::new(64).with_deadline(Some(Duration::ZERO));
+        for _ in 0..2 {
+            turn.begin();
+            assert!(!turn.should_yield(), "the first message of a turn");
+            assert!(turn.should_yield() && turn.should_yield());
+            // A filled slot and an emptied one change nothing about it.
+            turn.slot_was_filled();
+            turn.slot_was_emptied();
+            assert!(turn.should_yield());
+        }
+        let turn = Turn::new(64).with_deadline(Some(Duration::MAX));
+        assert!((0..100).all(|_| !turn.should_yield()));
     }
 
     #[test]

@@ -67,7 +67,7 @@ enum Patience {
 impl Worker {
     pub(super) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
         let place = pool.sleep.place(index);
-        let turn = Turn::new(pool.settings.throughput);
+        let turn = Turn::new(pool.settings.throughput).with_deadline(pool.settings.deadline);
         Self {
             core: Core {
                 pool,

@@ -9,6 +9,11 @@ pub use std::collections::{HashMap, HashSet};
 
 pub use crossbeam_utils::CachePadded;
 
+/// Whether a thread has ended, so that to join it takes no time.
+pub fn thread_has_ended<T>(handle: &thread::JoinHandle<T>) -> bool {
+    handle.is_finished()
+}
+
 /// Work-stealing deques.
 pub mod deque {
     pub use crossbeam_deque::{Steal, Stealer, Worker};

@@ -25,6 +25,8 @@ pub struct TimerHandle(Key);
 
 /// The timers of one system.
 pub struct Timers {
+    /// Of the timer thread.
+    thread_name: String,
     clock: StdArc<dyn Clock>,
     shared: StdArc<Shared>,
 }
@@ -72,7 +74,8 @@ impl Fire {
 }
 
 impl Timers {
-    pub fn new(clock: StdArc<dyn Clock>) -> Self {
+    /// The timers of the system of this name.
+    pub fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
         let shared = StdArc::new(Shared {
             table: Mutex::new(Table {
                 wheel: Wheel::new(tick_begun_at(clock.now())),
@@ -90,7 +93,7 @@ impl Timers {
                 }
             }));
         }
-        Self { clock, shared }
+        Self { thread_name: format!("{system}-timer"), clock, shared }
     }
 
     /// The time since the clock's start.
@@ -161,7 +164,7 @@ impl Timers {
         let shared = self.shared.clone();
         let clock = self.clock.clone();
         let started = crate::sync::thread::Builder::new()
-            .name("pointsman-timer".to_owned())
+            .name(self.thread_name.clone())
             .spawn(move || shared.serve(&*clock));
         match started {
             Ok(handle) => table.thread = Thread::Running(Some(handle)),

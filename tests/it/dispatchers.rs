@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{BuildError, StartError};
+use pointsman::{AliasFault, BuildError, SpawnError, StartError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -117,7 +117,12 @@ fn a_dispatcher_that_cannot_be_had_is_a_build_error() {
 
 #[test]
 fn the_guardians_may_run_anywhere() {
-    for dispatcher in [Dispatcher::from(Dispatcher::pinned()), Dispatcher::blocking().into()] {
+    for dispatcher in [
+        Dispatcher::from(Dispatcher::pinned()),
+        Dispatcher::blocking().into(),
+        Dispatcher::calling_thread().into(),
+        Dispatcher::blocking().idle_shutdown(Duration::ZERO).into(),
+    ] {
         let system = System::builder("guards").dispatcher("default", dispatcher).build().unwrap();
         let (log, _notes) = channel();
         let actor = system.actor("a").spawn(Role::new("a", &log).recipe()).unwrap();
@@ -158,5 +163,312 @@ fn an_actor_woken_in_a_long_turn_does_not_wait_for_all_of_it() {
     // A few of the 64, by the messages counted and not by the clock.
     let handled = seen.recv_timeout(LONG).unwrap();
     assert!(handled <= 16, "{handled}");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Three messages each for two actors on one thread, sent in a turn of the first; who handled them.
+fn order_of_turns(stage: &Stage, dispatcher: &str, names: [&'static str; 2]) -> String {
+    let [a, b] = names.map(|name| spawn_on(stage, dispatcher, name));
+    // It has started, and has nothing left to do.
+    assert_eq!(query(&b, |_, _| ()), Ok(()));
+    let (sender, order) = channel();
+    act(&a, move |_, ctx| {
+        for (actor, name) in [(ctx.me(), 'a'), (&b, 'b')].repeat(3) {
+            let sender = sender.clone();
+            act(actor, move |_, _| Ok(sender.send(name)?));
+        }
+        Ok(())
+    });
+    let order: String = order.iter().collect();
+    assert_eq!(order.len(), 6);
+    order
+}
+
+#[test]
+fn throughput_and_deadline_of_a_turn_are_each_dispatchers_own() {
+    const SOON: Duration = Duration::ZERO;
+    const NEVER: Duration = Duration::MAX;
+    let stage = Stage::with("turns", |builder| {
+        builder
+            .dispatcher("whole", Dispatcher::work_stealing().threads(1).deadline(NEVER))
+            .dispatcher("one", Dispatcher::work_stealing().threads(1).throughput(1))
+            .dispatcher("soon", Dispatcher::work_stealing().threads(1).deadline(SOON))
+            .dispatcher("slow-whole", Dispatcher::blocking().threads(1..=1).deadline(NEVER))
+            .dispatcher("slow-one", Dispatcher::blocking().threads(1..=1).throughput(1))
+            .dispatcher("slow-soon", Dispatcher::blocking().threads(1..=1).deadline(SOON))
+    });
+    assert_eq!(order_of_turns(&stage, "whole", ["a1", "b1"]), "aaabbb");
+    assert_eq!(order_of_turns(&stage, "slow-whole", ["a2", "b2"]), "aaabbb");
+    for (dispatcher, names) in [
+        ("one", ["a3", "b3"]),
+        ("soon", ["a4", "b4"]),
+        ("slow-one", ["a5", "b5"]),
+        ("slow-soon", ["a6", "b6"]),
+    ] {
+        let order = order_of_turns(&stage, dispatcher, names);
+        assert!(["ababab", "bababa"].contains(&order.as_str()), "{dispatcher}: {order}");
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn an_unknown_dispatcher_is_an_error_that_names_those_there_are() {
+    let stage = Stage::with("unknown", |builder| {
+        builder.dispatcher("slow", Dispatcher::blocking()).dispatcher_alias("files", "slow")
+    });
+    let spawned = stage.system.actor("a").dispatcher("fast").spawn(stage.role("a").recipe());
+    let Err(SpawnError::UnknownDispatcher { name, known }) = spawned else { panic!("{spawned:?}") };
+    assert_eq!((name.as_str(), known), ("fast", vec!["default".into(), "slow".into(), "files".into()]));
+    // Nothing is left of it.
+    assert_eq!(stage.system.living_actors(), 3);
+    let a = spawn_on(&stage, "slow", "a");
+    assert_eq!(query(&a, |_, _| ()), Ok(()));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_dispatcher_may_go_by_other_names() {
+    let (log, _notes) = channel();
+    let system = System::builder("alias")
+        .dispatcher_alias("default", "all")
+        .dispatcher_alias("all", "few")
+        .dispatcher("few", Dispatcher::work_stealing().threads(1))
+        .build()
+        .unwrap();
+    for (name, dispatcher) in [("a", "default"), ("b", "all"), ("c", "few")] {
+        let actor = system.actor(name).dispatcher(dispatcher).spawn(Role::new(name, &log).recipe()).unwrap();
+        assert_eq!(thread_of(&actor).1, "alias-few-0");
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn an_alias_of_nothing_is_a_build_error_that_names_the_chain() {
+    let chain_of = |aliases: &[(&str, &str)]| {
+        let builder = System::builder("alias").dispatcher("slow", Dispatcher::blocking());
+        let build = aliases.iter().fold(builder, |builder, (alias, of)| builder.dispatcher_alias(alias, of));
+        let Err(BuildError::DispatcherAlias { chain, fault }) = build.build() else { panic!("{aliases:?}") };
+        (chain.join(" "), fault)
+    };
+    assert_eq!(chain_of(&[("a", "a")]), ("a a".into(), AliasFault::Circle));
+    assert_eq!(chain_of(&[("a", "b"), ("b", "c"), ("c", "b")]), ("a b c b".into(), AliasFault::Circle));
+    let (chain, fault) = chain_of(&[("fine", "slow"), ("a", "b"), ("b", "nobody")]);
+    assert_eq!(chain, "a b nobody");
+    let known = ["slow", "default", "fine", "a", "b"].map(String::from).to_vec();
+    assert_eq!(fault, AliasFault::Unknown { known });
+    // One step more than the bound.
+    let names: Vec<String> = (0..21).map(|number| format!("a{number}")).chain(["slow".into()]).collect();
+    let steps: Vec<_> = names.windows(2).map(|two| (two[0].as_str(), two[1].as_str())).collect();
+    let (chain, fault) = chain_of(&steps);
+    assert_eq!((chain.split(' ').count(), fault), (22, AliasFault::TooLong { max: 20 }));
+    let taken = System::builder("alias").dispatcher_alias("a", "default").dispatcher_alias("a", "default");
+    assert!(matches!(taken.build(), Err(BuildError::DuplicateDispatcher { name }) if name == "a"));
+    let taken =
+        System::builder("alias").dispatcher("a", Dispatcher::pinned()).dispatcher_alias("a", "default");
+    assert!(matches!(taken.build(), Err(BuildError::DuplicateDispatcher { name }) if name == "a"));
+}
+
+#[test]
+fn a_dispatcher_has_a_name_that_threads_can_have() {
+    use pointsman::NameFault::{Character, Empty};
+    for (name, expected) in [
+        ("", Empty),
+        ("a\0b", Character { character: '\0', position: 1 }),
+        ("line\n", Character { character: '\n', position: 4 }),
+    ] {
+        let as_dispatcher = System::builder("names").dispatcher(name, Dispatcher::pinned());
+        let as_alias = System::builder("names").dispatcher_alias(name, "default");
+        for builder in [as_dispatcher, as_alias] {
+            let Err(BuildError::DispatcherName { name: refused, fault }) = builder.build() else {
+                panic!("{name:?}")
+            };
+            assert_eq!((refused.as_str(), fault), (name, expected));
+        }
+    }
+}
+
+/// The names of this process's threads that begin so, cut by the operating system after 15 bytes.
+#[cfg(target_os = "linux")]
+fn threads_named(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread may end between the two looks.
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.starts_with(prefix)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_systems_threads_have_its_name() {
+    let (log, _notes) = channel();
+    let system = System::builder("whose").dispatcher("d", Dispatcher::work_stealing().threads(2));
+    let system = system.dispatcher("p", Dispatcher::pinned()).build().unwrap();
+    let pinned = system.actor("a").dispatcher("p").spawn(Role::new("a", &log).recipe()).unwrap();
+    // Starts the timer thread.
+    act(&pinned, |_, ctx| {
+        ctx.after(LONG, Tell::new(|_, _| Ok(())));
+        Ok(())
+    });
+    // A thread names itself when it begins to run.
+    for (name, count) in [("whose-d-", 2), ("whose-p-", 1), ("whose-timer", 1)] {
+        wait_until(|| threads_named(name) == count);
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+    wait_until(|| threads_named("whose-") == 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_without_actors_end_and_start_again() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let stealing = Dispatcher::work_stealing().threads(2).idle_shutdown(SECOND).into();
+    let blocking = Dispatcher::blocking().threads(2..=4).idle_shutdown(SECOND).into();
+    for (name, threads, recipe) in [("idle1", "idle1-w-", stealing), ("idle2", "idle2-w-", blocking)] {
+        let recipe: Dispatcher = recipe;
+        let stage = Stage::with(name, |builder| builder.dispatcher("w", recipe));
+        let run = || wait_until(|| threads_named(threads) == 2);
+        let have_ended = || wait_until(|| threads_named(threads) == 0);
+        run();
+        // The time goes on while there is an actor, and begins when the last one has ended.
+        let first = spawn_on(&stage, "w", "first");
+        let second = spawn_on(&stage, "w", "second");
+        stage.clock.advance(2 * SECOND);
+        first.stop();
+        wait_for_end(&stage, &first);
+        stage.clock.advance(2 * SECOND);
+        assert_eq!(query(&second, |_, _| ()), Ok(()));
+        second.stop();
+        wait_for_end(&stage, &second);
+        stage.clock.advance(SECOND / 2);
+        // One that comes in time keeps them.
+        let third = spawn_on(&stage, "w", "third");
+        stage.clock.advance(SECOND);
+        let before = thread_of(&third).0;
+        assert_eq!(threads_named(threads), 2);
+        third.stop();
+        wait_for_end(&stage, &third);
+        stage.clock.advance(SECOND);
+        have_ended();
+        // What is sent to the dead is accounted for.
+        note(&third, "late");
+        // The next one has new threads.
+        let fourth = spawn_on(&stage, "w", "fourth");
+        let after = thread_of(&fourth);
+        assert_ne!(after.0, before);
+        assert!(after.1.starts_with(threads), "{after:?}");
+        run();
+        // And so on.
+        fourth.stop();
+        wait_for_end(&stage, &fourth);
+        stage.clock.advance(SECOND);
+        have_ended();
+        let fifth = spawn_on(&stage, "w", "fifth");
+        assert_eq!(query(&fifth, |_, _| ()), Ok(()));
+        fifth.stop();
+        wait_for_end(&stage, &fifth);
+        let ledger = stage.system.shutdown(LONG).unwrap();
+        assert_eq!((ledger.balance(), ledger.dead_lettered), (0, 1));
+        // Joined; what the operating system shows of them may last a moment longer.
+        have_ended();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_no_actor_ever_used_end_too() {
+    let stage = Stage::with("unused", |builder| {
+        builder.dispatcher("w", Dispatcher::work_stealing().threads(1).idle_shutdown(Duration::from_secs(1)))
+    });
+    wait_until(|| threads_named("unused-w-") == 1);
+    stage.clock.advance(Duration::from_secs(1));
+    wait_until(|| threads_named("unused-w-") == 0);
+    // Built without a manual clock, the timer thread sees to it.
+    let recipe = Dispatcher::blocking().threads(1..=1).idle_shutdown(Duration::from_millis(1));
+    let system = System::builder("unused2").dispatcher("b", recipe).build().unwrap();
+    wait_until(|| threads_named("unused2-b-") == 0);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+fn with_calling_thread(name: &str) -> Stage {
+    Stage::with(name, |builder| builder.dispatcher("here", Dispatcher::calling_thread()))
+}
+
+#[test]
+fn on_the_calling_thread_a_message_is_handled_when_the_send_returns() {
+    let stage = with_calling_thread("here");
+    let (a, b) = (spawn_on(&stage, "here", "a"), spawn_on(&stage, "here", "b"));
+    stage.notes.try_iter().for_each(drop);
+    let me = thread::current().id();
+    // What a turn wakes waits for its end, in order, and is done too.
+    let to_b = b.clone();
+    act(&a, move |puppet, ctx| {
+        let here = thread::current().id() == me;
+        note(&to_b, "first");
+        note(ctx.me(), "again");
+        note(&to_b, "second");
+        puppet.note((here, "sent"));
+        Ok(())
+    });
+    let notes: Vec<String> = stage.notes.try_iter().collect();
+    assert_eq!(notes, ["a (true, \"sent\")", "a again", "b first", "b second"]);
+    // An answer is there at once; another thread has the same actor on its own.
+    assert_eq!(thread_of(&a).0, me);
+    let other = {
+        let a = a.clone();
+        thread::spawn(move || (thread_of(&a).0, thread::current().id()))
+    };
+    let (of_actor, of_sender) = other.join().unwrap();
+    assert_eq!(of_actor, of_sender);
+    // Timers are run by whoever moves the clock.
+    act(&b, |_, ctx| {
+        ctx.after(
+            Duration::from_secs(1),
+            Tell::new(|puppet, _| {
+                puppet.note("tick");
+                Ok(())
+            }),
+        );
+        Ok(())
+    });
+    stage.clock.advance(Duration::from_secs(1));
+    assert_eq!(stage.notes.try_iter().collect::<Vec<_>>(), ["b \"tick\""]);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn what_is_suspended_on_the_calling_thread_is_run_by_whoever_resumes() {
+    let stage = with_calling_thread("resume");
+    let parent = stage.spawn(&stage.role("parent").strategy(|| Strategy::decide(|_| Directive::Resume)));
+    let recipe = stage.role("child").recipe();
+    let child =
+        query(&parent, |_, ctx| ctx.actor("child").dispatcher("here").spawn(recipe).unwrap()).unwrap();
+    let release = hold(&parent);
+    fail(&child);
+    let (sender, ran) = channel();
+    act(&child, move |_, _| Ok(sender.send(thread::current().name().unwrap_or("").to_owned())?));
+    assert!(ran.try_recv().is_err(), "suspended until the parent has judged");
+    drop(release);
+    let thread = ran.recv_timeout(LONG).unwrap();
+    assert!(thread.starts_with("resume-default-"), "{thread}");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn in_a_turn_on_the_calling_thread_nobody_may_wait() {
+    let stage = with_calling_thread("waits");
+    let (a, b) = (spawn_on(&stage, "here", "a"), spawn_on(&stage, "here", "b"));
+    let asked = b.clone();
+    assert_eq!(query(&a, move |_, _| query(&asked, |_, _| 1)), Ok(Err(AskError::WouldBlockWorker)));
+    let stage_of = stage.system.handle().clone();
+    let ended = query(&a, move |_, _| stage_of.wait_until_ended(LONG).is_err());
+    assert_eq!(ended, Ok(true));
+    let role = stage.role("routee");
+    let router = stage.system.router("router").pool(1, move |_| role.recipe()()).dispatcher("here");
+    let router = router.logic(pointsman::routing::RoundRobin::new()).spawn().unwrap();
+    assert_eq!(router.routees().unwrap().len(), 1);
+    let refused = query(&router.to_ref(), move |_, _| router.routees().is_err());
+    assert_eq!(refused, Ok(true));
+    // It is over then.
+    assert_eq!(query(&b, |_, _| 2), Ok(2));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }

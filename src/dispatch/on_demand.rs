@@ -1,0 +1,181 @@
+//! Threads that end while they have no actors, and start again for the next one.
+//!
+//! One lock guards the threads and the count of actors, for it is taken only when an actor begins or ends:
+//! 1. Whoever is about to make an actor [enters](OnDemand::enter), which starts the threads if there are none,
+//!    and gets a home on the threads that run now. They are not told to end while anyone is in.
+//! 2. An actor [leaves](OnDemand::leave) in its last turn, when nobody will schedule it any more.
+//! 3. When nobody has been in for long enough, a [look](OnDemand::look) tells the threads to end.
+//!
+//! Threads that start again are new ones with queues of their own: no state of theirs is ever reset under a
+//! sender that has pushed a task and is about to wake somebody for it. Such a sender may be late, and wakes
+//! nobody then, but what it touches is alive: each actor's home holds on to the queues that it belongs to.
+//!
+//! Time is an argument, and there is at most one look to come: [`leave`](OnDemand::leave) and
+//! [`look`](OnDemand::look) say when.
+
+use super::{Dispatcher, Home, Running};
+use crate::scheduler::StartError;
+use crate::sync::{Mutex, lock};
+use std::time::Duration;
+
+/// A dispatcher whose threads end while it has no actors.
+#[derive(Debug)]
+pub struct OnDemand {
+    name: String,
+    recipe: Dispatcher,
+    /// How long nobody must have been in.
+    patience: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Now,
+    /// Told to end, and not joined yet.
+    ending: Vec<Running>,
+    /// Actors that have entered and not left.
+    actor_count: usize,
+    /// When the last one left, as long as no other has entered.
+    empty_since: Option<Duration>,
+    /// Whether a look is to come.
+    look_is_due: bool,
+}
+
+#[derive(Debug)]
+enum Now {
+    Running(Running),
+    /// Until somebody enters.
+    Ended,
+    /// For good.
+    Stopped,
+}
+
+/// Why nobody can enter.
+#[derive(Debug)]
+pub enum EnterError {
+    /// The threads have ended for good.
+    Stopped,
+    /// They could not be started again.
+    Start(StartError),
+}
+
+impl OnDemand {
+    /// Starts the threads, named after `name`. The caller is in, as an actor is that has entered, and must
+    /// leave.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dispatcher::start`].
+    pub fn start(name: String, recipe: Dispatcher, patience: Duration) -> Result<Self, StartError> {
+        let running = start(&name, &recipe)?;
+        let state = State {
+            now: Now::Running(running),
+            ending: Vec::new(),
+            actor_count: 1,
+            empty_since: None,
+            look_is_due: false,
+        };
+        Ok(Self { name, recipe, patience, state: Mutex::new(state) })
+    }
+
+    /// The place of a new actor.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`]; nobody has entered then.
+    pub fn enter(&self) -> Result<Home, EnterError> {
+        let mut state = lock(&self.state);
+        if matches!(state.now, Now::Ended) {
+            state.join_ended();
+            // Under the lock: whoever else enters needs the same threads. They run nothing yet.
+            let running = start(&self.name, &self.recipe).map_err(EnterError::Start)?;
+            state.now = Now::Running(running);
+        }
+        let Now::Running(running) = &state.now else { return Err(EnterError::Stopped) };
+        let home = running.new_task_home().map_err(EnterError::Start)?;
+        state.actor_count += 1;
+        state.empty_since = None;
+        Ok(home)
+    }
+
+    /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller
+    /// is the one to see to it.
+    #[must_use = "without a look the threads never end"]
+    pub fn leave(&self, now: Duration) -> Option<Duration> {
+        let mut state = lock(&self.state);
+        state.actor_count -= 1;
+        if state.actor_count > 0 || matches!(state.now, Now::Stopped) {
+            return None;
+        }
+        state.empty_since = Some(now);
+        let is_due_already = std::mem::replace(&mut state.look_is_due, true);
+        (!is_due_already).then(|| now.saturating_add(self.patience))
+    }
+
+    /// Tells the threads to end if nobody has been in for long enough at the time `now`. Returns when to look
+    /// again, if that is to be seen to.
+    #[must_use = "without a look the threads never end"]
+    pub fn look(&self, now: Duration) -> Option<Duration> {
+        let mut state = lock(&self.state);
+        state.look_is_due = false;
+        if matches!(state.now, Now::Stopped) {
+            return None;
+        }
+        let due = state.empty_since?.saturating_add(self.patience);
+        if now < due {
+            state.look_is_due = true;
+            return Some(due);
+        }
+        state.end(Now::Ended);
+        None
+    }
+
+    /// Tells the threads to end once there is nothing left to run; none start any more. Never blocks.
+    pub fn stop(&self) {
+        lock(&self.state).end(Now::Stopped);
+    }
+
+    /// Stops, and waits until every thread has ended but the calling one, if it is one of them.
+    pub fn stop_and_join(&self) {
+        self.stop();
+        let ending = std::mem::take(&mut lock(&self.state).ending);
+        for running in ending {
+            let _ = running.stop_and_join();
+        }
+    }
+
+    /// Whether the calling thread is one of the dispatcher's.
+    pub fn runs_current_thread(&self) -> bool {
+        let state = lock(&self.state);
+        let running = match &state.now {
+            Now::Running(running) => Some(running),
+            Now::Ended | Now::Stopped => None,
+        };
+        running.into_iter().chain(&state.ending).any(Running::runs_current_thread)
+    }
+}
+
+impl State {
+    /// Tells the threads that run to end.
+    fn end(&mut self, next: Now) {
+        if let Now::Running(running) = std::mem::replace(&mut self.now, next) {
+            running.stop();
+            self.ending.push(running);
+        }
+    }
+
+    /// Joins threads that have ended. Those that have not are still on their way, in the end of an actor's last
+    /// turn, and nobody shall wait for that here.
+    fn join_ended(&mut self) {
+        let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(Running::has_ended);
+        self.ending = ending;
+        let ended: Vec<Running> = ended;
+        for running in ended {
+            let _ = running.stop_and_join();
+        }
+    }
+}
+
+fn start(name: &str, recipe: &Dispatcher) -> Result<Running, StartError> {
+    recipe.start(name, crate::grace::standing)
+}
