@@ -40,7 +40,7 @@ fn owner(mailbox: &Tested) -> Owner<'_, (), (), Counted> {
 fn take(owner: &mut Owner<'_, (), (), Counted>) -> Option<Counted> {
     match owner.ready() {
         Ready::Message(front) => Some(front.take()),
-        Ready::Empty | Ready::Busy => None,
+        _ => None,
     }
 }
 
@@ -59,6 +59,7 @@ fn turn(mailbox: &Tested, wakes: bool) -> usize {
                 handled += 1;
             }
             Ready::Busy => thread::yield_now(),
+            Ready::Panicked(_) => unreachable!("nothing is sorted here"),
             Ready::Empty => match owner.try_idle() {
                 Ok(()) => return handled,
                 Err(again) => owner = again,

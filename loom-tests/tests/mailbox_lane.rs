@@ -112,6 +112,7 @@ impl World {
                     self.actor(|actor| actor.handled.push(message.number));
                 }
                 Ready::Busy => thread::yield_now(),
+                Ready::Panicked(_) => unreachable!("nothing is sorted here"),
                 Ready::Empty => match owner.try_idle() {
                     Ok(()) => return,
                     Err(again) => owner = again,

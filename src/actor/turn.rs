@@ -345,6 +345,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                         Ready::Message(front) => front,
                         Ready::Empty => return Pause::Empty,
                         Ready::Busy => return Pause::Busy,
+                        Ready::Panicked(payload) => return Pause::Failed(caught(payload)),
                     };
                     if front.has_system() || front.index() >= due {
                         return Pause::Control;
@@ -408,7 +409,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         let mut owner = self.owner();
         // A ring tells how far it has come by the message that `ready` has shown.
-        let _ = owner.ready();
+        if let Ready::Panicked(payload) = owner.ready() {
+            self.fail(caught(payload), None);
+            return Acted::Once;
+        }
         if !owner.has_reached(next) {
             return Acted::NothingDue;
         }

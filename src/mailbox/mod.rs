@@ -32,6 +32,15 @@
 //! message moves `head` as a taken one does. So close, going idle, positions and length are one word's matter
 //! for all three.
 //!
+//! # Ordered mailboxes
+//! Here urgent messages overtake. Senders do what they do elsewhere; the owner keeps an [order](order::Order)
+//! beside the chain. Before it looks for the next message it moves there whatever is published, and takes from
+//! there. So two indices run ahead of each other: `head` counts the messages *handled*, and `head` and the
+//! number of messages in the order give the index of the next one to be moved. What senders know of is `head`
+//! alone, hence length, capacity, going idle and close are as above. Whatever is about published claims, as the
+//! reclaiming of blocks is, goes by the second index. A position is reached when the lowest index that is not
+//! yet handled has reached it.
+//!
 //! # Rules
 //! * **M1** An atomic that several threads change is changed by read-modify-writes only.
 //! * **M2** A sender touches blocks only between its claim and its publishing.
@@ -50,7 +59,8 @@
 
 mod block;
 mod lane;
-mod limit;
+pub mod order;
+mod policy;
 mod queue;
 mod room;
 mod slot;
@@ -59,7 +69,8 @@ mod word;
 use block::{Block, Shape};
 use lane::Lane;
 pub use lane::{Batch, Position};
-use limit::{Limit, Ring};
+use order::Order;
+use policy::{Bound, Policy, Ring};
 use queue::{Cursor, Place};
 use room::Room;
 use slot::Slot;
@@ -88,7 +99,8 @@ pub struct Gate<H, S> {
     /// The index of a claim on the idle mailbox: who gets it, and sees IDLE, uses the inline slot.
     inline_index: AtomicU64,
     // Up to here senders; from here on the owner.
-    /// Messages taken, and in a ring displaced, so far. A ring's senders change it too, by read-modify-writes.
+    /// Messages handed to the actor, and in a ring displaced, so far. A ring's senders change it too, by
+    /// read-modify-writes.
     head: AtomicU64,
     /// The chain installed in this epoch, until the owner has adopted it.
     first_block: AtomicPtr<Block>,
@@ -117,7 +129,7 @@ const _: () = {
 pub struct Mailbox<H, S, M> {
     pub gate: Gate<H, S>,
     inline: Slot<M>,
-    limit: Option<Box<Limit<M>>>,
+    policy: Option<Box<Policy<M>>>,
 }
 
 // SAFETY: see `Gate`; messages move from senders to the owner.
@@ -166,6 +178,9 @@ pub enum Ready<'o, 'a, H, S, M> {
     Empty,
     /// The next message is claimed and not published yet: come back later.
     Busy,
+    /// In an ordered mailbox the user's function that places a message has panicked. The message has gone
+    /// behind all others; the panic comes once.
+    Panicked(Box<dyn Any + Send>),
 }
 
 /// What is left of a closed mailbox.
@@ -259,24 +274,30 @@ impl<H, S> Gate<H, S> {
 impl<H, S, M> Mailbox<H, S, M> {
     /// Takes any number of messages.
     pub fn unbounded(header: H) -> Self {
-        Self { gate: Gate::new(header, false), inline: Slot::new(), limit: None }
+        Self { gate: Gate::new(header, false), inline: Slot::new(), policy: None }
     }
 
     /// Refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
     /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
     pub fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
-        let room = waiting.then(Room::new);
-        Self::limited(header, Limit::Refuse { capacity: capacity.get() as u64, room })
+        Self::with_policy(header, true, Policy::Refuse(Bound::new(capacity, waiting)))
     }
 
     /// Keeps the newest `capacity` messages and hands the oldest to whoever displaces it. One more may be
     /// held while the owner looks at it.
     pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
-        Self::limited(header, Limit::Displace(Ring::new(capacity.get())))
+        Self::with_policy(header, true, Policy::Displace(Ring::new(capacity.get())))
     }
 
-    fn limited(header: H, limit: Limit<M>) -> Self {
-        Self { gate: Gate::new(header, true), inline: Slot::new(), limit: Some(Box::new(limit)) }
+    /// Hands messages to the owner as `order` says. With a bound, and `waiting` in its second place, it is as
+    /// [`bounded`](Self::bounded).
+    pub fn ordered(header: H, order: Order<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
+        let bound = bound.map(|(capacity, waiting)| Bound::new(capacity, waiting));
+        Self::with_policy(header, bound.is_some(), Policy::Sort(order, bound))
+    }
+
+    fn with_policy(header: H, limited: bool, policy: Policy<M>) -> Self {
+        Self { gate: Gate::new(header, limited), inline: Slot::new(), policy: Some(Box::new(policy)) }
     }
 
     /// Sends a message; never waits.
@@ -319,17 +340,21 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     fn room(&self) -> Option<&Room> {
-        self.limit.as_ref().and_then(|limit| limit.room())
+        self.policy.as_ref().and_then(|policy| policy.room())
     }
 
     /// All but the usual push: idle, closed, or limited.
     #[inline(never)]
     fn push_otherwise(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        if let Some(limit) = &self.limit {
-            return match &**limit {
-                Limit::Refuse { capacity, .. } => self.push_bounded(*capacity, message),
-                Limit::Displace(ring) => self.push_displacing(ring, message),
-            };
+        if let Some(policy) = &self.policy {
+            match &**policy {
+                Policy::Displace(ring) => return self.push_displacing(ring, message),
+                Policy::Refuse(bound) | Policy::Sort(_, Some(bound)) => {
+                    return self.push_bounded(bound.capacity, message);
+                }
+                // The order is the owner's matter.
+                Policy::Sort(_, None) => {}
+            }
         }
         let seen = self.gate.word.look();
         if seen.is_closed() {
@@ -449,12 +474,12 @@ impl<H, S, M> Mailbox<H, S, M> {
 impl<H, S, M> Drop for Mailbox<H, S, M> {
     fn drop(&mut self) {
         // SAFETY: `&mut self`: nobody else has any view, whoever holds the token.
-        let mut owner = unsafe { self.owner() };
-        let panic = drop_each(|| match owner.ready() {
+        let owner = unsafe { self.owner() };
+        let panic = drop_each(|| match owner.ready_unsorted() {
             Ready::Message(front) => Some(front.take()),
-            Ready::Empty | Ready::Busy => None,
+            Ready::Empty | Ready::Busy | Ready::Panicked(_) => None,
         });
-        // SAFETY: as above. `ready` has adopted whatever chain was installed for a message.
+        // SAFETY: as above. `ready_unsorted` has adopted whatever chain was installed for a message.
         let cursor =
             self.gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) });
         // SAFETY: nobody else is left, and all messages are out.
@@ -489,7 +514,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         &self.mailbox().gate
     }
 
-    /// Messages taken, and in a ring displaced, so far.
+    /// Messages handed to the actor, and in a ring displaced, so far.
     #[inline]
     pub fn head(&self) -> u64 {
         self.gate().head.load(Ordering::Relaxed)
@@ -499,22 +524,69 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// it takes it: a system message sent before a user message is then seen before it.
     #[inline]
     pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
-        let head = self.head();
-        let place = match self.ring() {
-            None => self.mailbox().locate(head),
-            // SAFETY: we are the owner.
-            Some(ring) => match unsafe { ring.fetch_front() } {
-                Some(index) => return Ready::Message(Front { owner: self, head: index, slot: None }),
-                None => Place::Nowhere,
+        match self.mailbox().policy.as_deref() {
+            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+            Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
+            Some(Policy::Sort(order, _)) => match self.sort(order) {
+                Ok(()) => self.ready_unsorted(),
+                Err(panic) => Ready::Panicked(panic),
             },
-        };
-        match place {
+        }
+    }
+
+    #[inline(always)]
+    fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
+        match self.mailbox().locate(head) {
             // SAFETY: never null.
             Place::Slot(slot) => {
-                Ready::Message(Front { owner: self, head, slot: NonNull::new(slot.cast_mut()) })
+                Ready::Message(Front { owner: self, index: head, slot: NonNull::new(slot.cast_mut()) })
             }
             Place::Nowhere => self.nothing_ready(head),
         }
+    }
+
+    fn ready_in_ring(&self, ring: &Ring<M>) -> Ready<'_, 'a, H, S, M> {
+        // SAFETY: we are the owner.
+        match unsafe { ring.fetch_front() } {
+            Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+            None => self.nothing_ready(self.head()),
+        }
+    }
+
+    /// As [`ready`](Self::ready), and runs no user code: what an ordered mailbox has not sorted yet comes
+    /// behind what it has, as it was sent.
+    fn ready_unsorted(&self) -> Ready<'_, 'a, H, S, M> {
+        match self.mailbox().policy.as_deref() {
+            Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
+            // SAFETY: we are the owner.
+            Some(Policy::Sort(order, _)) => match unsafe { order.lowest() } {
+                Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+                None => self.ready_at(self.head()),
+            },
+            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+        }
+    }
+
+    /// Moves what is published to the order; stops at a panic of the user's function, which is returned.
+    #[inline(never)]
+    fn sort(&self, order: &Order<M>) -> Result<(), Box<dyn Any + Send>> {
+        let mailbox = self.mailbox();
+        // SAFETY: we are the owner.
+        let mut next = self.head() + unsafe { order.len() };
+        let mut end = None;
+        while let Place::Slot(slot) = mailbox.locate(next) {
+            // No further than claims went at the beginning: senders that go on must not keep us here.
+            let end = *end.get_or_insert_with(|| mailbox.gate.word.look().index());
+            // SAFETY: we own the mailbox and saw the stamp; the order grows below, so this happens once.
+            let message = unsafe { (*slot).take() };
+            // SAFETY: we are the owner; messages come in the order of their indices.
+            unsafe { order.insert(next, message) }?;
+            next += 1;
+            if next >= end {
+                break;
+            }
+        }
+        Ok(())
     }
 
     #[cold]
@@ -526,22 +598,19 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         if end == head { Ready::Empty } else { Ready::Busy }
     }
 
-    #[inline(always)]
-    fn ring(&self) -> Option<&Ring<M>> {
-        match self.mailbox().limit.as_deref() {
-            Some(Limit::Displace(ring)) => Some(ring),
-            _ => None,
-        }
-    }
-
     /// True if every message with a claim below `index` has been taken or displaced, those of one sender at
     /// least: a system message at that position is due.
     ///
     /// In a ring messages of different senders may lie in another order than their claims; there the answer
     /// is about the message that [`ready`](Self::ready) has shown, and exact for each sender.
     pub fn has_reached(&self, index: u64) -> bool {
-        // SAFETY: we are the owner.
-        let front = self.ring().and_then(|ring| unsafe { ring.front() });
+        let front = match self.mailbox().policy.as_deref() {
+            // SAFETY: we are the owner.
+            Some(Policy::Displace(ring)) => unsafe { ring.front() },
+            // SAFETY: as above.
+            Some(Policy::Sort(order, _)) => unsafe { order.lowest() },
+            None | Some(Policy::Refuse(_)) => None,
+        };
         front.unwrap_or_else(|| self.head()) >= index
     }
 
@@ -630,16 +699,16 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     }
 
     /// Takes what a closed mailbox still holds. Compares with the close before looking, since refused pushes
-    /// leave no message.
+    /// leave no message. Nothing is sorted any more.
     pub fn drain_next(&mut self) -> Drained<M> {
         debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
         if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
             return Drained::Done;
         }
-        match self.ready() {
+        match self.ready_unsorted() {
             Ready::Message(front) => Drained::Message(front.take()),
             Ready::Busy => Drained::Busy,
-            Ready::Empty => Drained::Done,
+            Ready::Empty | Ready::Panicked(_) => Drained::Done,
         }
     }
 
@@ -652,9 +721,9 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 /// The next message, still in the mailbox; dropping this leaves it there.
 pub struct Front<'o, 'a, H, S, M> {
     owner: &'o Owner<'a, H, S, M>,
-    /// The message's index.
-    head: u64,
-    /// Where it is; none in a ring.
+    /// The message's index; in an ordered mailbox the lowest index that is not handled.
+    index: u64,
+    /// Where it is; none in a ring or an order.
     slot: Option<NonNull<Slot<M>>>,
 }
 
@@ -665,34 +734,44 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
         self.owner.has_system()
     }
 
-    /// The index that the message's sender claimed: a system message positioned at or below it goes first.
+    /// The index that the message's sender claimed, or in an ordered mailbox the lowest one that is not
+    /// handled: a system message positioned at or below it goes first.
     #[inline(always)]
     pub fn index(&self) -> u64 {
-        self.head
+        self.index
     }
 
     /// Takes the message out.
     #[inline]
     pub fn take(self) -> M {
         let mailbox = self.owner.mailbox();
-        let Some(slot) = self.slot else { return Self::take_from_ring(self.owner) };
+        let Some(slot) = self.slot else { return Self::take_from_policy(self.owner) };
         // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
         let message = unsafe { slot.as_ref().take() };
         // Ordering: Release; pairs with the Acquire loads in `Gate::len` and `Mailbox::push_bounded`.
-        mailbox.gate.head.store(self.head + 1, Ordering::Release);
+        mailbox.gate.head.store(self.index + 1, Ordering::Release);
         if let Some(room) = mailbox.room() {
             room.made();
         }
         message
     }
 
-    #[cold]
-    fn take_from_ring(owner: &Owner<'_, H, S, M>) -> M {
-        // SAFETY: we own the mailbox.
-        let message = owner.ring().and_then(|ring| unsafe { ring.take_front() });
+    #[inline(never)]
+    fn take_from_policy(owner: &Owner<'_, H, S, M>) -> M {
+        let mailbox = owner.mailbox();
+        let message = match mailbox.policy.as_deref() {
+            // SAFETY: we own the mailbox.
+            Some(Policy::Displace(ring)) => unsafe { ring.take_front() },
+            // SAFETY: as above.
+            Some(Policy::Sort(order, _)) => unsafe { order.take() },
+            None | Some(Policy::Refuse(_)) => None,
+        };
         // Ordering: as in `take`.
-        owner.gate().head.fetch_add(1, Ordering::Release);
-        message.expect("a front in a ring has been fetched")
+        mailbox.gate.head.fetch_add(1, Ordering::Release);
+        if let Some(room) = mailbox.room() {
+            room.made();
+        }
+        message.expect("a front without a slot was seen in a ring or an order")
     }
 }
 

@@ -71,7 +71,8 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn install(&self, epoch: usize, stale: *mut Block) -> *mut Block {
         // Relaxed: any value will do between `head` at the last idle transition, which our claim has made
         // visible, and the oldest unpublished claim, which `head` cannot pass: the chain then covers all
-        // claims that need a place.
+        // claims that need a place. In an ordered mailbox `head` may lie further back, but not before that
+        // transition either.
         let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
         // Ordering: Release; pairs with the Acquire load in `find_block`: whoever sees the block sees its
         // header. Acquire on failure: the winner's header.
@@ -172,7 +173,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         true
     }
 
-    /// Owner: where message `head` is.
+    /// Owner: where message `head` is, that is the next one that was not moved out of slots yet.
     #[inline]
     pub(super) fn locate(&self, head: u64) -> Place<M> {
         if self.inline.stamp() == head + 1 {
@@ -246,7 +247,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             // the block.
             let observed = mark.load(Ordering::Acquire);
             // A claim at or behind the observed index saw `tail_block` beyond the block. All claims before it
-            // are published once `head` has reached it, and then their senders are done with blocks (M2).
+            // are published once `head`, the next index to be moved out of a slot, has reached it, and then their senders are done with blocks (M2).
             if observed == 0 || observed - 1 > head {
                 break;
             }

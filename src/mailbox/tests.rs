@@ -27,7 +27,7 @@ fn idle<M>(owner: Owner<'_, (), u32, M>) {
 fn take<M>(owner: &mut Owner<'_, (), u32, M>) -> Option<M> {
     match owner.ready() {
         Ready::Message(front) => Some(front.take()),
-        Ready::Empty | Ready::Busy => None,
+        Ready::Empty | Ready::Busy | Ready::Panicked(_) => None,
     }
 }
 
@@ -302,6 +302,7 @@ impl Round {
                     Ok(()) => return,
                     Err(again) => owner = again,
                 },
+                Ready::Panicked(_) => unreachable!("nothing is sorted here"),
             }
         }
     }

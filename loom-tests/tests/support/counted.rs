@@ -24,7 +24,12 @@ impl Tally {
 
     /// Messages `0..count`, and no others, were dropped once each.
     pub fn assert_each_once(&self, count: usize) {
-        let every: usize = (0..count).map(|number| 1 << (4 * number)).sum();
+        self.assert_each_once_of(&Vec::from_iter(0..count));
+    }
+
+    /// These messages, and no others, were dropped once each.
+    pub fn assert_each_once_of(&self, numbers: &[usize]) {
+        let every: usize = numbers.iter().map(|number| 1 << (4 * number)).sum();
         assert_eq!(self.0.load(Relaxed), every, "a leak shows as 0, a double drop as 2");
     }
 }

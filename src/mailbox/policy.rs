@@ -1,24 +1,46 @@
-//! What a bounded mailbox and a ring have beyond the unbounded one.
+//! What a bounded mailbox, a ring and an ordered mailbox have beyond the plain one.
 
+use super::order::Order;
 use super::room::Room;
 use crate::sync::ArrayQueue;
 use crate::sync::cell::UnsafeCell;
+use std::num::NonZeroUsize;
 
-/// The bound of a mailbox and what happens at it.
+/// How a mailbox differs from the plain one.
 #[allow(clippy::large_enum_variant)] // in a box of its own
-pub enum Limit<M> {
-    /// At `capacity` messages the push is refused; senders may wait in `room`.
-    Refuse { capacity: u64, room: Option<Room> },
-    /// At `capacity` messages the oldest is displaced.
+pub enum Policy<M> {
+    /// At its bound the push is refused.
+    Refuse(Bound),
+    /// At its capacity the oldest message is displaced.
     Displace(Ring<M>),
+    /// Messages are taken in another order than they came in; with a bound, the push is refused there.
+    Sort(Order<M>, Option<Bound>),
 }
 
-impl<M> Limit<M> {
-    pub fn room(&self) -> Option<&Room> {
+impl<M> Policy<M> {
+    pub fn bound(&self) -> Option<&Bound> {
         match self {
-            Self::Refuse { room, .. } => room.as_ref(),
+            Self::Refuse(bound) => Some(bound),
             Self::Displace(_) => None,
+            Self::Sort(_, bound) => bound.as_ref(),
         }
+    }
+
+    pub fn room(&self) -> Option<&Room> {
+        self.bound()?.room.as_ref()
+    }
+}
+
+/// How many messages a mailbox holds.
+pub struct Bound {
+    pub capacity: u64,
+    /// Where senders wait at the bound, if they may.
+    room: Option<Room>,
+}
+
+impl Bound {
+    pub fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
+        Self { capacity: capacity.get() as u64, room: waiting.then(Room::new) }
     }
 }
 
