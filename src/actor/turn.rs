@@ -374,6 +374,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ready::Message(front) => front,
                 Ready::Empty => return Pause::Empty,
                 Ready::Busy => return Pause::Busy,
+                Ready::Panicked(payload) => return Pause::Failed(caught(payload)),
             };
             if front.has_system() || front.index() >= due {
                 return Pause::Control;

@@ -247,7 +247,8 @@ impl<H, S, M> Mailbox<H, S, M> {
             // the block.
             let observed = mark.load(Ordering::Acquire);
             // A claim at or behind the observed index saw `tail_block` beyond the block. All claims before it
-            // are published once `head`, the next index to be moved out of a slot, has reached it, and then their senders are done with blocks (M2).
+            // are published once `head`, the next index to be moved out of a slot, has reached it, and then their
+            // senders are done with blocks (M2).
             if observed == 0 || observed - 1 > head {
                 break;
             }
