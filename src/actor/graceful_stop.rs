@@ -110,4 +110,11 @@ impl Actor for Witness {
         ctx.stop();
         Ok(())
     }
+
+    /// A system that ends may stop this before the notice is handled.
+    fn stopped(&mut self, _: &mut Context<Never>) {
+        if let Some(port) = self.port.take().filter(|_| self.actor.is_closed()) {
+            let _ = port.send(());
+        }
+    }
 }

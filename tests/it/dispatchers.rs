@@ -220,7 +220,7 @@ fn an_unknown_dispatcher_is_an_error_that_names_those_there_are() {
     let Err(SpawnError::UnknownDispatcher { name, known }) = spawned else { panic!("{spawned:?}") };
     assert_eq!((name.as_str(), known), ("fast", vec!["default".into(), "slow".into(), "files".into()]));
     // Nothing is left of it.
-    assert_eq!(stage.system.living_actors(), 3);
+    assert_eq!(stage.system.living_actors(), GUARDIANS);
     let a = spawn_on(&stage, "slow", "a");
     assert_eq!(query(&a, |_, _| ()), Ok(()));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);

@@ -18,7 +18,6 @@ mod paths;
 mod receive_timeout;
 mod references;
 mod routing;
-mod routing;
 mod scheduler_service;
 mod selection;
 mod shutdown;

@@ -76,7 +76,7 @@ fn of_four_creators_at_once_one_gets_the_name() {
         let won = threads.into_iter().map(|thread| thread.join().unwrap());
         assert_eq!(won.filter(|won| *won).count(), 1);
     }
-    assert_eq!(stage.system.living_actors(), 4 + 50);
+    assert_eq!(stage.system.living_actors(), GUARDIANS + 50);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 

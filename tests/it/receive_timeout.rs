@@ -153,7 +153,7 @@ fn ticks_and_notices_count_as_messages() {
     assert_eq!(scene.advance(1), [15]);
     assert_eq!(scene.advance(4), [0; 0]);
     watched.stop();
-    wait_until(|| scene.stage.system.living_actors() == 4);
+    wait_until(|| scene.stage.system.living_actors() == GUARDIANS + 1);
     scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [29]);

@@ -335,7 +335,7 @@ fn what_the_runner_leaves_behind_is_closed_too() {
     wait_until(|| user.is_closed());
     // `/system` is told to stop once `/user` has ended.
     let ending = std::thread::spawn(move || stage.end(&[]));
-    wait_until(|| held_system.living_actors() <= 3);
+    wait_until(|| held_system.living_actors() <= GUARDIANS);
     std::thread::yield_now();
     drop(release);
     ending.join().unwrap();

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Longer than anything here takes; reached only by a test that fails.
 pub const LONG: Duration = Duration::from_secs(30);
 
+/// `/`, `/user`, `/system` and `/temp`.
+pub const GUARDIANS: usize = 4;
+
 /// What a puppet handles: something to do.
 pub struct Tell(Box<Act>);
 
