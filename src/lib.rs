@@ -121,6 +121,7 @@ mod actor;
 mod actor_ref;
 mod dispatch;
 mod error;
+mod event_stream;
 mod grace;
 mod ledger;
 #[cfg(pointsman_loom)]
@@ -140,12 +141,14 @@ pub use actor::{
     SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
-    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
-    Request, Subscription, Watchable, WrongType,
+    Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,
+    DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters, Dropped, LateReply, Load, Pending, Recipient,
+    ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken, SuppressedDeadLetter, Undelivered, Unhandled,
+    Watchable, WrongType,
 };
 pub use dispatch::{Blocking, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use error::{BuildError, NameError, NameFault, SendError, ShutdownError, SpawnError};
+pub use event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use ledger::Ledger;
 pub use routing::Router;
 pub use scheduler::StartError;

@@ -25,6 +25,7 @@ pub enum End {
 impl SystemCore {
     /// The root has ended, the last of all actors.
     pub fn tree_ended(&self) {
+        self.events.let_references_go();
         let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
         self.ended.notify_all();
         if before == End::Orphaned {
@@ -64,6 +65,7 @@ impl SystemCore {
     pub fn begin_end(&self) {
         // Ordering: Relaxed; see `actor_begins`.
         self.closed.store(true, Ordering::Relaxed);
+        self.dead_letters.system_ends();
         if let Ok(user) = self.user() {
             user.stop();
         }

@@ -18,6 +18,7 @@ mod path;
 mod spawn;
 mod system;
 mod turn;
+mod unhandled;
 mod watch;
 
 pub use builder::{ActorBuilder, IntoActor};

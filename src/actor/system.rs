@@ -4,9 +4,11 @@ use crate::actor::builder::ActorBuilder;
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
 use crate::actor::{Actor, IntoActor};
-use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
+use crate::actor_ref::dead_letter_log::LetterLog;
+use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
 use crate::dispatch::{Dispatcher, Home, Kind, Running};
 use crate::error::{BuildError, ShutdownError, SpawnError};
+use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
 use crate::routing::RouterBuilder;
 use crate::scheduler::StartError;
@@ -58,7 +60,8 @@ pub struct SystemCore {
     pub(super) name: String,
     seed: u64,
     books: Books,
-    dead_letters: DeadLetters,
+    pub(super) events: EventStream,
+    pub(super) dead_letters: DeadLetters,
     pub(super) timers: Timers,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -96,6 +99,7 @@ pub struct SystemBuilder {
     clock: Option<StdArc<dyn Clock>>,
     dispatchers: Vec<(String, Dispatcher)>,
     supervision: Strategy,
+    log_dead_letters: DeadLetterLog,
 }
 
 impl System {
@@ -108,6 +112,7 @@ impl System {
             clock: None,
             dispatchers: Vec::new(),
             supervision: Strategy::default(),
+            log_dead_letters: DeadLetterLog::default(),
         }
     }
 
@@ -215,6 +220,11 @@ impl SystemRef {
         &self.0.dead_letters
     }
 
+    /// What happens in the system, for whoever subscribes to it.
+    pub fn events(&self) -> &EventStream {
+        &self.0.events
+    }
+
     /// Time since the system's clock started.
     pub fn now(&self) -> Duration {
         self.0.now()
@@ -274,6 +284,12 @@ impl SystemBuilder {
         self
     }
 
+    /// How dead letters are logged: the first 10, then a pause of 5 minutes, unless said otherwise.
+    pub fn log_dead_letters(mut self, log: DeadLetterLog) -> Self {
+        self.log_dead_letters = log;
+        self
+    }
+
     /// Starts the system.
     ///
     /// # Errors
@@ -282,7 +298,7 @@ impl SystemBuilder {
     /// described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, mut dispatchers, supervision } = self;
+        let Self { name, seed, clock, mut dispatchers, supervision, log_dead_letters } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
@@ -310,11 +326,14 @@ impl SystemBuilder {
             }
         }
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
+        let events = EventStream::default();
+        let letter_log = LetterLog::new(name.clone(), log_dead_letters, clock.clone());
         let core = StdArc::new(SystemCore {
             name,
             seed,
             books: Books::new(),
-            dead_letters: DeadLetters::default(),
+            dead_letters: DeadLetters::new(events.clone(), letter_log),
+            events,
             timers: Timers::new(clock),
             #[cfg(all(feature = "net", not(pointsman_loom)))]
             net: crate::net::DriverSlot::default(),
@@ -415,11 +434,10 @@ impl SystemCore {
         self.living.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts and tells a dead letter.
-    pub fn dead_letter<M>(&self, row: &Row, recipient: &AnyRef) {
+    /// Counts and tells a dead letter, and parts with the message.
+    pub fn dead_letter<M: Send + 'static>(&self, row: &Row, recipient: &AnyRef, message: M) {
         row.dead_lettered(1);
-        let name = std::any::type_name::<M>();
-        self.dead_letters.publish(DeadLetterReason::Stopped, name, || recipient.path());
+        self.dead_letters.bury(message, DeadLetterReason::Stopped, || recipient.path());
     }
 
     fn ledger_now(&self) -> Ledger {

@@ -5,6 +5,7 @@ mod ask;
 mod basics;
 mod dead_letters;
 mod dispatchers;
+mod events;
 mod ledger;
 mod lifecycle;
 mod mailboxes;
