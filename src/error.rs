@@ -232,6 +232,8 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
+    /// The phases of the coordinated shutdown depend on each other in a circle.
+    PhaseCycle(crate::shutdown::PhaseCycle),
 }
 
 impl fmt::Display for BuildError {
@@ -245,6 +247,7 @@ impl fmt::Display for BuildError {
                 write!(f, "two dispatchers are named {name:?}: give each a name of its own")
             }
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
+            BuildError::PhaseCycle(error) => error.fmt(f),
         }
     }
 }
@@ -253,6 +256,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             BuildError::Dispatcher { error, .. } => Some(error),
+            BuildError::PhaseCycle(error) => Some(error),
             _ => None,
         }
     }

@@ -73,6 +73,8 @@
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
+//! | to end a service in phases | [`shutdown`] |
+//! | to hear of what happens | [`EventStream`] |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
 //!
 //! # Guarantees
@@ -131,14 +133,15 @@ mod mailbox;
 pub mod net;
 pub mod routing;
 mod scheduler;
+pub mod shutdown;
 mod striped;
 mod supervision;
 mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, System, SystemBuilder,
-    SystemRef, Terminated, TimerKey,
+    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, PipeError, System,
+    SystemBuilder, SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,

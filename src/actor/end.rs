@@ -26,6 +26,8 @@ impl SystemCore {
     /// The root has ended, the last of all actors.
     pub fn tree_ended(&self) {
         self.events.let_references_go();
+        self.coordinator.system_ended(&self.name);
+        self.callbacks.run();
         let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
         self.ended.notify_all();
         if before == End::Orphaned {

@@ -12,6 +12,7 @@ use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
 use crate::routing::RouterBuilder;
 use crate::scheduler::StartError;
+use crate::shutdown::{Callbacks, Coordinator, Phases};
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
@@ -57,7 +58,7 @@ pub struct SystemRef(StdArc<SystemCore>);
 
 /// What all actors of a system share.
 pub struct SystemCore {
-    pub(super) name: String,
+    pub(crate) name: String,
     seed: u64,
     books: Books,
     pub(super) events: EventStream,
@@ -76,6 +77,8 @@ pub struct SystemCore {
     pub(super) closed: AtomicBool,
     pub(super) end: Mutex<End>,
     pub(super) ended: Condvar,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) callbacks: Callbacks,
 }
 
 /// A running dispatcher.
@@ -100,6 +103,7 @@ pub struct SystemBuilder {
     dispatchers: Vec<(String, Dispatcher)>,
     supervision: Strategy,
     log_dead_letters: DeadLetterLog,
+    shutdown_phases: Phases,
 }
 
 impl System {
@@ -113,6 +117,7 @@ impl System {
             dispatchers: Vec::new(),
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
+            shutdown_phases: Phases::default(),
         }
     }
 
@@ -122,7 +127,8 @@ impl System {
     }
 
     /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
-    /// balance is 0.
+    /// balance is 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
+    /// threads.
     ///
     /// # Errors
     ///
@@ -290,6 +296,12 @@ impl SystemBuilder {
         self
     }
 
+    /// The phases of the [coordinated shutdown](crate::shutdown), instead of the default ones.
+    pub fn shutdown_phases(mut self, phases: Phases) -> Self {
+        self.shutdown_phases = phases;
+        self
+    }
+
     /// Starts the system.
     ///
     /// # Errors
@@ -298,12 +310,14 @@ impl SystemBuilder {
     /// described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, mut dispatchers, supervision, log_dead_letters } = self;
+        let Self { name, seed, clock, mut dispatchers, supervision, log_dead_letters, shutdown_phases } =
+            self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(BuildError::Name { name });
         }
+        let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         if !dispatchers.iter().any(|(name, _)| name == DEFAULT) {
             dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
         }
@@ -344,6 +358,8 @@ impl SystemBuilder {
             closed: AtomicBool::new(false),
             end: Mutex::new(End::NotYet),
             ended: Condvar::new(),
+            coordinator,
+            callbacks: Callbacks::new(),
         });
         core.grow_tree(supervision)?;
         Ok(System { handle: SystemRef(core) })
@@ -440,7 +456,7 @@ impl SystemCore {
         self.dead_letters.bury(message, DeadLetterReason::Stopped, || recipient.path());
     }
 
-    fn ledger_now(&self) -> Ledger {
+    pub(crate) fn ledger_now(&self) -> Ledger {
         let mut ledger = self.books.sum();
         let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
         while let Some(actor) = open.pop() {

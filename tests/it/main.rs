@@ -3,6 +3,7 @@
 mod adapters;
 mod ask;
 mod basics;
+mod coordinated_shutdown;
 mod dead_letters;
 mod dispatchers;
 mod events;
@@ -12,8 +13,10 @@ mod mailboxes;
 mod names;
 #[cfg(feature = "net")]
 mod net;
+mod pipe;
 mod routing;
 mod shutdown;
+mod signals;
 mod stopping;
 mod stress;
 mod supervision;
