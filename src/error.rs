@@ -254,6 +254,8 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
+    /// The phases of the coordinated shutdown depend on each other in a circle.
+    PhaseCycle(crate::shutdown::PhaseCycle),
 }
 
 /// Why an alias leads to no dispatcher.
@@ -309,6 +311,7 @@ impl fmt::Display for BuildError {
                 }
             }
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
+            BuildError::PhaseCycle(error) => error.fmt(f),
         }
     }
 }
@@ -317,6 +320,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             BuildError::Dispatcher { error, .. } => Some(error),
+            BuildError::PhaseCycle(error) => Some(error),
             _ => None,
         }
     }

@@ -73,6 +73,8 @@
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
+//! | to end a service in phases | [`shutdown`] |
+//! | to hear of what happens | [`EventStream`] |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
 //! | how it all goes together | [`guide`] |
 //!
@@ -122,6 +124,7 @@ mod actor;
 mod actor_ref;
 mod dispatch;
 mod error;
+mod event_stream;
 mod grace;
 #[cfg(not(pointsman_loom))]
 pub mod guide;
@@ -133,6 +136,7 @@ mod mailbox;
 pub mod net;
 pub mod routing;
 mod scheduler;
+pub mod shutdown;
 mod striped;
 mod supervision;
 mod sync;
@@ -141,19 +145,21 @@ mod time;
 pub use actor::{
     Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Backoff, BackoffError,
     BackoffSupervisor, Behavior, Behaviors, Context, Delivered, Done, Full, Handling, Inbox, InboxError,
-    IntoActor, LookupError, Mailbox, NamedTimers, PathError, PathFault, Resolution, SelectError, Selection,
-    System, SystemBuilder, SystemRef, Terminated, TimerKey, TimerName, WatchError,
+    IntoActor, LookupError, Mailbox, NamedTimers, PathError, PathFault, PipeError, Resolution, SelectError,
+    Selection, System, SystemBuilder, SystemRef, Terminated, TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,
-    DeadLetterReason, DeadLetters, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo,
-    Request, Subscription, Watchable, WrongType,
+    Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,
+    DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters, Dropped, LateReply, Load, Pending, Recipient,
+    ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken, SuppressedDeadLetter, Undelivered, Unhandled,
+    Watchable, WrongType,
 };
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use error::{
     AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,
     ShutdownError, SpawnError, StashError,
 };
+pub use event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use ledger::Ledger;
 pub use routing::Router;
 pub use scheduler::StartError;

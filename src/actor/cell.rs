@@ -69,6 +69,8 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
+    /// Positioned: what the recipe does when woken; for the engine's own actors.
+    Wake,
     /// Positioned: leave a router. Close, hand what lies behind to the router (an `ActorRef<M>`), and end.
     Drain(Box<dyn Any + Send>),
     /// Positioned: say who you are.

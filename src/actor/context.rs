@@ -3,7 +3,7 @@
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::{Control, Core, Header, Local};
-use crate::actor::turn::{Extras, Private, drop_guarded};
+use crate::actor::turn::{Extras, Private};
 use crate::actor::{Actor, ActorPath, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
 use crate::error::SpawnError;
@@ -58,8 +58,7 @@ impl<M: Send + 'static> Context<M> {
     pub(super) fn give_up(&self, message: M) {
         let row = self.row();
         row.take_back_handled(1);
-        self.core().system.dead_letter::<M>(row, &self.me.any_local());
-        drop_guarded(message);
+        self.core().system.dead_letter(row, &self.me.any_local(), message);
     }
 
     // ---- itself

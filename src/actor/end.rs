@@ -24,6 +24,9 @@ pub enum End {
 impl SystemCore {
     /// The root has ended, the last of all actors.
     pub fn tree_ended(&self) {
+        self.events.let_references_go();
+        self.coordinator.system_ended(&self.name);
+        self.callbacks.run();
         let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
         self.ended.notify_all();
         if before == End::Orphaned {
@@ -63,6 +66,7 @@ impl SystemCore {
     pub fn begin_end(&self) {
         // Ordering: Relaxed; see `actor_begins`.
         self.closed.store(true, Ordering::Relaxed);
+        self.dead_letters.system_ends();
         if let Ok(user) = self.user() {
             user.stop();
         }

@@ -356,8 +356,7 @@ impl<M: Send + 'static> Actor for Keeper<M> {
         let row = ctx.row();
         for message in self.messages.drain(..) {
             ctx.core().add_held(-1);
-            ctx.core().system.dead_letter::<M>(row, &ctx.me().any_local());
-            drop_guarded(message);
+            ctx.core().system.dead_letter(row, &ctx.me().any_local(), message);
         }
     }
 }

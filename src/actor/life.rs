@@ -322,8 +322,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 },
                 None => message,
             };
-            self.core().system.dead_letter::<A::Message>(self.row, &self.me());
-            drop_guarded(left);
+            self.core().system.dead_letter(self.row, &self.me(), left);
         }
     }
 

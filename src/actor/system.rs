@@ -5,11 +5,14 @@ use crate::actor::dispatchers::{Declared, Dispatchers, Place};
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
 use crate::actor::{Actor, Address, IntoActor};
-use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
+use crate::actor_ref::dead_letter_log::LetterLog;
+use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
 use crate::dispatch::Dispatcher;
 use crate::error::{BuildError, ShutdownError, SpawnError};
+use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
 use crate::routing::RouterBuilder;
+use crate::shutdown::{Callbacks, Coordinator, Phases};
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
@@ -52,10 +55,11 @@ pub struct SystemRef(StdArc<SystemCore>);
 
 /// What all actors of a system share.
 pub struct SystemCore {
-    pub(super) name: String,
+    pub(crate) name: String,
     seed: u64,
     books: Books,
-    dead_letters: DeadLetters,
+    pub(super) events: EventStream,
+    pub(super) dead_letters: DeadLetters,
     pub(super) timers: Timers,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -70,6 +74,8 @@ pub struct SystemCore {
     pub(super) closed: AtomicBool,
     pub(super) end: Mutex<End>,
     pub(super) ended: Condvar,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) callbacks: Callbacks,
 }
 
 /// Describes a system that is about to start; see [`System::builder`].
@@ -80,6 +86,8 @@ pub struct SystemBuilder {
     clock: Option<StdArc<dyn Clock>>,
     dispatchers: Declared,
     supervision: Strategy,
+    log_dead_letters: DeadLetterLog,
+    shutdown_phases: Phases,
 }
 
 impl System {
@@ -92,6 +100,8 @@ impl System {
             clock: None,
             dispatchers: Declared::default(),
             supervision: Strategy::default(),
+            log_dead_letters: DeadLetterLog::default(),
+            shutdown_phases: Phases::default(),
         }
     }
 
@@ -101,7 +111,8 @@ impl System {
     }
 
     /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
-    /// balance is 0.
+    /// balance is 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
+    /// threads.
     ///
     /// # Errors
     ///
@@ -204,6 +215,11 @@ impl SystemRef {
         &self.0.dead_letters
     }
 
+    /// What happens in the system, for whoever subscribes to it.
+    pub fn events(&self) -> &EventStream {
+        &self.0.events
+    }
+
     /// Time since the system's clock started.
     pub fn now(&self) -> Duration {
         self.0.now()
@@ -282,6 +298,18 @@ impl SystemBuilder {
         self
     }
 
+    /// How dead letters are logged: the first 10, then a pause of 5 minutes, unless said otherwise.
+    pub fn log_dead_letters(mut self, log: DeadLetterLog) -> Self {
+        self.log_dead_letters = log;
+        self
+    }
+
+    /// The phases of the [coordinated shutdown](crate::shutdown), instead of the default ones.
+    pub fn shutdown_phases(mut self, phases: Phases) -> Self {
+        self.shutdown_phases = phases;
+        self
+    }
+
     /// Starts the system.
     ///
     /// # Errors
@@ -291,18 +319,22 @@ impl SystemBuilder {
     /// described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, dispatchers, supervision } = self;
+        let Self { name, seed, clock, dispatchers, supervision, log_dead_letters, shutdown_phases } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(BuildError::Name { name });
         }
+        let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
+        let events = EventStream::default();
+        let letter_log = LetterLog::new(name.clone(), log_dead_letters, clock.clone());
         let core = StdArc::new(SystemCore {
             seed,
             books: Books::new(),
-            dead_letters: DeadLetters::default(),
+            dead_letters: DeadLetters::new(events.clone(), letter_log),
+            events,
             timers: Timers::new(&name, clock),
             #[cfg(all(feature = "net", not(pointsman_loom)))]
             net: crate::net::DriverSlot::new(&name),
@@ -314,6 +346,8 @@ impl SystemBuilder {
             closed: AtomicBool::new(false),
             end: Mutex::new(End::NotYet),
             ended: Condvar::new(),
+            coordinator,
+            callbacks: Callbacks::new(),
         });
         core.grow_tree(supervision)?;
         core.dispatchers.builder_leaves(&core);
@@ -403,14 +437,13 @@ impl SystemCore {
         self.living.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts and tells a dead letter.
-    pub fn dead_letter<M>(&self, row: &Row, recipient: &AnyRef) {
+    /// Counts and tells a dead letter, and parts with the message.
+    pub fn dead_letter<M: Send + 'static>(&self, row: &Row, recipient: &AnyRef, message: M) {
         row.dead_lettered(1);
-        let name = std::any::type_name::<M>();
-        self.dead_letters.publish(DeadLetterReason::Stopped, name, || recipient.path());
+        self.dead_letters.bury(message, DeadLetterReason::Stopped, || recipient.path());
     }
 
-    fn ledger_now(&self) -> Ledger {
+    pub(crate) fn ledger_now(&self) -> Ledger {
         let mut ledger = self.books.sum();
         let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
         while let Some(actor) = open.pop() {

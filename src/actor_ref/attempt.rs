@@ -32,18 +32,25 @@ type Report = dyn Fn(usize, AttemptEnd) + Send + Sync;
 pub struct Attempt {
     index: usize,
     report: StdArc<Report>,
+    /// None is made: the message is undelivered, and its port is closed.
+    is_refused: bool,
 }
 
 impl Attempt {
     /// The attempt number `index`; `report` is called once, with the number and the end, on the thread that
     /// ends it.
     pub fn new(index: usize, report: impl Fn(usize, AttemptEnd) + Send + Sync + 'static) -> Self {
-        Self { index, report: StdArc::new(report) }
+        Self { index, report: StdArc::new(report), is_refused: false }
     }
 
     /// Another attempt with the same report.
     pub fn with_index(&self, index: usize) -> Self {
-        Self { index, report: self.report.clone() }
+        Self { index, ..self.clone() }
+    }
+
+    /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
+    pub(crate) fn refused() -> Self {
+        Self { is_refused: true, ..Self::new(0, |_, _| {}) }
     }
 
     /// The number.
@@ -97,6 +104,10 @@ impl<Q: Request> Answerable for Call<Q> {
 }
 
 fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_success: fn(&R) -> bool) {
+    if attempt.is_refused {
+        *port = ReplyTo::closed();
+        return;
+    }
     let parent = Mutex::new(Some(port.clone()));
     let (child, _handle) = to_sink(Child { parent, attempt: attempt.clone(), is_success });
     *port = child;

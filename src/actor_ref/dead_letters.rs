@@ -1,19 +1,24 @@
 //! Where messages that nobody took are shown to whoever wants to know.
 //!
-//! Counting is the ledger's business; this only tells. A subscriber is a function, called on the thread
-//! that met the dead letter; what it sends may itself become a dead letter, which is counted but not told
+//! Counting is the ledger's business; this only tells: the subscribers of the [event stream](crate::EventStream),
+//! the log (`dead_letter_log.rs`), and the sink of the message's type (`undelivered.rs`). All of them run on the
+//! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
 
-use crate::actor::ActorPath;
+use crate::actor::{ActorPath, drop_guarded};
+use crate::actor_ref::dead_letter_log::LetterLog;
+use crate::actor_ref::undelivered::Rules;
 use crate::error::SendError;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, lock, per_thread};
+use crate::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::per_thread;
+use std::any::TypeId;
 use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::sync::Arc as StdArc;
 
-/// A message that nobody took, or that a full mailbox let go. The message itself is gone.
+/// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
+/// [sink](DeadLetters::take) of its type, or is gone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeadLetter {
@@ -86,30 +91,147 @@ pub fn nowhere() -> ActorPath {
     ActorPath::from_names(["deadLetters".into()].into_iter())
 }
 
-type Subscriber = dyn Fn(&DeadLetter) + Send + Sync;
+/// A dead letter that is of no interest: its message is [marked](DeadLetters::suppress) so. An event; never logged.
+#[derive(Debug, Clone)]
+pub struct SuppressedDeadLetter(pub DeadLetter);
 
-/// The dead letters of one system.
-#[derive(Default)]
-pub struct DeadLetters {
-    subscribers: StdArc<Mutex<Vec<StdArc<Subscriber>>>>,
-    /// How many there are, so that without any a dead letter costs one load.
-    count: StdArc<AtomicUsize>,
+/// A message that was let go on purpose: by a full mailbox whose policy says so. An event.
+#[derive(Debug, Clone)]
+pub struct Dropped(pub DeadLetter);
+
+/// A message that its actor got and did not know what to do with; see
+/// [`Context::unhandled`](crate::Context::unhandled). An event.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Unhandled {
+    /// Who did not handle it.
+    pub recipient: ActorPath,
+    /// The name of the message's type.
+    pub message_type: &'static str,
 }
 
-/// Ends the subscription when dropped.
-#[must_use = "a subscription ends when it is dropped"]
-pub struct Subscription {
-    subscriber: StdWeak<Subscriber>,
-    subscribers: StdArc<Mutex<Vec<StdArc<Subscriber>>>>,
-    count: StdArc<AtomicUsize>,
+/// `u64 to /user/cache: unhandled`.
+impl fmt::Display for Unhandled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}: unhandled", self.message_type, self.recipient)
+    }
+}
+
+/// Every message that came to nothing: the group of the four kinds of events about them.
+///
+/// ```
+/// use pointsman::AnyDeadLetter;
+/// # use pointsman::prelude::*;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let _subscription = system.events().on_group(|letter: &AnyDeadLetter| eprintln!("{letter}"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AnyDeadLetter {
+    /// Nobody took it.
+    DeadLetter(DeadLetter),
+    /// Nobody took it, and nobody minds.
+    Suppressed(SuppressedDeadLetter),
+    /// It was let go on purpose.
+    Dropped(Dropped),
+    /// Its actor did not know what to do with it.
+    Unhandled(Unhandled),
+}
+
+impl fmt::Display for AnyDeadLetter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadLetter(letter)
+            | Self::Suppressed(SuppressedDeadLetter(letter))
+            | Self::Dropped(Dropped(letter)) => letter.fmt(f),
+            Self::Unhandled(unhandled) => unhandled.fmt(f),
+        }
+    }
+}
+
+impl From<DeadLetter> for AnyDeadLetter {
+    fn from(letter: DeadLetter) -> Self {
+        Self::DeadLetter(letter)
+    }
+}
+
+impl From<SuppressedDeadLetter> for AnyDeadLetter {
+    fn from(letter: SuppressedDeadLetter) -> Self {
+        Self::Suppressed(letter)
+    }
+}
+
+impl From<Dropped> for AnyDeadLetter {
+    fn from(letter: Dropped) -> Self {
+        Self::Dropped(letter)
+    }
+}
+
+impl From<Unhandled> for AnyDeadLetter {
+    fn from(unhandled: Unhandled) -> Self {
+        Self::Unhandled(unhandled)
+    }
+}
+
+impl EventGroup for AnyDeadLetter {
+    fn members(members: &mut Members<Self>) {
+        members.add::<DeadLetter>().add::<SuppressedDeadLetter>().add::<Dropped>().add::<Unhandled>();
+    }
+}
+
+/// Whether messages of type `M` are such events themselves. One that cannot be delivered is counted, and that
+/// is all.
+fn is_letter<M: 'static>() -> bool {
+    [
+        TypeId::of::<DeadLetter>(),
+        TypeId::of::<SuppressedDeadLetter>(),
+        TypeId::of::<Dropped>(),
+        TypeId::of::<Unhandled>(),
+        TypeId::of::<AnyDeadLetter>(),
+    ]
+    .contains(&TypeId::of::<M>())
+}
+
+/// The dead letters of one system.
+pub struct DeadLetters {
+    events: EventStream,
+    log: LetterLog,
+    pub(super) rules: StdArc<Rules>,
+    /// The system has begun to end.
+    is_ending: AtomicBool,
 }
 
 per_thread! {
     static TELLING: Cell<bool> = Cell::new(false);
 }
 
+/// This thread is telling of a letter, until this is dropped.
+struct Telling(());
+
+impl Telling {
+    /// `None` if it is so already, or if the thread's local values are being destroyed.
+    fn begin() -> Option<Self> {
+        let telling = TELLING.try_with(|telling| telling.replace(true)).unwrap_or(true);
+        (!telling).then_some(Self(()))
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let _ = TELLING.try_with(|telling| telling.set(false));
+    }
+}
+
 impl DeadLetters {
-    /// Calls `subscriber` for each dead letter from now on, on the thread that met it.
+    pub(crate) fn new(events: EventStream, log: LetterLog) -> Self {
+        Self { events, log, rules: StdArc::default(), is_ending: AtomicBool::new(false) }
+    }
+
+    /// Calls `subscriber` for each dead and each dropped letter from now on, on the thread that met it.
+    /// Suppressed ones are left out. Actors subscribe to the [event stream](crate::SystemRef::events).
     ///
     /// Counted and not shown is a letter met on a thread that is showing one (what a subscriber sends), or
     /// whose thread-local values are being destroyed. A subscriber that panics is passed over. It may run
@@ -124,72 +246,113 @@ impl DeadLetters {
     /// # }
     /// ```
     pub fn subscribe(&self, subscriber: impl Fn(&DeadLetter) + Send + Sync + 'static) -> Subscription {
-        let subscriber: StdArc<Subscriber> = StdArc::new(subscriber);
-        let weak = StdArc::downgrade(&subscriber);
-        lock(&self.subscribers).push(subscriber);
-        // Ordering: Relaxed; a letter met at the same moment may be told or not.
-        self.count.fetch_add(1, Ordering::Relaxed);
-        Subscription { subscriber: weak, subscribers: self.subscribers.clone(), count: self.count.clone() }
+        let subscriber = StdArc::new(subscriber);
+        let shown = subscriber.clone();
+        let dead = ByFunction::new(move |letter: &DeadLetter| shown(letter));
+        let dropped = ByFunction::new(move |Dropped(letter): &Dropped| subscriber(letter));
+        let entries: Vec<(TypeId, StdArc<dyn Subscriber>)> = vec![
+            (TypeId::of::<DeadLetter>(), StdArc::new(dead)),
+            (TypeId::of::<Dropped>(), StdArc::new(dropped)),
+        ];
+        self.events.add_function(TypeId::of::<DeadLetter>(), entries)
     }
 
-    /// Tells the subscribers, if there are any. Nothing unwinds out of here, so that it may run while a
-    /// thread unwinds already.
+    /// Nothing is logged from now on, unless the settings say otherwise.
+    pub(crate) fn system_ends(&self) {
+        // Ordering: Relaxed; a letter met at the same moment may be logged or not.
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anybody wants to know anything.
+    fn is_watched(&self) -> bool {
+        self.events.has_subscribers() || self.log.is_read() || !self.rules.is_empty()
+    }
+
+    /// Tells of a message that is gone already. Nothing unwinds out of here, so that it may run while a thread
+    /// unwinds.
     pub(crate) fn publish(
         &self,
         reason: DeadLetterReason,
         message_type: &'static str,
         recipient: impl FnOnce() -> ActorPath,
     ) {
-        // Ordering: Relaxed; see `subscribe`.
-        if self.count.load(Ordering::Relaxed) == 0 {
+        if !self.is_watched() {
             return;
         }
-        let telling = TELLING.try_with(|telling| telling.replace(true)).unwrap_or(true);
-        if telling {
-            return;
-        }
-        let subscribers = lock(&self.subscribers).clone();
-        // A user's recipient is asked where it stands, and may panic too.
-        let recipient = catch_unwind(AssertUnwindSafe(recipient)).unwrap_or_else(|payload| {
-            crate::actor::drop_guarded(payload);
-            nowhere()
-        });
-        let letter = DeadLetter { recipient, message_type, reason };
-        for subscriber in subscribers {
-            // What a subscriber does wrong is not the sender's fault. Moved in: this may be the last that
-            // is left of it.
-            let letter = &letter;
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(move || subscriber(letter))) {
-                crate::actor::drop_guarded(payload);
+        let Some(_telling) = Telling::begin() else { return };
+        self.show(DeadLetter { recipient: asked(recipient), message_type, reason }, false);
+    }
+
+    /// Tells of a message that nobody takes, and hands it to the sink of its type, or drops it. It is counted
+    /// already, and who asked by it knows. Nothing unwinds out of here.
+    #[cold]
+    pub(crate) fn bury<M: Send + 'static>(
+        &self,
+        message: M,
+        reason: DeadLetterReason,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
+        let telling = if self.is_watched() { Telling::begin() } else { None };
+        let mut left = Some(message);
+        if telling.is_some() && !is_letter::<M>() {
+            let recipient = asked(recipient);
+            let letter = DeadLetter { recipient, message_type: std::any::type_name::<M>(), reason };
+            let is_suppressed = left.as_ref().is_some_and(|message| self.rules.is_suppressed(message));
+            self.show(letter.clone(), is_suppressed);
+            if let Some(sink) = self.rules.sink::<M>() {
+                if let Some(message) = left.take() {
+                    sink.take(message, letter);
+                }
+                drop_guarded(sink);
             }
         }
-        let _ = TELLING.try_with(|telling| telling.set(false));
+        // What a message's destructor sends is nobody's echo.
+        drop(telling);
+        drop_guarded(left);
+    }
+
+    /// Tells of a message that its actor did not know.
+    pub(crate) fn publish_unhandled(
+        &self,
+        recipient: impl FnOnce() -> ActorPath,
+        message_type: &'static str,
+    ) {
+        if !self.is_watched() {
+            return;
+        }
+        let Some(_telling) = Telling::begin() else { return };
+        let unhandled = Unhandled { recipient: recipient(), message_type };
+        self.note(&unhandled);
+        self.events.publish(&unhandled);
+    }
+
+    fn show(&self, letter: DeadLetter, is_suppressed: bool) {
+        if is_suppressed {
+            return self.events.publish(&SuppressedDeadLetter(letter));
+        }
+        self.note(&letter);
+        match letter.reason {
+            DeadLetterReason::Dropped => self.events.publish(&Dropped(letter)),
+            _ => self.events.publish(&letter),
+        }
+    }
+
+    fn note(&self, letter: &dyn fmt::Display) {
+        // Ordering: Relaxed; see `system_ends`.
+        let is_ending = self.is_ending.load(Ordering::Relaxed);
+        quietly(|| self.log.note(letter, is_ending));
     }
 }
 
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        let Some(subscriber) = self.subscriber.upgrade() else { return };
-        let removed = {
-            let mut subscribers = lock(&self.subscribers);
-            let place = subscribers.iter().position(|other| StdArc::ptr_eq(other, &subscriber));
-            place.map(|place| subscribers.remove(place))
-        };
-        if removed.is_some() {
-            // Ordering: Relaxed; see `subscribe`.
-            self.count.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
+/// Where the recipient stands. A user's recipient is asked itself, and may panic.
+fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
+    let mut path = None;
+    quietly(|| path = Some(recipient()));
+    path.unwrap_or_else(nowhere)
 }
 
 impl fmt::Debug for DeadLetters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeadLetters").field("subscribers", &lock(&self.subscribers).len()).finish()
-    }
-}
-
-impl fmt::Debug for Subscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").finish_non_exhaustive()
+        f.debug_struct("DeadLetters").field("events", &self.events).finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@
 mod any;
 pub mod ask;
 mod attempt;
+pub mod dead_letter_log;
 mod dead_letters;
 pub mod promise;
 mod recipient;
@@ -14,16 +15,21 @@ pub mod reply;
 pub mod reply_counts;
 pub mod slot_memory;
 mod to_actor;
+mod undelivered;
 
 pub use any::{AnyRef, Watchable, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
 pub use ask::{Alarms, Ask, AskError, Asker, Pending};
 pub use attempt::{Answerable, Attempt, AttemptEnd};
-pub use dead_letters::{DeadLetter, DeadLetterReason, DeadLetters, Subscription};
+pub use dead_letter_log::DeadLetterLog;
+pub use dead_letters::{
+    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
+};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
 pub use reply_counts::ReplyCounts;
+pub use undelivered::{SinkTaken, Undelivered};
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
@@ -197,8 +203,7 @@ impl<M: Send + 'static> ActorRef<M> {
     fn drop_by_policy(&self, local: &Local<M>, message: M) {
         let system = &local.core.system;
         system.ledger().mine().dropped(1);
-        system.dead_letters().publish(DeadLetterReason::Dropped, std::any::type_name::<M>(), || self.path());
-        actor::drop_guarded(message);
+        system.dead_letters().bury(message, DeadLetterReason::Dropped, || self.path());
     }
 
     #[cold]
@@ -227,13 +232,15 @@ impl<M: Send + 'static> ActorRef<M> {
 
     #[cold]
     pub(crate) fn dead_letter(&self, refused: SendError<M>) {
-        if let Some(system) = self.system() {
-            let nobody = matches!(self.target(), Target::Local(local) if local.core.is_nobody());
-            let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
-            system.ledger().mine().dead_lettered(1);
-            system.dead_letters().publish(reason, std::any::type_name::<M>(), || self.path());
+        match self.system() {
+            Some(system) => {
+                let nobody = matches!(self.target(), Target::Local(local) if local.core.is_nobody());
+                let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
+                system.ledger().mine().dead_lettered(1);
+                system.dead_letters().bury(refused.into_inner(), reason, || self.path());
+            }
+            None => actor::drop_guarded(refused),
         }
-        actor::drop_guarded(refused);
     }
 
     /// The system that counts what is sent here.
@@ -406,6 +413,12 @@ impl<M: Send + 'static> ActorRef<M> {
         if let Some(any) = self.any() {
             any.kill();
         }
+    }
+
+    /// What stands behind, as a number: another than that of everything else, for as long as this reference is
+    /// kept.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr() as usize
     }
 
     // ---- adapters

@@ -204,6 +204,21 @@ where
     (ReplyTo { destination: Destination::Sink(port) }, SinkHandle { cell })
 }
 
+/// Wants no outcome.
+struct Nobody;
+
+impl<R> ReplySink<R> for Nobody {
+    fn complete(&self, _: Result<R, AskError>) {}
+}
+
+impl<R: 'static> ReplyTo<R> {
+    /// A port of an ask that is over: every reply is late.
+    pub(crate) fn closed() -> Self {
+        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: Nobody });
+        Self { destination: Destination::Sink(SinkPort { cell }) }
+    }
+}
+
 /// One outcome on its way to a sink. The claim decides who brings it: the first reply, the last port's
 /// `NoReply`, or the owner, who then keeps it for himself.
 struct SinkCell<S: ?Sized> {

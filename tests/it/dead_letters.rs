@@ -151,3 +151,290 @@ fn what_user_code_takes_down_with_it_is_shown_once_and_counted_once() {
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (6, 0), "{ledger}");
 }
+
+/// Neither sees nor keeps the letters of other types and systems.
+struct Numbers;
+impl Actor for Numbers {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        Ok(())
+    }
+}
+
+fn dead_numbers(stage: &Stage) -> ActorRef<u64> {
+    let actor = stage.system.actor("numbers").spawn(|| Numbers).unwrap();
+    actor.stop();
+    wait_until(|| actor.is_closed());
+    actor
+}
+
+#[test]
+fn a_sink_gets_each_message_once_after_it_was_counted_and_shown() {
+    let stage = Stage::new("sink");
+    let actor = dead_numbers(&stage);
+    let (sender, taken) = channel();
+    let (shown, system) = (sender.clone(), stage.system.handle().clone());
+    let _shown = stage.system.dead_letters().subscribe(move |letter| {
+        let _ = shown.send(format!("shown {letter}"));
+    });
+    let subscription = stage
+        .system
+        .dead_letters()
+        .take_by::<u64>(
+            |_| {},
+            move |undelivered| {
+                let counted = system.ledger().dead_lettered;
+                let _ = sender.send(format!("took {} {} {counted}", undelivered.message, undelivered.letter));
+            },
+        )
+        .unwrap();
+    actor.tell(7u64);
+    let letter = "u64 to /user/numbers: stopped";
+    assert_eq!(
+        taken.try_iter().collect::<Vec<_>>(),
+        [format!("shown {letter}"), format!("took 7 {letter} 1")]
+    );
+    // What comes back is nobody else's.
+    assert!(actor.try_tell(8u64).is_err());
+    assert!(taken.try_recv().is_err());
+    let error = stage.system.dead_letters().take_by::<u64>(|_| {}, |_| {}).unwrap_err();
+    assert_eq!(error.message_type, "u64");
+    assert!(error.to_string().contains("u64 have a sink already"), "{error}");
+    let _of_another_type = stage.system.dead_letters().take_by::<u32>(|_| {}, |_| {}).unwrap();
+    drop(subscription);
+    actor.tell(9u64);
+    assert_eq!(taken.try_iter().collect::<Vec<_>>(), [format!("shown {letter}")]);
+    let _again = stage.system.dead_letters().take_by::<u64>(|_| {}, |_| {}).unwrap();
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.balance()), (2, 1, 0), "{ledger}");
+}
+
+#[test]
+fn a_sink_that_sends_to_the_dead_or_panics_does_not_go_round() {
+    let stage = Stage::new("sink-round");
+    let actor = dead_numbers(&stage);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let (counted, again) = (taken.clone(), actor.clone());
+    let _subscription = stage
+        .system
+        .dead_letters()
+        .take_by::<u64>(
+            |_| {},
+            move |undelivered| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                again.tell(undelivered.message + 1);
+                panic!("as told");
+            },
+        )
+        .unwrap();
+    actor.tell(1u64);
+    actor.tell(1u64);
+    assert_eq!(taken.load(Ordering::SeqCst), 2);
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (4, 0), "{ledger}");
+}
+
+struct Add(u32);
+impl Request for Add {
+    type Reply = u32;
+}
+
+#[derive(Message)]
+enum SumMsg {
+    Add(Call<Add>),
+    Hold(std::sync::mpsc::Receiver<()>, std::sync::mpsc::Sender<()>),
+}
+
+struct Sum(u32);
+impl Actor for Sum {
+    type Message = SumMsg;
+    fn receive(&mut self, message: SumMsg, _: &mut Context<SumMsg>) -> Done {
+        match message {
+            SumMsg::Add(call) => call.answer(|Add(number)| self.0 + number),
+            SumMsg::Hold(until, inside) => {
+                inside.send(())?;
+                let _ = until.recv();
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
+    let stage = Stage::new("sink-asks");
+    let (sender, kept) = channel();
+    let _subscription = stage
+        .system
+        .dead_letters()
+        .take::<SumMsg>(move |undelivered| {
+            let SumMsg::Add(call) = undelivered.message else { return };
+            let _ = sender.send((call, undelivered.letter.reason));
+        })
+        .unwrap();
+    let sum = stage.system.actor("sum").spawn(|| Sum(0)).unwrap();
+    let (release, until) = channel();
+    let (sender, inside) = channel();
+    sum.tell(SumMsg::Hold(until, sender));
+    inside.recv().unwrap();
+    let queued = sum.ask(Add(1));
+    sum.stop();
+    drop(release);
+    // Found in the mailbox: the asker is told although its message lives on.
+    assert_eq!(queued.wait(), Err(AskError::NoReply));
+    let (drained, reason) = kept.recv_timeout(LONG).unwrap();
+    assert_eq!((drained.request.0, reason), (1, DeadLetterReason::Stopped));
+    assert!(!drained.reply_to.wanted());
+    wait_until(|| sum.is_closed());
+    // Refused.
+    assert_eq!(sum.ask(Add(2)).wait(), Err(AskError::Undeliverable));
+    let (refused, _) = kept.recv_timeout(LONG).unwrap();
+    assert!(!refused.reply_to.wanted());
+    for call in [drained, refused] {
+        let (Add(number), reply_to) = call.into_parts();
+        assert_eq!(reply_to.send(number).unwrap_err().into_inner(), number, "late");
+    }
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (2, 0), "{ledger}");
+    assert_eq!((ledger.asks.begun, ledger.asks.no_reply, ledger.asks.undeliverable), (2, 1, 1));
+}
+
+#[test]
+fn suppressed_messages_are_counted_and_shown_only_to_who_asks_for_them() {
+    let stage = Stage::new("suppressed");
+    let actor = dead_numbers(&stage);
+    let (sender, shown) = channel();
+    let told = sender.clone();
+    let _letters = stage.system.dead_letters().subscribe(move |letter| {
+        let _ = told.send(("letter", letter.message_type));
+    });
+    let _suppressed = stage.system.events().on(move |letter: &pointsman::SuppressedDeadLetter| {
+        let _ = sender.send(("suppressed", letter.0.message_type));
+    });
+    stage.system.dead_letters().suppress(|number: &u64| *number < 10);
+    actor.tell(1u64);
+    actor.tell(10u64);
+    assert_eq!(shown.try_iter().collect::<Vec<_>>(), [("suppressed", "u64"), ("letter", "u64")]);
+    // A mark that panics marks nothing.
+    stage.system.dead_letters().suppress(|_: &u64| panic!("as told"));
+    actor.tell(1u64);
+    assert_eq!(shown.try_iter().collect::<Vec<_>>(), [("letter", "u64")]);
+    // Control is no message.
+    actor.stop();
+    actor.poison();
+    actor.kill();
+    assert!(shown.try_recv().is_err());
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.balance()), (3, 3, 0), "{ledger}");
+}
+
+#[test]
+fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
+    let stage = Stage::new("discarded");
+    let actor = dead_numbers(&stage);
+    struct Reader;
+    impl Actor for Reader {
+        type Message = pointsman::DeadLetter;
+        fn receive(&mut self, _: Self::Message, _: &mut Context<Self::Message>) -> Done {
+            Ok(())
+        }
+    }
+    // Full at once, so that telling it makes a dead letter.
+    let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
+    let reader = stage.system.actor("reader").mailbox(mailbox).spawn(|| Reader).unwrap();
+    let (sender, shown) = channel();
+    let last = Arc::new(std::sync::Mutex::new(None));
+    let keep = last.clone();
+    let _subscription = stage.system.dead_letters().subscribe(move |letter| {
+        *keep.lock().unwrap() = Some(letter.clone());
+        let _ = sender.send(letter.recipient.to_string());
+    });
+    assert!(stage.system.events().subscribe::<pointsman::DeadLetter, _>(&reader));
+    for _ in 0..200 {
+        actor.tell(1u64);
+    }
+    let letters: Vec<_> = shown.try_iter().collect();
+    assert_eq!(letters, vec!["/user/numbers"; 200], "no letter about a letter");
+    // One that is sent by hand.
+    let letter = last.lock().unwrap().take().expect("the last of them");
+    reader.stop();
+    wait_until(|| reader.is_closed());
+    reader.tell(letter);
+    assert!(shown.try_recv().is_err());
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Keeps the lines about dead letters, of all systems of this process.
+struct Lines;
+static LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+impl log::Log for Lines {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target() == "pointsman::dead_letters"
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            assert_eq!(record.level(), log::Level::Info);
+            LINES.lock().unwrap().push(record.args().to_string());
+        }
+    }
+    fn flush(&self) {}
+}
+
+/// The lines about one system, since the last look.
+fn lines(system: &str) -> Vec<String> {
+    let of_system = format!("system {system:?}: ");
+    let mut lines = LINES.lock().unwrap();
+    let (mine, others) = lines.drain(..).partition::<Vec<_>, _>(|line| line.starts_with(&of_system));
+    *lines = others;
+    mine.into_iter().map(|line| line[of_system.len()..].to_owned()).collect()
+}
+
+#[test]
+fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_missed() {
+    // One logger for the process; this is the only test that looks at it.
+    let _ = log::set_logger(&Lines);
+    log::set_max_level(log::LevelFilter::Info);
+    let stage = Stage::new("logged");
+    let actor = dead_numbers(&stage);
+    let letter = "u64 to /user/numbers: stopped";
+    for number in 0..15u64 {
+        actor.tell(number);
+    }
+    let told = lines("logged");
+    assert_eq!(told.len(), 10);
+    assert!(told[..9].iter().all(|line| line == letter), "{told:?}");
+    assert_eq!(told[9], format!("{letter}; no more dead letters are logged for 300s"));
+    stage.clock.advance(std::time::Duration::from_secs(299));
+    actor.tell(0u64);
+    assert_eq!(lines("logged"), Vec::<String>::new());
+    stage.clock.advance(std::time::Duration::from_secs(1));
+    actor.tell(0u64);
+    let resumed = format!("{letter}; 6 dead letters before it were not logged, counting begins anew");
+    assert_eq!(lines("logged"), [resumed]);
+    // Suppressed ones are no lines, unhandled ones are.
+    stage.system.dead_letters().suppress(|number: &u64| *number == 0);
+    actor.tell(0u64);
+    let living = stage.spawn(&stage.role("a"));
+    query(&living, |_, ctx| ctx.unhandled(1u8)).unwrap();
+    assert_eq!(lines("logged"), ["u8 to /user/a: unhandled"]);
+    stage.system.stop();
+    stage.system.wait_until_ended(LONG).unwrap();
+    actor.tell(1u64);
+    assert_eq!(lines("logged"), Vec::<String>::new(), "off during shutdown");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+
+    let set = pointsman::DeadLetterLog::first(2).during_shutdown(true);
+    let stage = Stage::with("logged-set", |builder| builder.log_dead_letters(set));
+    let actor = dead_numbers(&stage);
+    stage.system.stop();
+    stage.system.wait_until_ended(LONG).unwrap();
+    for number in 0..5u64 {
+        actor.tell(number);
+    }
+    assert_eq!(lines("logged-set").len(), 2);
+    let stage =
+        Stage::with("logged-off", |builder| builder.log_dead_letters(pointsman::DeadLetterLog::off()));
+    dead_numbers(&stage).tell(1u64);
+    assert!(lines("logged-off").is_empty());
+}

@@ -1,0 +1,324 @@
+//! Pipe-to: the result of a future, or of a closure that blocks, as a message to an actor.
+//!
+//! Each piped future lives in a hidden actor of its own below `/system`, on a dispatcher like any other. Its first
+//! turn polls the future; the waker sends the actor positioned control, so that it is polled again in a turn of
+//! its own, within the dispatcher's throughput. No message is counted for that: the ledger sees only the result.
+//! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
+
+use crate::actor::cell::Control;
+use crate::actor::guardians::Never;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::turn::{Recipe, drop_guarded, guarded};
+use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use crate::supervision::Failure;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::task::{self, Poll, Wake, Waker};
+
+/// The dispatcher of closures.
+const BLOCKING: &str = "blocking";
+
+/// Why a piped future or closure has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PipeError {
+    /// It panicked.
+    Panicked {
+        /// What it said.
+        text: String,
+    },
+    /// The system ended before it was done; it was dropped.
+    Cancelled,
+}
+
+impl fmt::Display for PipeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked { text } => f.write_str(text),
+            Self::Cancelled => f.write_str("the system ended before the piped future was done"),
+        }
+    }
+}
+
+impl std::error::Error for PipeError {}
+
+impl<M: Send + 'static> Context<M> {
+    /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it.
+    /// Nothing waits: other messages are handled meanwhile. Semantics: Akka's `pipeToSelf`.
+    ///
+    /// The message comes always: when the future panics or the system ends before it is done, with a
+    /// [`PipeError`]. If this actor has stopped by then it is a dead letter. No async runtime is needed, so a future
+    /// that needs one (for its sockets, its timers) must be spawned there, and its handle piped.
+    ///
+    /// ```
+    /// use pointsman::PipeError;
+    /// use pointsman::prelude::*;
+    ///
+    /// enum ShopMsg {
+    ///     Open(ReplyTo<u32>),
+    ///     Counted(Result<u32, PipeError>, ReplyTo<u32>),
+    /// }
+    ///
+    /// async fn count_stock() -> u32 {
+    ///     12
+    /// }
+    ///
+    /// struct Shop;
+    /// impl Actor for Shop {
+    ///     type Message = ShopMsg;
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> Done {
+    ///         match message {
+    ///             ShopMsg::Open(reply_to) => {
+    ///                 ctx.pipe_to_self(count_stock(), move |stock| ShopMsg::Counted(stock, reply_to))?;
+    ///             }
+    ///             ShopMsg::Counted(stock, reply_to) => drop(reply_to.send(stock?)),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("trade").build()?;
+    /// let shop = system.spawn(|| Shop)?;
+    /// assert_eq!(shop.ask_with(ShopMsg::Open).wait()?, 12);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::ShutDown`] or [`SpawnError::ParentStopped`] when the system is ending: the future has not run,
+    /// and no message comes.
+    pub fn pipe_to_self<T: 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.core().system.pipe(None, future, self.me().clone(), wrap)
+    }
+
+    /// As [`pipe_to_self`](Self::pipe_to_self) for a closure that may block, which runs on the dispatcher named
+    /// `"blocking"`.
+    ///
+    /// # Errors
+    ///
+    /// As [`pipe_to_self`](Self::pipe_to_self); and [`SpawnError::UnknownDispatcher`] if the system has no
+    /// dispatcher `"blocking"`: declare it with `.dispatcher("blocking", Dispatcher::blocking())`.
+    pub fn pipe_blocking_to_self<T: 'static>(
+        &self,
+        run: impl FnOnce() -> T + Send + 'static,
+        wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.core().system.pipe(Some(BLOCKING), async move { run() }, self.me().clone(), wrap)
+    }
+}
+
+impl SystemRef {
+    /// Runs a future on the default dispatcher; its result goes to `target`, which may be anything that takes
+    /// messages, as [`Context::pipe_to_self`] tells.
+    ///
+    /// ```
+    /// use pointsman::PipeError;
+    /// use pointsman::prelude::*;
+    /// # use std::sync::mpsc;
+    /// # struct Shop(mpsc::Sender<u32>);
+    /// # impl Actor for Shop {
+    /// #     type Message = Result<u32, PipeError>;
+    /// #     fn receive(&mut self, message: Self::Message, _: &mut Context<Self::Message>) -> Done {
+    /// #         self.0.send(message?)?;
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("trade").dispatcher("blocking", Dispatcher::blocking()).build()?;
+    /// # let (sender, counts) = mpsc::channel();
+    /// let shop: ActorRef<Result<u32, PipeError>> = system.spawn(move || Shop(sender.clone()))?;
+    /// system.pipe(async { 12 }, &shop, |count| count)?;
+    /// assert_eq!(counts.recv()?, 12);
+    /// system.pipe_blocking(|| 13, &shop, |count| count)?; // may read a file meanwhile
+    /// assert_eq!(counts.recv()?, 13);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::pipe_to_self`].
+    pub fn pipe<T: 'static, M: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        target: &ActorRef<M>,
+        wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.core().pipe(None, future, target.clone(), wrap)
+    }
+
+    /// As [`pipe`](Self::pipe) for a closure that may block, which runs on the dispatcher named `"blocking"`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::pipe_blocking_to_self`].
+    pub fn pipe_blocking<T: 'static, M: Send + 'static>(
+        &self,
+        run: impl FnOnce() -> T + Send + 'static,
+        target: &ActorRef<M>,
+        wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.core().pipe(Some(BLOCKING), async move { run() }, target.clone(), wrap)
+    }
+}
+
+impl SystemCore {
+    /// The parent of hidden actors, `/system`.
+    pub(crate) fn system_guardian(&self) -> Result<AnyRef, String> {
+        let guardian = self.tree().and_then(|tree| tree.root.core().children.get("system"));
+        guardian.ok_or_else(|| self.name.clone())
+    }
+
+    fn pipe<T: 'static, M: Send + 'static>(
+        &self,
+        dispatcher: Option<&str>,
+        future: impl Future<Output = T> + Send + 'static,
+        target: ActorRef<M>,
+        wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        let plan = Plan {
+            parent: self.system_guardian(),
+            name: None,
+            dispatcher: dispatcher.map(str::to_owned),
+            mailbox: MailboxKind::Unbounded,
+            on_failure: None,
+            routee_index: 0,
+            stash_capacity: None,
+        };
+        // Boxed: it must not move between two polls, and an actor's state does.
+        let pipe = Pipe { running: Some(Running { future: Box::pin(future), wrap, target }), alarm: None };
+        spawn_cell(plan, Once(Some(pipe))).map(drop)
+    }
+}
+
+/// The hidden actor around a future.
+struct Pipe<F, W, M> {
+    /// `None` once the result is on its way.
+    running: Option<Running<F, W, M>>,
+    alarm: Option<StdArc<Alarm>>,
+}
+
+struct Running<F, W, M> {
+    future: Pin<Box<F>>,
+    wrap: W,
+    target: ActorRef<M>,
+}
+
+/// The future's waker.
+struct Alarm {
+    pipe: AnyRef,
+    /// It has been woken since the last poll began, and control is on its way.
+    is_rung: AtomicBool,
+}
+
+impl Wake for Alarm {
+    fn wake(self: StdArc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &StdArc<Self>) {
+        // Ordering: AcqRel; pairs with the swap in `Pipe::poll`. Whoever finds it rung leaves it to the poll that
+        // follows, which sees what was written before this.
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            // A pipe that has ended needs no poll.
+            let _ = self.pipe.send_positioned(Control::Wake);
+        }
+    }
+}
+
+impl<F, W, M, T> Pipe<F, W, M>
+where
+    F: Future<Output = T>,
+    W: FnOnce(Result<T, PipeError>) -> M,
+    M: Send + 'static,
+{
+    fn poll(&mut self, ctx: &mut Context<Never>) {
+        let (Some(running), Some(alarm)) = (&mut self.running, &self.alarm) else { return };
+        // Ordering: AcqRel; pairs with the swap in `Alarm::wake_by_ref`: what was written before a wake that we
+        // take here is seen by the poll, and a later one sends control again.
+        alarm.is_rung.swap(false, Ordering::AcqRel);
+        let waker = Waker::from(alarm.clone());
+        let future = running.future.as_mut();
+        match guarded(|| Ok(future.poll(&mut task::Context::from_waker(&waker)))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(value)) => self.finish(Ok(value), ctx),
+            Err(failure) => self.finish(Err(PipeError::Panicked { text: text(&failure) }), ctx),
+        }
+    }
+
+    fn finish(&mut self, outcome: Result<T, PipeError>, ctx: &mut Context<Never>) {
+        let Some(Running { future, wrap, target }) = self.running.take() else { return };
+        // Before the message: whoever gets it finds what the future held released.
+        drop_guarded(future);
+        match guarded(|| Ok(wrap(outcome))) {
+            Ok(message) => target.tell(message),
+            Err(failure) => log::warn!(
+                "system {:?}: the result of a piped future is lost: what makes the message for {} {}",
+                ctx.system().name(),
+                target.path(),
+                text(&failure)
+            ),
+        }
+        ctx.stop();
+    }
+}
+
+/// What a failure says; user code may have a part in it.
+fn text(failure: &Failure) -> String {
+    guarded(|| Ok(failure.to_string())).unwrap_or_default()
+}
+
+impl<F, W, M, T> Actor for Pipe<F, W, M>
+where
+    F: Future<Output = T> + Send + 'static,
+    W: FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    M: Send + 'static,
+{
+    type Message = Never;
+
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+
+    fn started(&mut self, ctx: &mut Context<Never>) -> Done {
+        let pipe = ctx.me().any_local();
+        self.alarm = Some(StdArc::new(Alarm { pipe, is_rung: AtomicBool::new(false) }));
+        self.poll(ctx);
+        Ok(())
+    }
+
+    fn stopped(&mut self, ctx: &mut Context<Never>) {
+        self.finish(Err(PipeError::Cancelled), ctx);
+    }
+}
+
+/// A recipe for one state only.
+struct Once<A>(Option<A>);
+
+impl<F, W, M, T> Recipe<Pipe<F, W, M>> for Once<Pipe<F, W, M>>
+where
+    F: Future<Output = T> + Send + 'static,
+    W: FnOnce(Result<T, PipeError>) -> M + Send + 'static,
+    M: Send + 'static,
+{
+    fn make(&mut self, _: &mut Context<Never>) -> Result<Pipe<F, W, M>, Failure> {
+        self.0.take().ok_or_else(|| Failure::msg("a piped future runs once"))
+    }
+
+    fn woken(pipe: &mut Pipe<F, W, M>, ctx: &mut Context<Never>) -> Done {
+        pipe.poll(ctx);
+        Ok(())
+    }
+}

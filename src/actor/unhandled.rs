@@ -1,0 +1,35 @@
+//! Messages that an actor gets and does not know what to do with.
+
+use crate::actor::Context;
+use crate::actor::turn::drop_guarded;
+
+impl<M: Send + 'static> Context<M> {
+    /// Says that this actor does not handle `message`, which is dropped: [`Unhandled`](crate::Unhandled) is
+    /// published, and logged as dead letters are. The ledger counts the message as handled: the actor got it.
+    /// An ask fails with [`AskError::NoReply`](crate::AskError::NoReply).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// enum LampMsg {
+    ///     On,
+    ///     Dim(u8),
+    /// }
+    /// struct Lamp;
+    /// impl Actor for Lamp {
+    ///     type Message = LampMsg;
+    ///     fn receive(&mut self, message: LampMsg, ctx: &mut Context<LampMsg>) -> Done {
+    ///         match message {
+    ///             LampMsg::On => println!("light"),
+    ///             other => ctx.unhandled(other),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # let _ = LampMsg::Dim(3);
+    /// ```
+    pub fn unhandled<T>(&self, message: T) {
+        self.core().system.dead_letters().publish_unhandled(|| self.path(), std::any::type_name::<T>());
+        drop_guarded(message);
+    }
+}

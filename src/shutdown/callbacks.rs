@@ -1,0 +1,65 @@
+//! What a program wants done once every actor has ended.
+
+use crate::actor::SystemRef;
+use crate::event_stream::quietly;
+use crate::sync::{Mutex, lock};
+use std::fmt;
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// The termination callbacks of one system; `None` once they have begun to run.
+pub struct Callbacks(Mutex<Option<Vec<Callback>>>);
+
+impl Callbacks {
+    pub fn new() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+
+    /// Runs them, the last one first.
+    pub fn run(&self) {
+        let callbacks = lock(&self.0).take();
+        for callback in callbacks.into_iter().flatten().rev() {
+            quietly(callback);
+        }
+    }
+}
+
+impl Default for Callbacks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The system has ended already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SystemEnded {
+    /// Its name.
+    pub system: String,
+}
+
+impl fmt::Display for SystemEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "system {:?} has ended: register termination callbacks before", self.system)
+    }
+}
+
+impl std::error::Error for SystemEnded {}
+
+impl SystemRef {
+    /// Calls `callback` once every actor has ended, however that came about, and before
+    /// [`wait_until_ended`](Self::wait_until_ended) returns. Callbacks run in the reverse order of their
+    /// registration (Akka), on the thread that ended the last actor, which waits for them: they should be short.
+    /// One that panics is passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`SystemEnded`] when the callbacks have begun to run; this one is dropped.
+    pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), SystemEnded> {
+        if let Some(callbacks) = &mut *lock(&self.core().callbacks.0) {
+            callbacks.push(Box::new(callback));
+            return Ok(());
+        }
+        Err(SystemEnded { system: self.name().to_owned() })
+    }
+}

@@ -1,0 +1,420 @@
+//! Coordinated shutdown: a service ends in phases, each with tasks, a timeout, and a place behind others.
+//!
+//! [`SystemRef::coordinated_shutdown`] takes tasks and [runs](CoordinatedShutdown::run) them, once. The phases form
+//! a graph that is put in order when the system is built; the tasks of one phase run at the same time, each on a
+//! thread of its own, and the next phase begins when all are done or the phase's time is over. The phase
+//! [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's
+//! `CoordinatedShutdown`.
+//!
+//! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
+//! no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
+//! Akka's `terminate` it does not run the phases, since it has one deadline for all. A system that ends
+//! otherwise before a run was begun drops its tasks.
+//!
+//! ```
+//! use pointsman::prelude::*;
+//! use pointsman::shutdown::phase;
+//! use std::time::Duration;
+//!
+//! # struct Store;
+//! # impl Actor for Store {
+//! #     type Message = u32;
+//! #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let system = System::builder("shop").build()?;
+//! let intake = system.actor("intake").spawn(|| Store)?;
+//! let store = system.actor("store").spawn(|| Store)?;
+//!
+//! let shutdown = system.coordinated_shutdown();
+//! shutdown.add_task(phase::SERVICE_UNBIND, "close the port", || Ok(()))?;
+//! let flow = [&intake, &store].map(|actor| actor.any().expect("an actor"));
+//! shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", flow)?;
+//! // With the feature `signals`: shutdown.on_signals()?;
+//!
+//! intake.tell(7u32);
+//! let report = shutdown.run("end of the day").wait()?;
+//! println!("{report}");
+//! assert_eq!((report.ledger.handled, report.ledger.dead_lettered, report.ledger.balance()), (1, 0, 0));
+//! system.shutdown(Duration::from_secs(1))?; // joins the threads
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `phases.rs` puts the phases in order; `run.rs` runs them; `report.rs` is what comes out; `actors.rs` holds tasks
+//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run.
+
+mod actors;
+mod callbacks;
+mod phases;
+mod report;
+mod run;
+#[cfg(all(feature = "signals", not(pointsman_loom)))]
+mod signals;
+
+pub use callbacks::SystemEnded;
+pub use phases::{Phase, PhaseCycle, Phases, phase};
+pub use report::{
+    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
+};
+
+pub(crate) use callbacks::Callbacks;
+
+use crate::actor::{Done, SystemRef, drop_guarded};
+use crate::sync::{Condvar, Mutex, lock};
+use run::Work;
+use std::fmt;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::time::Duration;
+
+/// The least that [`CoordinatedShutdown::total_timeout`] is.
+const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
+
+/// The coordinated shutdown of one system; see the [module](self).
+#[derive(Clone)]
+pub struct CoordinatedShutdown {
+    system: SystemRef,
+}
+
+/// What a system keeps of its coordinated shutdown.
+pub(crate) struct Coordinator {
+    /// In their order.
+    phases: Vec<(String, Phase)>,
+    terminates_system: bool,
+    state: Mutex<State>,
+    /// Signalled when the run is over.
+    over: Condvar,
+}
+
+struct State {
+    stage: Stage,
+    /// By phase.
+    tasks: Vec<Vec<Task>>,
+    next_task: u64,
+}
+
+enum Stage {
+    NotBegun,
+    Running {
+        reason: ShutdownReason,
+        /// The phase whose tasks run; tasks may be added to later ones.
+        phase: usize,
+    },
+    Over {
+        reason: Option<ShutdownReason>,
+        outcome: Box<Result<ShutdownReport, ShutdownRunError>>,
+    },
+}
+
+/// A task that waits for its phase.
+struct Task {
+    number: u64,
+    name: String,
+    work: Work,
+}
+
+impl Coordinator {
+    /// # Errors
+    ///
+    /// [`PhaseCycle`] if the phases cannot be put in order.
+    pub fn new(phases: Phases) -> Result<Self, PhaseCycle> {
+        let terminates_system = phases.terminates_system;
+        let phases = phases.in_order()?;
+        let tasks = phases.iter().map(|_| Vec::new()).collect();
+        let state = State { stage: Stage::NotBegun, tasks, next_task: 0 };
+        Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
+    }
+
+    fn index(&self, phase: &str) -> Option<usize> {
+        self.phases.iter().position(|(name, _)| name == phase)
+    }
+
+    fn unknown(&self, phase: &str) -> UnknownPhase {
+        UnknownPhase {
+            phase: phase.to_owned(),
+            known: self.phases.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// The last actor has ended. If no run is about it, none will be.
+    pub fn system_ended(&self, system: &str) {
+        let dropped = {
+            let mut state = lock(&self.state);
+            if !matches!(state.stage, Stage::NotBegun) {
+                return;
+            }
+            let error = ShutdownRunError::SystemEnded { system: system.to_owned() };
+            state.stage = Stage::Over { reason: None, outcome: Box::new(Err(error)) };
+            std::mem::take(&mut state.tasks)
+        };
+        self.over.notify_all();
+        // Closures are the user's; and one that holds the system would keep itself in memory.
+        drop_guarded(dropped);
+    }
+}
+
+impl CoordinatedShutdown {
+    fn coordinator(&self) -> &Coordinator {
+        &self.system.core().coordinator
+    }
+
+    /// The names of the phases, in the order in which they run.
+    pub fn phases(&self) -> Vec<&str> {
+        self.coordinator().phases.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Adds a task to a phase: a closure that may block, run on a thread of its own. Several tasks may have the
+    /// same name; each of them runs. While a phase runs, tasks may be added to later ones.
+    ///
+    /// A closure that is still running when the phase's time is over cannot be interrupted: it goes on in the
+    /// background, and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`AddTaskError`]: an unknown phase, an empty name, a phase that has begun. The task is dropped.
+    pub fn add_task(
+        &self,
+        phase: &str,
+        name: &str,
+        task: impl FnOnce() -> Done + Send + 'static,
+    ) -> Result<TaskHandle, AddTaskError> {
+        self.add_future(phase, name, move || async move { task() })
+    }
+
+    /// As [`add_task`](Self::add_task) for a future, which `make` makes when the phase begins. It is polled on a
+    /// thread of its own, without an async runtime, and dropped when the phase's time is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_task`](Self::add_task).
+    pub fn add_future<F>(
+        &self,
+        phase: &str,
+        name: &str,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<TaskHandle, AddTaskError>
+    where
+        F: Future<Output = Done> + Send + 'static,
+    {
+        let coordinator = self.coordinator();
+        let Some(index) = coordinator.index(phase) else {
+            return Err(AddTaskError::UnknownPhase(coordinator.unknown(phase)));
+        };
+        if name.is_empty() {
+            return Err(AddTaskError::EmptyName { phase: phase.to_owned() });
+        }
+        let work: Work = Box::new(move || Box::pin(make()));
+        let number = {
+            let mut state = lock(&coordinator.state);
+            let is_open = match &state.stage {
+                Stage::NotBegun => true,
+                Stage::Running { phase, .. } => index > *phase,
+                Stage::Over { .. } => false,
+            };
+            if is_open {
+                state.next_task += 1;
+                let number = state.next_task;
+                state.tasks[index].push(Task { number, name: name.to_owned(), work });
+                number
+            } else {
+                drop(state);
+                drop_guarded(work);
+                return Err(AddTaskError::TooLate { phase: phase.to_owned(), task: name.to_owned() });
+            }
+        };
+        Ok(TaskHandle { system: StdArc::downgrade(self.system.core()), phase: index, number })
+    }
+
+    /// Begins the shutdown and returns at once; may be called from an actor, a task, or a signal's thread. It runs
+    /// once: later calls change nothing, not even the reason, and get the same outcome.
+    pub fn run(&self, reason: impl Into<ShutdownReason>) -> ShutdownRun {
+        self.begin(reason.into(), 0)
+    }
+
+    /// As [`run`](Self::run), but the phases before `phase` are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownPhase`]; nothing has begun then.
+    pub fn run_from(
+        &self,
+        phase: &str,
+        reason: impl Into<ShutdownReason>,
+    ) -> Result<ShutdownRun, UnknownPhase> {
+        let coordinator = self.coordinator();
+        let first = coordinator.index(phase).ok_or_else(|| coordinator.unknown(phase))?;
+        Ok(self.begin(reason.into(), first))
+    }
+
+    /// The run, for whoever waits until somebody begins it.
+    pub fn outcome(&self) -> ShutdownRun {
+        ShutdownRun { system: self.system.clone() }
+    }
+
+    /// Why the system is shut down, once a run has begun.
+    pub fn reason(&self) -> Option<ShutdownReason> {
+        match &lock(&self.coordinator().state).stage {
+            Stage::NotBegun => None,
+            Stage::Running { reason, .. } => Some(reason.clone()),
+            Stage::Over { reason, .. } => reason.clone(),
+        }
+    }
+
+    /// How long a run may take: the timeouts of the enabled phases that have tasks now, and at least 3 s. What a
+    /// supervisor of the process should grant it.
+    pub fn total_timeout(&self) -> Duration {
+        let coordinator = self.coordinator();
+        let state = lock(&coordinator.state);
+        let busy = coordinator.phases.iter().zip(&state.tasks).filter(|((name, phase), tasks)| {
+            let ends_system = coordinator.terminates_system && name == phase::ACTOR_SYSTEM_TERMINATE;
+            phase.enabled && (ends_system || !tasks.is_empty())
+        });
+        let sum = busy.fold(Duration::ZERO, |sum, ((_, phase), _)| sum.saturating_add(phase.timeout));
+        sum.max(TOTAL_TIMEOUT_MIN)
+    }
+}
+
+impl fmt::Debug for CoordinatedShutdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoordinatedShutdown").field("reason", &self.reason()).finish_non_exhaustive()
+    }
+}
+
+impl SystemRef {
+    /// The way to end the system in phases.
+    pub fn coordinated_shutdown(&self) -> CoordinatedShutdown {
+        CoordinatedShutdown { system: self.clone() }
+    }
+}
+
+/// A run of a coordinated shutdown, begun or not.
+#[derive(Debug, Clone)]
+#[must_use = "the run goes on by itself, but only `wait` tells whether it succeeded"]
+pub struct ShutdownRun {
+    system: SystemRef,
+}
+
+impl ShutdownRun {
+    /// Waits until the run is over, and returns its outcome: the same for everybody. The threads are joined
+    /// afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running;
+    /// the system ended without a run; this is one of the system's own threads, or a work-stealing worker.
+    pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
+        let core = self.system.core();
+        if crate::scheduler::on_worker() || core.runs_current_thread() {
+            return Err(ShutdownRunError::OwnThread);
+        }
+        let mut state = lock(&core.coordinator.state);
+        loop {
+            if let Stage::Over { outcome, .. } = &state.stage {
+                return (**outcome).clone();
+            }
+            state = core.coordinator.over.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        matches!(lock(&self.system.core().coordinator.state).stage, Stage::Over { .. })
+    }
+}
+
+/// A task of a coordinated shutdown. Dropping it changes nothing.
+#[derive(Clone)]
+pub struct TaskHandle {
+    system: StdWeak<crate::actor::SystemCore>,
+    phase: usize,
+    number: u64,
+}
+
+impl TaskHandle {
+    /// Takes the task back. True if it will not run; false once its phase has begun, or it was taken back before.
+    pub fn cancel(&self) -> bool {
+        let Some(system) = self.system.upgrade() else { return false };
+        let removed = {
+            let mut state = lock(&system.coordinator.state);
+            state.tasks.get_mut(self.phase).and_then(|tasks| {
+                let place = tasks.iter().position(|task| task.number == self.number)?;
+                Some(tasks.remove(place))
+            })
+        };
+        let is_cancelled = removed.is_some();
+        drop_guarded(removed);
+        is_cancelled
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// A shutdown has no phase of this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownPhase {
+    /// The name.
+    pub phase: String,
+    /// The names that there are, in order.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for UnknownPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unknown shutdown phase {:?}: add it with System::builder(..).shutdown_phases(..), there are {:?}",
+            self.phase, self.known
+        )
+    }
+}
+
+impl std::error::Error for UnknownPhase {}
+
+/// Why a task was not added to a coordinated shutdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddTaskError {
+    /// There is no such phase.
+    UnknownPhase(UnknownPhase),
+    /// The task has no name.
+    EmptyName {
+        /// The phase.
+        phase: String,
+    },
+    /// The phase has begun, or the run is over: the task would not run.
+    TooLate {
+        /// The phase.
+        phase: String,
+        /// The task.
+        task: String,
+    },
+    /// The reference leads to no actor, so there is no end to wait for.
+    NotAnActor {
+        /// The task.
+        task: String,
+    },
+}
+
+impl fmt::Display for AddTaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPhase(error) => error.fmt(f),
+            Self::EmptyName { phase } => {
+                write!(f, "a task of shutdown phase {phase:?} has an empty name: give it one for the report")
+            }
+            Self::TooLate { phase, task } => {
+                write!(f, "task {task:?} comes too late: phase {phase:?} has begun, add it to a later one")
+            }
+            Self::NotAnActor { task } => {
+                write!(f, "task {task:?} is to wait for an actor, but the reference leads to none")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AddTaskError {}

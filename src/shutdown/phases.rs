@@ -1,0 +1,272 @@
+//! The phases of a coordinated shutdown, and the order that follows from what they depend on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// The names of the default phases, in their order. Those about clusters are names only: nothing in this crate
+/// fills them, so that programs which bring a cluster layer of their own find its place. The three `BEFORE_…` are
+/// meant for applications.
+pub mod phase {
+    /// The first: for the application's own preparations.
+    pub const BEFORE_SERVICE_UNBIND: &str = "before-service-unbind";
+    /// Take no new connections.
+    pub const SERVICE_UNBIND: &str = "service-unbind";
+    /// Wait for the requests in progress.
+    pub const SERVICE_REQUESTS_DONE: &str = "service-requests-done";
+    /// Close connections.
+    pub const SERVICE_STOP: &str = "service-stop";
+    /// For the application: the last moment in a cluster.
+    pub const BEFORE_CLUSTER_SHUTDOWN: &str = "before-cluster-shutdown";
+    /// Hand over shards. Timeout: 10 s.
+    pub const CLUSTER_SHARDING_SHUTDOWN_REGION: &str = "cluster-sharding-shutdown-region";
+    /// Leave the cluster.
+    pub const CLUSTER_LEAVE: &str = "cluster-leave";
+    /// Hand over what there is one of in a cluster. Timeout: 10 s.
+    pub const CLUSTER_EXITING: &str = "cluster-exiting";
+    /// Wait until the others know.
+    pub const CLUSTER_EXITING_DONE: &str = "cluster-exiting-done";
+    /// Stop the cluster layer.
+    pub const CLUSTER_SHUTDOWN: &str = "cluster-shutdown";
+    /// For the application: the last moment with actors.
+    pub const BEFORE_ACTOR_SYSTEM_TERMINATE: &str = "before-actor-system-terminate";
+    /// Every actor ends. Timeout: 10 s.
+    pub const ACTOR_SYSTEM_TERMINATE: &str = "actor-system-terminate";
+}
+
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+const TIMEOUT_LONG: Duration = Duration::from_secs(10);
+
+/// The default phases, each behind the one above it.
+const DEFAULTS: [(&str, Duration); 12] = [
+    (phase::BEFORE_SERVICE_UNBIND, TIMEOUT_DEFAULT),
+    (phase::SERVICE_UNBIND, TIMEOUT_DEFAULT),
+    (phase::SERVICE_REQUESTS_DONE, TIMEOUT_DEFAULT),
+    (phase::SERVICE_STOP, TIMEOUT_DEFAULT),
+    (phase::BEFORE_CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
+    (phase::CLUSTER_SHARDING_SHUTDOWN_REGION, TIMEOUT_LONG),
+    (phase::CLUSTER_LEAVE, TIMEOUT_DEFAULT),
+    (phase::CLUSTER_EXITING, TIMEOUT_LONG),
+    (phase::CLUSTER_EXITING_DONE, TIMEOUT_DEFAULT),
+    (phase::CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
+    (phase::BEFORE_ACTOR_SYSTEM_TERMINATE, TIMEOUT_DEFAULT),
+    (phase::ACTOR_SYSTEM_TERMINATE, TIMEOUT_LONG),
+];
+
+/// One phase of a coordinated shutdown: what comes before it, how long it may take, and what happens if it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Phase {
+    pub(super) depends_on: Vec<String>,
+    pub(super) timeout: Duration,
+    pub(super) recover: bool,
+    pub(super) enabled: bool,
+}
+
+impl Phase {
+    /// A phase that depends on none, may take 5 s, and is recovered from.
+    pub fn new() -> Self {
+        Self { depends_on: Vec::new(), timeout: TIMEOUT_DEFAULT, recover: true, enabled: true }
+    }
+
+    /// Runs it after the phase of this name. One that nobody describes counts as a phase with the defaults.
+    pub fn after(mut self, phase: &str) -> Self {
+        self.depends_on.push(phase.to_owned());
+        self
+    }
+
+    /// How long its tasks may take together, by the system's clock. Default: 5 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Whether the run goes on when one of its tasks fails or its time is over. Default: yes, with a warning.
+    pub fn recover(mut self, is_on: bool) -> Self {
+        self.recover = is_on;
+        self
+    }
+
+    /// Whether its tasks run. Default: yes.
+    pub fn enabled(mut self, is_on: bool) -> Self {
+        self.enabled = is_on;
+        self
+    }
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The phases of a system's coordinated shutdown; see
+/// [`SystemBuilder::shutdown_phases`](crate::SystemBuilder::shutdown_phases).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::shutdown::{Phase, Phases, phase};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let phases = Phases::default()
+///     .phase("flush", Phase::new().after(phase::SERVICE_STOP).timeout(Duration::from_secs(30)))
+///     .change(phase::BEFORE_CLUSTER_SHUTDOWN, |before| before.after("flush"));
+/// let system = System::builder("shop").shutdown_phases(phases).build()?;
+/// let order = system.coordinated_shutdown().phases();
+/// assert_eq!(order[3..6], [phase::SERVICE_STOP, "flush", phase::BEFORE_CLUSTER_SHUTDOWN]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Phases {
+    by_name: BTreeMap<String, Phase>,
+    pub(super) terminates_system: bool,
+}
+
+impl Default for Phases {
+    /// The [default phases](phase), in a line: each depends on the one before it.
+    fn default() -> Self {
+        let mut by_name = BTreeMap::new();
+        let mut before: Option<&str> = None;
+        for (name, timeout) in DEFAULTS {
+            let phase = Phase::new().timeout(timeout);
+            by_name.insert(name.to_owned(), before.map_or(phase.clone(), |before| phase.after(before)));
+            before = Some(name);
+        }
+        Self { by_name, terminates_system: true }
+    }
+}
+
+impl Phases {
+    /// Adds a phase, or puts it in the place of the one of this name.
+    pub fn phase(mut self, name: &str, phase: Phase) -> Self {
+        self.by_name.insert(name.to_owned(), phase);
+        self
+    }
+
+    /// Changes the phase of this name; a new one if there is none.
+    pub fn change(mut self, name: &str, change: impl FnOnce(Phase) -> Phase) -> Self {
+        let phase = self.by_name.remove(name).unwrap_or_default();
+        self.phase(name, change(phase))
+    }
+
+    /// Whether [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
+    pub fn terminate_actor_system(mut self, is_on: bool) -> Self {
+        self.terminates_system = is_on;
+        self
+    }
+
+    /// The phases, each behind all that it depends on; among those that are free to go, by name.
+    pub(super) fn in_order(mut self) -> Result<Vec<(String, Phase)>, PhaseCycle> {
+        let named: BTreeSet<String> =
+            self.by_name.values().flat_map(|phase| phase.depends_on.iter().cloned()).collect();
+        for name in named {
+            self.by_name.entry(name).or_default();
+        }
+        let mut walk = Walk { phases: &self.by_name, path: Vec::new(), order: Vec::new() };
+        for name in self.by_name.keys() {
+            walk.visit(name)?;
+        }
+        let order: Vec<String> = walk.order.into_iter().map(str::to_owned).collect();
+        Ok(order
+            .into_iter()
+            .filter_map(|name| self.by_name.remove(&name).map(|phase| (name, phase)))
+            .collect())
+    }
+}
+
+/// Depth first, dependencies before those that depend on them.
+struct Walk<'a> {
+    phases: &'a BTreeMap<String, Phase>,
+    /// The way from where the walk began to where it is.
+    path: Vec<&'a str>,
+    order: Vec<&'a str>,
+}
+
+impl<'a> Walk<'a> {
+    fn visit(&mut self, name: &'a str) -> Result<(), PhaseCycle> {
+        if self.order.contains(&name) {
+            return Ok(());
+        }
+        if let Some(begin) = self.path.iter().position(|other| *other == name) {
+            let cycle = self.path[begin..].iter().chain([&name]).map(|name| (*name).to_owned());
+            return Err(PhaseCycle { cycle: cycle.collect() });
+        }
+        self.path.push(name);
+        if let Some(phase) = self.phases.get(name) {
+            for before in &phase.depends_on {
+                self.visit(before)?;
+            }
+        }
+        self.path.pop();
+        self.order.push(name);
+        Ok(())
+    }
+}
+
+/// Phases of a shutdown depend on each other in a circle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PhaseCycle {
+    /// The names, each depending on the next; the last is the first again.
+    pub cycle: Vec<String>,
+}
+
+impl fmt::Display for PhaseCycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shutdown phases depend on each other: {}; drop one of these", self.cycle.join(" -> "))
+    }
+}
+
+impl std::error::Error for PhaseCycle {}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    fn names(phases: Phases) -> Vec<String> {
+        phases.in_order().expect("no cycle").into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn the_default_phases_are_in_the_documented_order() {
+        assert_eq!(names(Phases::default()), DEFAULTS.map(|(name, _)| name));
+        let ordered = Phases::default().in_order().expect("no cycle");
+        let long: Vec<&str> = ordered
+            .iter()
+            .filter(|(_, phase)| phase.timeout == TIMEOUT_LONG)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(
+            long,
+            [phase::CLUSTER_SHARDING_SHUTDOWN_REGION, phase::CLUSTER_EXITING, phase::ACTOR_SYSTEM_TERMINATE]
+        );
+        assert!(ordered.iter().all(|(_, phase)| phase.recover && phase.enabled));
+    }
+
+    #[test]
+    fn a_phase_comes_behind_all_that_it_depends_on_even_if_nobody_describes_those() {
+        let only = Phases { by_name: BTreeMap::new(), terminates_system: true };
+        let phases = only
+            .phase("a", Phase::new().after("c").after("b"))
+            .phase("b", Phase::new().after("z"))
+            .phase("c", Phase::new().after("z"))
+            .phase("d", Phase::new());
+        assert_eq!(names(phases), ["z", "c", "b", "a", "d"]);
+    }
+
+    #[test]
+    fn a_cycle_is_named() {
+        let phases = Phases::default()
+            .phase("x", Phase::new().after("y"))
+            .phase("y", Phase::new().after("z"))
+            .phase("z", Phase::new().after("x"));
+        let error = phases.in_order().unwrap_err();
+        assert_eq!(error.cycle, ["x", "y", "z", "x"]);
+        assert!(error.to_string().contains("x -> y -> z -> x"), "{error}");
+        let own = Phases::default().phase("x", Phase::new().after("x")).in_order().unwrap_err();
+        assert_eq!(own.cycle, ["x", "x"]);
+    }
+}

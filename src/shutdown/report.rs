@@ -1,0 +1,211 @@
+//! What a coordinated shutdown tells of itself.
+
+use crate::ledger::Ledger;
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a system is shut down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownReason {
+    /// The process got this signal.
+    Signal(i32),
+    /// What the program says.
+    Other(Cow<'static, str>),
+}
+
+impl From<&'static str> for ShutdownReason {
+    fn from(text: &'static str) -> Self {
+        Self::Other(text.into())
+    }
+}
+
+impl From<String> for ShutdownReason {
+    fn from(text: String) -> Self {
+        Self::Other(text.into())
+    }
+}
+
+impl fmt::Display for ShutdownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal(number) => write!(f, "signal {number}"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What a coordinated shutdown did, and where every message went. Times are by the system's clock.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// The system's name.
+    pub system: String,
+    /// Why it was shut down: the reason of the first call.
+    pub reason: ShutdownReason,
+    /// The phases that the run came to, in order.
+    pub phases: Vec<PhaseReport>,
+    /// How long the whole took.
+    pub took: Duration,
+    /// The books at the end. When the last phase has ended every actor they balance: nothing is queued, and
+    /// everything sent is accounted for, unless threads outside the system still send.
+    pub ledger: Ledger,
+}
+
+/// What became of one phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PhaseReport {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub outcome: PhaseOutcome,
+    /// How long it took.
+    pub took: Duration,
+    /// Its tasks, in the order in which they were added; cancelled ones are left out.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// What became of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PhaseOutcome {
+    /// Every task is done; or there was none.
+    Done,
+    /// It is disabled: its tasks did not run.
+    Skipped,
+    /// A task failed.
+    Failed,
+    /// Its time was over before all tasks were done.
+    TimedOut,
+}
+
+/// What became of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskReport {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub outcome: TaskOutcome,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What became of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskOutcome {
+    /// It returned `Ok`.
+    Done,
+    /// It returned an error or panicked; the text says what.
+    Failed(String),
+    /// It was still running when the phase's time was over. A future is dropped, a closure goes on in the
+    /// background.
+    TimedOut,
+    /// Its phase is disabled.
+    Skipped,
+}
+
+/// One line for each phase that had tasks, and the books.
+impl fmt::Display for ShutdownReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "system {:?} shut down ({}) in {:?}", self.system, self.reason, self.took)?;
+        for phase in self.phases.iter().filter(|phase| !phase.tasks.is_empty()) {
+            write!(f, "  {}: {} in {:?}:", phase.name, phase.outcome, phase.took)?;
+            for (number, task) in phase.tasks.iter().enumerate() {
+                let comma = if number > 0 { "," } else { "" };
+                write!(f, "{comma} {} {} in {:?}", task.name, task.outcome, task.took)?;
+            }
+            writeln!(f)?;
+        }
+        write!(f, "  {}", self.ledger)
+    }
+}
+
+impl fmt::Display for PhaseOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+        })
+    }
+}
+
+impl fmt::Display for TaskOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Failed(text) => write!(f, "failed ({text})"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Skipped => f.write_str("skipped"),
+        }
+    }
+}
+
+/// Why a coordinated shutdown did not come to its end.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ShutdownRunError {
+    /// A task failed in a phase that is not recovered from; later phases were not run.
+    TaskFailed {
+        /// The phase.
+        phase: String,
+        /// The task.
+        task: String,
+        /// What it said.
+        text: String,
+        /// What was done.
+        report: Box<ShutdownReport>,
+    },
+    /// The time of a phase that is not recovered from was over; later phases were not run.
+    TimedOut {
+        /// The phase.
+        phase: String,
+        /// How long it might take.
+        timeout: Duration,
+        /// The tasks that were still running.
+        tasks: Vec<String>,
+        /// What was done.
+        report: Box<ShutdownReport>,
+    },
+    /// The system ended otherwise before a run was begun: its tasks were dropped.
+    SystemEnded {
+        /// The system.
+        system: String,
+    },
+    /// The operating system gave no thread for the run.
+    Thread {
+        /// Why not.
+        text: String,
+    },
+    /// Waiting was tried on a thread of the system, which may be one that the end needs.
+    OwnThread,
+}
+
+impl fmt::Display for ShutdownRunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TaskFailed { phase, task, text, .. } => {
+                write!(f, "shutdown stopped in phase {phase:?}: task {task:?} failed: {text}")
+            }
+            Self::TimedOut { phase, timeout, tasks, .. } => write!(
+                f,
+                "shutdown stopped in phase {phase:?}: {tasks:?} still running after {timeout:?}, \
+                 give the phase more time or let it recover"
+            ),
+            Self::SystemEnded { system } => {
+                write!(f, "system {system:?} ended without a coordinated shutdown: call `run` before `stop`")
+            }
+            Self::Thread { text } => write!(f, "no thread for the coordinated shutdown: {text}"),
+            Self::OwnThread => f.write_str(
+                "a thread of the system cannot wait for the system's shutdown: wait on another thread",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ShutdownRunError {}

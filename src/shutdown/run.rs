@@ -1,0 +1,321 @@
+//! A run: the phases one after the other, the tasks of each at the same time.
+//!
+//! One thread leads the run, and each task has a thread of its own, on which its future is polled; so a task may
+//! block, and none depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an
+//! alarm at the phase's deadline, by the system's clock.
+
+use super::{
+    CoordinatedShutdown, PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRun,
+    ShutdownRunError, Stage, Task, TaskOutcome, TaskReport, phase,
+};
+use crate::actor::{Done, SystemCore, drop_guarded, guarded};
+use crate::actor_ref::Alarms;
+use crate::event_stream::quietly;
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Condvar, Mutex, lock};
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// What a task does: made when its phase begins.
+pub type Work = Box<dyn FnOnce() -> Running + Send>;
+
+type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// The task that ends the system.
+const TERMINATE: &str = "terminate-system";
+
+impl CoordinatedShutdown {
+    pub(super) fn begin(&self, reason: ShutdownReason, first: usize) -> ShutdownRun {
+        let coordinator = self.coordinator();
+        let is_first = {
+            let mut state = lock(&coordinator.state);
+            let is_first = matches!(state.stage, Stage::NotBegun);
+            if is_first {
+                state.stage = Stage::Running { reason: reason.clone(), phase: first };
+            }
+            is_first
+        };
+        if is_first {
+            let core = self.system.core().clone();
+            let leader = thread::Builder::new().name("pointsman-shutdown".to_owned());
+            if let Err(error) = leader.spawn(move || lead(&core, reason, first)) {
+                end(self.system.core(), Err(ShutdownRunError::Thread { text: error.to_string() }));
+            }
+        }
+        self.outcome()
+    }
+}
+
+/// The leader.
+fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
+    let outcome = run_phases(core, reason, first);
+    match &outcome {
+        Ok(report) => quietly(|| log::info!("{report}")),
+        Err(error) => quietly(|| log::error!("system {:?}: {error}", core.name)),
+    }
+    end(core, outcome);
+}
+
+/// The run is over.
+fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
+    let coordinator = &core.coordinator;
+    let dropped = {
+        let mut state = lock(&coordinator.state);
+        let reason = match &state.stage {
+            Stage::Running { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        state.stage = Stage::Over { reason, outcome: Box::new(outcome) };
+        std::mem::take(&mut state.tasks)
+    };
+    coordinator.over.notify_all();
+    drop_guarded(dropped);
+}
+
+fn run_phases(
+    core: &StdArc<SystemCore>,
+    reason: ShutdownReason,
+    first: usize,
+) -> Result<ShutdownReport, ShutdownRunError> {
+    let began = core.now();
+    let phases = &core.coordinator.phases;
+    let mut reports: Vec<PhaseReport> = Vec::new();
+    let mut failed = None;
+    for (index, (name, settings)) in phases.iter().enumerate().skip(first) {
+        let tasks = tasks_of(core, index);
+        let report = if settings.enabled {
+            run_phase(core, name, settings.timeout, tasks)
+        } else {
+            skip(core, name, tasks)
+        };
+        let is_good = matches!(report.outcome, PhaseOutcome::Done | PhaseOutcome::Skipped);
+        if !is_good && settings.recover {
+            quietly(|| warn(core, &report));
+        }
+        reports.push(report);
+        if !is_good && !settings.recover {
+            failed = Some(settings.timeout);
+            break;
+        }
+    }
+    let took = core.now().saturating_sub(began);
+    let ledger = core.ledger_now();
+    let report = ShutdownReport { system: core.name.clone(), reason, phases: reports, took, ledger };
+    match failed {
+        Some(timeout) => Err(error(report, timeout)),
+        None => Ok(report),
+    }
+}
+
+/// The tasks of a phase that begins; no more can be added to it.
+fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
+    let coordinator = &core.coordinator;
+    let mut tasks = {
+        let mut state = lock(&coordinator.state);
+        if let Stage::Running { phase, .. } = &mut state.stage {
+            *phase = index;
+        }
+        std::mem::take(&mut state.tasks[index])
+    };
+    if coordinator.terminates_system && coordinator.phases[index].0 == phase::ACTOR_SYSTEM_TERMINATE {
+        let core = core.clone();
+        let terminate = async move {
+            core.begin_end();
+            core.wait_for_tree();
+            Ok(())
+        };
+        tasks.push(Task { number: 0, name: TERMINATE.to_owned(), work: Box::new(|| Box::pin(terminate)) });
+    }
+    tasks
+}
+
+/// The phase that went wrong is the last one.
+fn error(report: ShutdownReport, timeout: Duration) -> ShutdownRunError {
+    let last = report.phases.last();
+    let phase = last.map(|phase| phase.name.clone()).unwrap_or_default();
+    let tasks = last.map(|phase| phase.tasks.clone()).unwrap_or_default();
+    let failed = tasks.iter().find_map(|task| match &task.outcome {
+        TaskOutcome::Failed(text) => Some((task.name.clone(), text.clone())),
+        _ => None,
+    });
+    let report = Box::new(report);
+    match failed {
+        Some((task, text)) => ShutdownRunError::TaskFailed { phase, task, text, report },
+        None => {
+            let open = tasks.into_iter().filter(|task| task.outcome == TaskOutcome::TimedOut);
+            let tasks = open.map(|task| task.name).collect();
+            ShutdownRunError::TimedOut { phase, timeout, tasks, report }
+        }
+    }
+}
+
+fn warn(core: &SystemCore, report: &PhaseReport) {
+    for task in &report.tasks {
+        if task.outcome != TaskOutcome::Done {
+            let PhaseReport { name, .. } = report;
+            log::warn!(
+                "system {:?}: shutdown phase {name:?}: task {:?} {}, going on",
+                core.name,
+                task.name,
+                task.outcome
+            );
+        }
+    }
+}
+
+fn skip(core: &SystemCore, name: &str, tasks: Vec<Task>) -> PhaseReport {
+    quietly(|| {
+        log::info!(
+            "system {:?}: shutdown phase {name:?} is disabled: {} tasks skipped",
+            core.name,
+            tasks.len()
+        );
+    });
+    let skipped = |task: Task| {
+        drop_guarded(task.work);
+        TaskReport { name: task.name, outcome: TaskOutcome::Skipped, took: Duration::ZERO }
+    };
+    let tasks = tasks.into_iter().map(skipped).collect();
+    PhaseReport { name: name.to_owned(), outcome: PhaseOutcome::Skipped, took: Duration::ZERO, tasks }
+}
+
+/// What the leader and the tasks of one phase share.
+struct Progress {
+    state: Mutex<ProgressState>,
+    /// Signalled when the leader has to look.
+    changed: Condvar,
+}
+
+struct ProgressState {
+    /// How each task ended, and after which time.
+    ends: Vec<Option<(TaskOutcome, Duration)>>,
+    /// The threads of tasks that wait for a waker.
+    threads: Vec<Thread>,
+    /// The alarm at the deadline has rung.
+    has_rung: bool,
+    /// The phase is over: nobody waits for its tasks any more.
+    is_over: bool,
+}
+
+impl Wake for Progress {
+    fn wake(self: StdArc<Self>) {
+        lock(&self.state).has_rung = true;
+        self.changed.notify_all();
+    }
+}
+
+fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Vec<Task>) -> PhaseReport {
+    let began = core.now();
+    if tasks.is_empty() {
+        let (outcome, took) = (PhaseOutcome::Done, Duration::ZERO);
+        return PhaseReport { name: name.to_owned(), outcome, took, tasks: Vec::new() };
+    }
+    let progress = StdArc::new(Progress {
+        state: Mutex::new(ProgressState {
+            ends: tasks.iter().map(|_| None).collect(),
+            threads: Vec::new(),
+            has_rung: false,
+            is_over: false,
+        }),
+        changed: Condvar::new(),
+    });
+    let mut names = Vec::new();
+    for (place, task) in tasks.into_iter().enumerate() {
+        // A zero byte in a thread's name would panic.
+        let builder = thread::Builder::new().name(task.name.replace('\0', ""));
+        names.push(task.name);
+        let (core, shared) = (core.clone(), progress.clone());
+        let body = move || shared.perform(task.work, place, || core.now().saturating_sub(began));
+        if let Err(error) = builder.spawn(body) {
+            let outcome = TaskOutcome::Failed(format!("no thread for it: {error}"));
+            lock(&progress.state).ends[place] = Some((outcome, Duration::ZERO));
+        }
+    }
+    let ends = progress.wait(core, began.saturating_add(timeout));
+    let took = core.now().saturating_sub(began);
+    let report = |(name, end): (String, Option<(TaskOutcome, Duration)>)| {
+        let (outcome, took) = end.unwrap_or((TaskOutcome::TimedOut, took));
+        TaskReport { name, outcome, took }
+    };
+    let tasks: Vec<TaskReport> = names.into_iter().zip(ends).map(report).collect();
+    let outcome = if tasks.iter().any(|task| matches!(task.outcome, TaskOutcome::Failed(_))) {
+        PhaseOutcome::Failed
+    } else if tasks.iter().any(|task| task.outcome == TaskOutcome::TimedOut) {
+        PhaseOutcome::TimedOut
+    } else {
+        PhaseOutcome::Done
+    };
+    PhaseReport { name: name.to_owned(), outcome, took, tasks }
+}
+
+impl Progress {
+    /// Waits until every task has ended or the time is over, and returns what has ended.
+    fn wait(self: &StdArc<Self>, core: &SystemCore, due: Duration) -> Vec<Option<(TaskOutcome, Duration)>> {
+        let timers = core.timers();
+        let mut alarm = None;
+        loop {
+            // The alarm first and the clock behind it, or a clock that is moved in between is missed. Both without
+            // the lock: the clock may be the user's, and the alarm takes it.
+            let key = *alarm.get_or_insert_with(|| timers.wake_at(due, Waker::from(self.clone())));
+            let is_due = timers.now() >= due;
+            let mut state = lock(&self.state);
+            if is_due || state.ends.iter().all(Option::is_some) {
+                state.is_over = true;
+                let ends = state.ends.clone();
+                let threads = std::mem::take(&mut state.threads);
+                drop(state);
+                Alarms::cancel(timers, key);
+                threads.iter().for_each(Thread::unpark);
+                return ends;
+            }
+            if std::mem::take(&mut state.has_rung) {
+                // It is used up; if it rang early, the timers have ended, and another one goes by the machine's.
+                alarm = None;
+                continue;
+            }
+            drop(self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()));
+        }
+    }
+
+    /// Does a task, on its thread. Once the phase is over its future is dropped.
+    fn perform(&self, work: Work, place: usize, took: impl FnOnce() -> Duration) {
+        lock(&self.state).threads.push(thread::current());
+        let waker = Waker::from(StdArc::new(Unpark(thread::current())));
+        let mut running = match guarded(|| Ok(work())) {
+            Ok(running) => running,
+            Err(failure) => return self.end(place, Err(failure), took()),
+        };
+        let done = loop {
+            let polled = guarded(|| Ok(running.as_mut().poll(&mut Context::from_waker(&waker))));
+            match polled {
+                Ok(Poll::Ready(done)) => break done,
+                Err(failure) => break Err(failure),
+                Ok(Poll::Pending) if lock(&self.state).is_over => return drop_guarded(running),
+                Ok(Poll::Pending) => thread::park(),
+            }
+        };
+        drop_guarded(running);
+        self.end(place, done, took());
+    }
+
+    fn end(&self, place: usize, done: Done, took: Duration) {
+        let outcome = match done {
+            Ok(()) => TaskOutcome::Done,
+            // The text is made by user code.
+            Err(failure) => TaskOutcome::Failed(guarded(|| Ok(failure.to_string())).unwrap_or_default()),
+        };
+        lock(&self.state).ends[place] = Some((outcome, took));
+        self.changed.notify_all();
+    }
+}
+
+/// Wakes a task's thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: StdArc<Self>) {
+        self.0.unpark();
+    }
+}

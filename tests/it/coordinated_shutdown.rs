@@ -1,0 +1,507 @@
+//! The coordinated shutdown: phases, tasks, what fails and what takes too long, and the report.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::shutdown::{
+    AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRunError, TaskOutcome, phase,
+};
+use pointsman::{BuildError, SystemBuilder};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A system whose phases are `first`, `second` and `third`, and the last one.
+fn staged(name: &str, change: impl FnOnce(Phases) -> Phases) -> Stage {
+    let phases = Phases::default()
+        .phase("first", Phase::new())
+        .phase("second", Phase::new().after("first"))
+        .phase("third", Phase::new().after("second"))
+        .change(phase::ACTOR_SYSTEM_TERMINATE, |last| last.after("third"));
+    Stage::with(name, |builder: SystemBuilder| builder.shutdown_phases(change(phases)))
+}
+
+/// Adds a task that notes its name.
+fn add(stage: &Stage, phase: &str, name: &'static str) -> pointsman::shutdown::TaskHandle {
+    let log = stage.log.clone();
+    let task = move || {
+        log.send(name.to_owned())?;
+        Ok(())
+    };
+    stage.system.coordinated_shutdown().add_task(phase, name, task).expect("a known phase")
+}
+
+fn notes(stage: &Stage) -> Vec<String> {
+    stage.notes.try_iter().collect()
+}
+
+/// Ends what a run has not ended.
+fn end(stage: Stage) {
+    let ledger = stage.system.shutdown(LONG).expect("nothing is stuck");
+    assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+}
+
+#[test]
+fn the_phases_run_in_order_and_the_last_one_ends_the_system() {
+    let stage = staged("order", |phases| phases);
+    let actor = stage.spawn(&stage.role("a"));
+    for (phase, name) in [("third", "c"), ("first", "a"), ("second", "b"), ("second", "b")] {
+        add(&stage, phase, name);
+    }
+    note(&actor, "before");
+    stage.expect(&["a Started 1", "a before"]);
+    let shutdown = stage.system.coordinated_shutdown();
+    assert_eq!(shutdown.reason(), None);
+    let report = shutdown.run("enough").wait().unwrap();
+    assert_eq!(notes(&stage), ["a", "b", "b", "c", "a Stopped 1"], "one name twice runs twice");
+    assert_eq!(stage.system.living_actors(), 0);
+    assert_eq!((report.system.as_str(), &report.reason), ("order", &ShutdownReason::from("enough")));
+    assert_eq!((report.ledger.sent, report.ledger.handled, report.ledger.balance()), (1, 1, 0));
+    let busy: Vec<_> = report.phases.iter().filter(|phase| !phase.tasks.is_empty()).collect();
+    let names: Vec<_> = busy.iter().map(|phase| (phase.name.as_str(), phase.tasks.len())).collect();
+    assert_eq!(names, [("first", 1), ("second", 2), ("third", 1), (phase::ACTOR_SYSTEM_TERMINATE, 1)]);
+    assert!(report.phases.iter().all(|phase| phase.outcome == PhaseOutcome::Done));
+    assert_eq!(report.phases.len(), shutdown.phases().len());
+    let text = report.to_string();
+    assert!(text.contains("second: done in 0ns: b done in 0ns, b done in 0ns"), "{text}");
+    assert!(text.contains("shut down (enough)") && text.contains("(balance 0)"), "{text}");
+    end(stage);
+}
+
+#[test]
+fn bad_phases_names_and_cycles_are_typed_errors() {
+    let cyclic = Phases::default().phase("a", Phase::new().after("b")).phase("b", Phase::new().after("a"));
+    match System::builder("cycle").shutdown_phases(cyclic).build() {
+        Err(BuildError::PhaseCycle(error)) => assert_eq!(error.cycle, ["a", "b", "a"]),
+        other => panic!("{other:?}"),
+    }
+    let stage = staged("errors", |phases| phases.phase("extra", Phase::new().after("only-named")));
+    let shutdown = stage.system.coordinated_shutdown();
+    assert!(shutdown.phases().contains(&"only-named"));
+    match shutdown.add_task("no-such", "task", || Ok(())) {
+        Err(AddTaskError::UnknownPhase(error)) => {
+            assert_eq!(error.phase, "no-such");
+            assert!(error.known.contains(&"first".to_owned()));
+            assert!(error.to_string().contains("shutdown_phases"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let empty = shutdown.add_task("first", "", || Ok(())).unwrap_err();
+    assert!(matches!(empty, AddTaskError::EmptyName { .. }), "{empty:?}");
+    let nobody: ActorRef<u32> = stage.spawn(&stage.role("a")).contramap(|_: u32| Tell::new(|_, _| Ok(())));
+    assert!(
+        shutdown.add_actor_termination("first", "adapter", &nobody, None).is_ok(),
+        "an actor is behind it"
+    );
+    assert!(shutdown.run_from("no-such", "why").is_err());
+    assert_eq!(shutdown.reason(), None, "nothing has begun");
+    end(stage);
+}
+
+#[test]
+fn the_tasks_of_a_phase_run_at_the_same_time() {
+    let stage = staged("parallel", |phases| phases);
+    let barrier = Arc::new(Barrier::new(3));
+    let shutdown = stage.system.coordinated_shutdown();
+    for name in ["one", "two"] {
+        let barrier = barrier.clone();
+        shutdown
+            .add_task("first", name, move || {
+                barrier.wait();
+                Ok(())
+            })
+            .unwrap();
+    }
+    shutdown
+        .add_future("first", "three", move || async move {
+            barrier.wait();
+            Ok(())
+        })
+        .unwrap();
+    shutdown.run("done").wait().unwrap();
+    end(stage);
+}
+
+#[test]
+fn a_task_can_be_taken_back_until_its_phase_begins() {
+    let stage = staged("cancel", |phases| phases);
+    let (first, later) = (add(&stage, "first", "a"), add(&stage, "second", "never"));
+    let never = add(&stage, "first", "never");
+    assert!(never.cancel());
+    assert!(!never.cancel(), "once only");
+    let (done, again) = (first.clone(), later.clone());
+    let log = stage.log.clone();
+    let takes_back = move || {
+        log.send(format!("{} {}", done.cancel(), again.cancel()))?;
+        Ok(())
+    };
+    first.cancel();
+    let first = add(&stage, "first", "a");
+    stage.system.coordinated_shutdown().add_task("second", "x", || Ok(())).unwrap().cancel();
+    stage.system.coordinated_shutdown().add_task("first", "takes back", takes_back).unwrap();
+    let report = stage.system.coordinated_shutdown().run("done").wait().unwrap();
+    let mut noted = notes(&stage);
+    noted.sort();
+    assert_eq!(noted, ["a", "false true"]);
+    assert!(!first.cancel() && !later.cancel());
+    let second = report.phases.iter().find(|phase| phase.name == "second").unwrap();
+    assert!(second.tasks.is_empty());
+    end(stage);
+}
+
+#[test]
+fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
+    let stage = staged("recover", |phases| phases);
+    let shutdown = stage.system.coordinated_shutdown();
+    shutdown.add_task("first", "fails", || Err(Failure::msg("as told"))).unwrap();
+    shutdown.add_task("first", "panics", || panic!("as told")).unwrap();
+    add(&stage, "second", "b");
+    let report = shutdown.run("done").wait().unwrap();
+    assert_eq!(notes(&stage), ["b"]);
+    let first = report.phases.iter().find(|phase| phase.name == "first").unwrap();
+    assert_eq!(first.outcome, PhaseOutcome::Failed);
+    let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
+    assert_eq!(
+        outcomes,
+        [TaskOutcome::Failed("as told".into()), TaskOutcome::Failed("panicked: as told".into())]
+    );
+    end(stage);
+}
+
+#[test]
+fn a_failure_that_is_not_recovered_from_ends_the_run_and_leaves_the_system() {
+    let stage = staged("fails", |phases| phases.change("second", |second| second.recover(false)));
+    let shutdown = stage.system.coordinated_shutdown();
+    add(&stage, "first", "a");
+    shutdown.add_task("second", "fails", || Err(Failure::msg("as told"))).unwrap();
+    add(&stage, "second", "beside");
+    add(&stage, "third", "never");
+    let error = shutdown.run("done").wait().unwrap_err();
+    match &error {
+        ShutdownRunError::TaskFailed { phase, task, text, report } => {
+            assert_eq!((phase.as_str(), task.as_str(), text.as_str()), ("second", "fails", "as told"));
+            assert_eq!(report.phases.last().unwrap().name, "second");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(notes(&stage), ["a", "beside"]);
+    let again = shutdown.run("again").wait().unwrap_err();
+    assert_eq!(again.to_string(), error.to_string(), "the same outcome for everybody");
+    let actor = stage.spawn(&stage.role("a"));
+    assert_eq!(query(&actor, |_, _| 1), Ok(1), "the system lives");
+    end(stage);
+}
+
+/// A task that waits until its sender is used or dropped, and tells when it runs.
+fn add_hanging(stage: &Stage, phase: &str) -> (Sender<()>, Receiver<()>) {
+    let (release, held) = channel();
+    let (sender, runs) = channel();
+    let task = move || {
+        sender.send(())?;
+        let _: Result<(), _> = held.recv();
+        Ok(())
+    };
+    stage.system.coordinated_shutdown().add_task(phase, "hangs", task).expect("a known phase");
+    (release, runs)
+}
+
+#[test]
+fn a_phase_that_takes_too_long_is_left_behind() {
+    let stage = staged("slow", |phases| phases.change("first", |first| first.timeout(3 * SECOND)));
+    let (release, runs) = add_hanging(&stage, "first");
+    let (dropped, future) = channel::<()>();
+    let (polled, polls) = channel();
+    stage
+        .system
+        .coordinated_shutdown()
+        .add_future("first", "future", move || async move {
+            let _dropped = dropped;
+            polled.send(())?;
+            std::future::pending().await
+        })
+        .unwrap();
+    add(&stage, "second", "b");
+    let run = stage.system.coordinated_shutdown().run("done");
+    runs.recv_timeout(LONG).unwrap();
+    polls.recv_timeout(LONG).unwrap();
+    stage.clock.advance(3 * SECOND - Duration::from_millis(1));
+    assert!(!run.is_over() && stage.notes.try_recv().is_err());
+    stage.clock.advance(Duration::from_millis(1));
+    let report = run.wait().unwrap();
+    assert_eq!(notes(&stage), ["b"]);
+    let first = report.phases.iter().find(|phase| phase.name == "first").unwrap();
+    assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
+    let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
+    assert_eq!(outcomes, [TaskOutcome::TimedOut, TaskOutcome::TimedOut]);
+    assert!(future.recv_timeout(LONG).is_err(), "a future is dropped");
+    assert_eq!(report.took, 3 * SECOND);
+    drop(release);
+    end(stage);
+}
+
+#[test]
+fn a_phase_that_takes_too_long_and_is_not_recovered_from_ends_the_run() {
+    let stage = staged("too-slow", |phases| phases.change("first", |first| first.recover(false)));
+    let (_release, runs) = add_hanging(&stage, "first");
+    add(&stage, "second", "never");
+    let run = stage.system.coordinated_shutdown().run("done");
+    runs.recv_timeout(LONG).unwrap();
+    stage.clock.advance(5 * SECOND);
+    match run.wait().unwrap_err() {
+        ShutdownRunError::TimedOut { phase, timeout, tasks, .. } => {
+            assert_eq!((phase.as_str(), timeout, tasks), ("first", 5 * SECOND, vec!["hangs".to_owned()]));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(notes(&stage).is_empty());
+    end(stage);
+}
+
+#[test]
+fn a_disabled_phase_is_skipped() {
+    let stage = staged("disabled", |phases| phases.change("second", |second| second.enabled(false)));
+    add(&stage, "second", "never");
+    add(&stage, "third", "c");
+    let report = stage.system.coordinated_shutdown().run("done").wait().unwrap();
+    assert_eq!(notes(&stage), ["c"]);
+    let second = report.phases.iter().find(|phase| phase.name == "second").unwrap();
+    assert_eq!((second.outcome, &second.tasks[0].outcome), (PhaseOutcome::Skipped, &TaskOutcome::Skipped));
+    end(stage);
+}
+
+#[test]
+fn a_running_task_adds_to_later_phases_only() {
+    let stage = staged("adds", |phases| phases);
+    let (system, log) = (stage.system.handle().clone(), stage.log.clone());
+    let task = move || {
+        let shutdown = system.coordinated_shutdown();
+        for phase in ["first", "second", "third"] {
+            let log = log.clone();
+            let added = shutdown.add_task(phase, "added", move || {
+                log.send(format!("added to {phase}"))?;
+                Ok(())
+            });
+            assert_eq!(added.is_ok(), phase == "third", "{phase}: {added:?}");
+            assert!(matches!(added, Ok(_) | Err(AddTaskError::TooLate { .. })));
+        }
+        Ok(())
+    };
+    stage.system.coordinated_shutdown().add_task("second", "adds", task).unwrap();
+    let report = stage.system.coordinated_shutdown().run("done").wait().unwrap();
+    assert!(report.phases.iter().all(|phase| phase.outcome == PhaseOutcome::Done), "{report}");
+    assert_eq!(notes(&stage), ["added to third"]);
+    let late = stage.system.coordinated_shutdown().add_task("third", "late", || Ok(()));
+    assert!(matches!(late, Err(AddTaskError::TooLate { .. })));
+    end(stage);
+}
+
+#[test]
+fn a_run_happens_once_and_its_first_reason_counts() {
+    let stage = staged("once", |phases| phases);
+    let (release, runs) = add_hanging(&stage, "second");
+    add(&stage, "first", "left out");
+    let shutdown = stage.system.coordinated_shutdown();
+    let run = shutdown.run_from("second", "the first").unwrap();
+    runs.recv_timeout(LONG).unwrap();
+    let other = shutdown.run("another");
+    assert_eq!(shutdown.reason(), Some("the first".into()));
+    drop(release);
+    let (one, two) = (run.wait().unwrap(), other.wait().unwrap());
+    assert_eq!((one.to_string(), one.reason), (two.to_string(), "the first".into()));
+    assert!(notes(&stage).is_empty(), "what is before the start is left out");
+    end(stage);
+}
+
+#[test]
+fn an_actor_is_sent_a_message_and_waited_for() {
+    let stage = staged("terminates", |phases| phases);
+    let actor = stage.spawn(&stage.role("a"));
+    let bye = Tell::new(|puppet, ctx| {
+        puppet.note("bye");
+        ctx.stop();
+        Ok(())
+    });
+    let shutdown = stage.system.coordinated_shutdown();
+    shutdown.add_actor_termination("first", "say good-bye", &actor, Some(bye)).unwrap();
+    add(&stage, "second", "b");
+    let report = shutdown.run("done").wait().unwrap();
+    stage.expect(&["a Started 1", "a \"bye\"", "a Stopped 1", "b"]);
+    assert!(report.phases.iter().all(|phase| phase.outcome == PhaseOutcome::Done), "{report}");
+    end(stage);
+
+    // One that does not stop is bounded by the phase's time; one that has stopped is none to wait for.
+    let stage = staged("stays", |phases| phases);
+    let (stays, gone) = (stage.spawn(&stage.role("stays")), stage.spawn(&stage.role("gone")));
+    gone.stop();
+    wait_for_end(&stage, &gone);
+    let shutdown = stage.system.coordinated_shutdown();
+    shutdown.add_actor_termination("first", "gone", &gone, None).unwrap();
+    let (sender, inside) = channel();
+    let told = Tell::new(move |_, _| {
+        sender.send(())?;
+        Ok(())
+    });
+    shutdown.add_actor_termination("second", "stays", &stays, Some(told)).unwrap();
+    let run = shutdown.run("done");
+    inside.recv_timeout(LONG).unwrap();
+    stage.clock.advance(5 * SECOND);
+    let report = run.wait().unwrap();
+    let outcome = |name: &str| report.phases.iter().find(|phase| phase.name == name).unwrap().outcome;
+    assert_eq!((outcome("first"), outcome("second")), (PhaseOutcome::Done, PhaseOutcome::TimedOut));
+    end(stage);
+}
+
+/// Passes every message on to the next.
+struct Link(Option<ActorRef<u64>>, Sender<u64>);
+
+impl Actor for Link {
+    type Message = u64;
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+        match &self.0 {
+            Some(next) => next.tell(message),
+            None => self.1.send(message)?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_drain_along_the_flow_of_data_loses_nothing() {
+    let stage = staged("drain", |phases| phases);
+    let (sender, arrived) = channel();
+    let link = |name: &str, next: Option<ActorRef<u64>>| {
+        let sender = sender.clone();
+        stage.system.actor(name).spawn(move || Link(next.clone(), sender.clone())).unwrap()
+    };
+    let last = link("last", None);
+    let middle = link("middle", Some(last.clone()));
+    let first = link("first", Some(middle.clone()));
+    for number in 0..1000u64 {
+        first.tell(number);
+    }
+    let flow = [&first, &middle, &last].map(|link| link.any().unwrap());
+    let shutdown = stage.system.coordinated_shutdown();
+    shutdown.add_drain("first", "drain", flow).unwrap();
+    let report = shutdown.run("done").wait().unwrap();
+    assert_eq!(arrived.try_iter().collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
+    let ledger = &report.ledger;
+    assert_eq!((ledger.sent, ledger.handled, ledger.dead_lettered, ledger.balance()), (3000, 3000, 0, 0));
+    drop(sender);
+    end(stage);
+}
+
+#[test]
+fn a_drain_whose_time_is_over_leaves_counted_dead_letters() {
+    let stage = staged("drain-slow", |phases| phases);
+    let (first, second) = (stage.spawn(&stage.role("first")), stage.spawn(&stage.role("second")));
+    let release = hold(&first);
+    note(&first, "queued");
+    let flow = [&first, &second].map(|actor| actor.any().unwrap());
+    let shutdown = stage.system.coordinated_shutdown();
+    shutdown.add_drain("first", "drain", flow).unwrap();
+    let (sender, inside) = channel();
+    let begun = move || {
+        sender.send(())?;
+        Ok(())
+    };
+    shutdown.add_task("first", "begun", begun).unwrap();
+    let (after, begins) = add_hanging(&stage, "second");
+    let run = shutdown.run("done");
+    inside.recv_timeout(LONG).unwrap();
+    stage.clock.advance(5 * SECOND);
+    begins.recv_timeout(LONG).unwrap();
+    assert!(!second.is_closed(), "its turn has not come, and does not come any more");
+    first.stop();
+    drop(release);
+    wait_for_end(&stage, &first);
+    drop(after);
+    let report = run.wait().unwrap();
+    let ledger = &report.ledger;
+    assert_eq!(
+        (ledger.sent, ledger.handled, ledger.dead_lettered, ledger.balance()),
+        (2, 1, 1, 0),
+        "{ledger}"
+    );
+    end(stage);
+}
+
+#[test]
+fn without_the_last_task_the_system_goes_on() {
+    let stage = staged("goes-on", |phases| phases.terminate_actor_system(false));
+    add(&stage, "first", "a");
+    let shutdown = stage.system.coordinated_shutdown();
+    assert_eq!(shutdown.total_timeout(), 5 * SECOND);
+    shutdown.run("done").wait().unwrap();
+    let actor = stage.spawn(&stage.role("b"));
+    assert_eq!(query(&actor, |_, _| 1), Ok(1));
+    end(stage);
+
+    let stage = staged("total", |phases| phases);
+    let shutdown = stage.system.coordinated_shutdown();
+    assert_eq!(shutdown.total_timeout(), 10 * SECOND, "the last phase has a task of its own");
+    add(&stage, "first", "a");
+    add(&stage, "first", "b");
+    assert_eq!(shutdown.total_timeout(), 15 * SECOND);
+    end(stage);
+    let none = Stage::with("least", |builder| {
+        builder.shutdown_phases(Phases::default().terminate_actor_system(false))
+    });
+    assert_eq!(none.system.coordinated_shutdown().total_timeout(), 3 * SECOND);
+    end(none);
+}
+
+#[test]
+fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
+    let stage = staged("otherwise", |phases| phases);
+    let (captured, dropped) = channel::<()>();
+    let system = stage.system.handle().clone();
+    let task = move || {
+        let _keep = (&captured, &system);
+        unreachable!("it is not run")
+    };
+    stage.system.coordinated_shutdown().add_task("first", "never", task).unwrap();
+    let outcome = stage.system.coordinated_shutdown().outcome();
+    let waiter = std::thread::spawn(move || outcome.wait().map(drop));
+    stage.system.stop();
+    let error = waiter.join().unwrap().unwrap_err();
+    assert!(matches!(&error, ShutdownRunError::SystemEnded { system } if system == "otherwise"), "{error:?}");
+    assert!(dropped.recv_timeout(LONG).is_err());
+    let run = stage.system.coordinated_shutdown().run("too late");
+    assert!(matches!(run.wait(), Err(ShutdownRunError::SystemEnded { .. })));
+    end(stage);
+}
+
+#[test]
+fn an_actor_begins_the_shutdown_and_is_told_not_to_wait_for_it() {
+    let stage = staged("inside", |phases| phases);
+    let actor = stage.spawn(&stage.role("a"));
+    act(&actor, |puppet, ctx| {
+        let run = ctx.system().coordinated_shutdown().run("from inside");
+        puppet.note(matches!(run.wait(), Err(ShutdownRunError::OwnThread)));
+        Ok(())
+    });
+    stage.system.coordinated_shutdown().outcome().wait().unwrap();
+    stage.expect(&["a Started 1", "a true", "a Stopped 1"]);
+    end(stage);
+}
+
+#[test]
+fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
+    let stage = Stage::new("callbacks");
+    stage.spawn(&stage.role("a"));
+    for name in ["one", "two", "three"] {
+        let (log, system) = (stage.log.clone(), stage.system.handle().clone());
+        let callback = move || {
+            let _ = log.send(format!("{name} {}", system.living_actors()));
+            assert_ne!(name, "two", "as told");
+        };
+        stage.system.on_termination(callback).unwrap();
+    }
+    stage.system.stop();
+    stage.system.wait_until_ended(LONG).unwrap();
+    stage.expect(&["a Started 1", "a Stopped 1", "three 0", "two 0", "one 0"]);
+    let error = stage.system.on_termination(|| unreachable!("rejected")).unwrap_err();
+    assert!(error.to_string().contains("\"callbacks\" has ended"), "{error}");
+    stage.end(&[]);
+}

@@ -1,0 +1,276 @@
+//! The event stream: who is told what, and until when.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, Members, Unhandled};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+#[derive(Debug, Clone, PartialEq)]
+struct Opened(u32);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Closed(u32);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Door {
+    Opened(u32),
+    Closed(u32),
+}
+
+impl From<Opened> for Door {
+    fn from(Opened(number): Opened) -> Self {
+        Door::Opened(number)
+    }
+}
+
+impl From<Closed> for Door {
+    fn from(Closed(number): Closed) -> Self {
+        Door::Closed(number)
+    }
+}
+
+impl EventGroup for Door {
+    fn members(members: &mut Members<Self>) {
+        members.add::<Opened>().add::<Closed>();
+    }
+}
+
+/// Passes on what it gets.
+struct Porter(Sender<Door>);
+
+impl Actor for Porter {
+    type Message = Door;
+    fn receive(&mut self, message: Door, _: &mut Context<Door>) -> Done {
+        self.0.send(message)?;
+        Ok(())
+    }
+}
+
+fn porter(stage: &Stage) -> (ActorRef<Door>, Receiver<Door>) {
+    let (sender, doors) = channel();
+    (stage.system.spawn(move || Porter(sender.clone())).expect("room"), doors)
+}
+
+/// What has arrived, once the actor has handled everything.
+fn seen(actor: &ActorRef<Door>, doors: &Receiver<Door>) -> Vec<Door> {
+    actor.tell(Door::Closed(u32::MAX));
+    let all = std::iter::from_fn(|| doors.recv_timeout(LONG).ok());
+    all.take_while(|door| *door != Door::Closed(u32::MAX)).collect()
+}
+
+fn end(stage: Stage) -> pointsman::Ledger {
+    let ledger = stage.system.shutdown(LONG).expect("nothing is stuck");
+    assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+    ledger
+}
+
+#[test]
+fn a_subscriber_gets_the_events_of_its_type_and_no_others() {
+    let stage = Stage::new("by-type");
+    let (actor, doors) = porter(&stage);
+    let events = stage.system.events();
+    events.publish(&Opened(0));
+    assert!(events.subscribe::<Opened, _>(&actor), "newly added");
+    assert!(!events.subscribe::<Opened, _>(&actor), "known already");
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(1)], "once, and not the other type");
+    assert!(events.subscribe::<Closed, _>(&actor), "another type is another subscription");
+    events.publish(&Closed(3));
+    assert_eq!(seen(&actor, &doors), [Door::Closed(3)]);
+    end(stage);
+}
+
+#[test]
+fn a_group_stands_for_all_its_members() {
+    let stage = Stage::new("group");
+    let (actor, doors) = porter(&stage);
+    let events = stage.system.events();
+    assert!(events.subscribe_group::<Door, _>(&actor));
+    assert!(!events.subscribe_group::<Door, _>(&actor));
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
+    assert!(!events.unsubscribe::<Opened, _>(&actor), "it did not subscribe to the member");
+    assert!(events.unsubscribe::<Door, _>(&actor));
+    events.publish(&Opened(3));
+    assert_eq!(seen(&actor, &doors), []);
+    end(stage);
+}
+
+#[test]
+fn unsubscribing_works_by_type_and_wholly() {
+    let stage = Stage::new("leave");
+    let ((actor, doors), (other, others)) = (porter(&stage), porter(&stage));
+    let events = stage.system.events();
+    for actor in [&actor, &other] {
+        assert!(events.subscribe::<Opened, _>(actor) && events.subscribe::<Closed, _>(actor));
+    }
+    assert!(events.unsubscribe::<Opened, _>(&actor));
+    assert!(!events.unsubscribe::<Opened, _>(&actor), "gone already");
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Closed(2)]);
+    assert!(events.unsubscribe_all(&actor));
+    assert!(!events.unsubscribe_all(&actor));
+    events.publish(&Closed(3));
+    assert_eq!(seen(&actor, &doors), []);
+    assert_eq!(seen(&other, &others), [Door::Opened(1), Door::Closed(2), Door::Closed(3)]);
+    end(stage);
+}
+
+#[test]
+fn a_function_is_called_on_the_publishing_thread_until_its_subscription_is_dropped() {
+    let stage = Stage::new("function");
+    let (sender, calls) = channel();
+    let by_group = sender.clone();
+    let subscription = stage.system.events().on(move |Opened(number): &Opened| {
+        let _ = sender.send((*number, std::thread::current().id()));
+    });
+    let group = stage.system.events().on_group(move |door: &Door| {
+        let Door::Opened(number) = door else { return };
+        let _ = by_group.send((number + 100, std::thread::current().id()));
+    });
+    let me = std::thread::current().id();
+    stage.system.events().publish(&Opened(1));
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), [(1, me), (101, me)]);
+    drop(group);
+    stage.system.events().publish(&Opened(2));
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), [(2, me)]);
+    drop(subscription);
+    stage.system.events().publish(&Opened(3));
+    assert!(calls.recv().is_err(), "the function is gone, and what it captured");
+    end(stage);
+}
+
+#[test]
+fn a_subscriber_that_panics_or_subscribes_while_it_is_told_harms_nobody() {
+    let stage = Stage::new("nested");
+    let (actor, doors) = porter(&stage);
+    let events = stage.system.events();
+    let _panics = events.on(|_: &Opened| panic!("as told"));
+    let (stream, late) = (events.clone(), actor.clone());
+    let _subscribes = events.on(move |Opened(_): &Opened| {
+        stream.subscribe::<Opened, _>(&late);
+        stream.publish(&Closed(9));
+    });
+    events.subscribe::<Closed, _>(&actor);
+    events.publish(&Opened(1));
+    assert_eq!(seen(&actor, &doors), [Door::Closed(9)], "it came too late for the first");
+    events.publish(&Opened(2));
+    assert_eq!(seen(&actor, &doors), [Door::Closed(9), Door::Opened(2)]);
+    end(stage);
+}
+
+#[test]
+fn a_subscriber_that_has_stopped_is_forgotten() {
+    let stage = Stage::new("stopped");
+    let events = stage.system.events();
+    let (actor, doors) = porter(&stage);
+    assert!(events.subscribe_group::<Door, _>(&actor));
+    actor.stop();
+    wait_until(|| doors.recv().is_err());
+    wait_until(|| actor.is_closed());
+    events.publish(&Opened(1));
+    assert_eq!(stage.system.ledger().sent, 0, "it was not even told");
+    assert!(format!("{events:?}").contains("entries: 0"), "{events:?}");
+    assert!(!events.subscribe::<Opened, _>(&actor), "nobody is added who has stopped");
+
+    // A type that is never published keeps no list of the dead, either.
+    for _ in 0..10 {
+        let (actor, doors) = porter(&stage);
+        assert!(events.subscribe::<Closed, _>(&actor));
+        actor.stop();
+        wait_until(|| doors.recv().is_err());
+        wait_until(|| actor.is_closed());
+    }
+    assert!(format!("{events:?}").contains("entries: 1"), "{events:?}");
+    end(stage);
+}
+
+#[test]
+fn a_subscription_does_not_keep_the_system_in_memory() {
+    let stage = Stage::new("kept");
+    let (actor, doors) = porter(&stage);
+    let events = stage.system.events().clone();
+    assert!(events.subscribe::<Opened, _>(&actor));
+    end(stage);
+    assert!(format!("{events:?}").contains("entries: 0"), "{events:?}");
+    assert!(!events.subscribe::<Closed, _>(&actor));
+    assert!(doors.recv().is_err());
+}
+
+#[test]
+fn letters_of_all_kinds_come_by_their_group() {
+    let stage = Stage::new("letters");
+    let (sender, letters) = channel();
+    let told = sender.clone();
+    let _all = stage.system.events().on_group(move |letter: &AnyDeadLetter| {
+        let kind = match letter {
+            AnyDeadLetter::DeadLetter(_) => "dead",
+            AnyDeadLetter::Suppressed(_) => "suppressed",
+            AnyDeadLetter::Dropped(_) => "dropped",
+            AnyDeadLetter::Unhandled(_) => "unhandled",
+            _ => "?",
+        };
+        let _ = told.send(kind);
+    });
+    let _one = stage.system.events().on(move |_: &DeadLetter| {
+        let _ = sender.send("dead too");
+    });
+    stage.system.dead_letters().suppress(|number: &u64| *number == 0);
+    let role = stage.role("a");
+    let actor =
+        stage.system.actor("a").mailbox(Mailbox::bounded(1).on_full(Full::DropNewest)).spawn(role.recipe());
+    let actor = actor.unwrap();
+    let release = hold(&actor);
+    note(&actor, "fits");
+    note(&actor, "does not fit");
+    drop(release);
+    wait_until(|| actor.load() == pointsman::Load::Idle);
+    query(&actor, |_, ctx| ctx.unhandled("what?")).unwrap();
+    let dead: ActorRef<u64> = stage.system.spawn(|| Numbers).unwrap();
+    dead.stop();
+    wait_until(|| dead.is_closed());
+    dead.tell(0u64);
+    dead.tell(1u64);
+    assert_eq!(
+        letters.try_iter().collect::<Vec<_>>(),
+        ["dropped", "unhandled", "suppressed", "dead", "dead too"]
+    );
+    let ledger = end(stage);
+    assert_eq!((ledger.dropped, ledger.dead_lettered), (1, 2), "{ledger}");
+}
+
+struct Numbers;
+impl Actor for Numbers {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
+    let stage = Stage::new("unhandled");
+    let (sender, told) = channel();
+    let _subscription = stage.system.events().on(move |unhandled: &Unhandled| {
+        let _ = sender.send(unhandled.to_string());
+    });
+    let actor = stage.spawn(&stage.role("a"));
+    let (reply_to, ask): (Sender<ReplyTo<u32>>, _) = channel();
+    let asked = actor.ask_with(|port| {
+        let _ = reply_to.send(port);
+        Tell::new(|_, _| Ok(()))
+    });
+    let port = ask.recv().unwrap();
+    act(&actor, move |_, ctx| {
+        ctx.unhandled(port);
+        Ok(())
+    });
+    assert_eq!(asked.wait(), Err(AskError::NoReply), "the port went with the message");
+    let text = told.recv_timeout(LONG).unwrap();
+    assert!(text.contains("ReplyTo<u32> to /user/a: unhandled"), "{text}");
+    let ledger = end(stage);
+    assert_eq!((ledger.sent, ledger.handled), (2, 2), "{ledger}");
+}

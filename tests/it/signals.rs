@@ -1,0 +1,65 @@
+//! Real signals to a real process: this test binary, started again.
+
+use crate::support::LONG;
+use pointsman::prelude::*;
+use pointsman::shutdown::phase;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// Says to the second process that it is the second.
+const ROLE: &str = "POINTSMAN_SIGNAL_TEST";
+
+struct Counter(u64);
+impl Actor for Counter {
+    type Message = u64;
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+        self.0 += message;
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "run by the test below in a process of its own"]
+fn a_service_that_waits_for_its_end() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let system = System::builder("service").build().unwrap();
+    let counter = system.actor("counter").spawn(|| Counter(0)).unwrap();
+    let shutdown = system.coordinated_shutdown();
+    shutdown.on_signals().unwrap();
+    let any = counter.any().unwrap();
+    shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", [any]).unwrap();
+    for number in 0..100u64 {
+        counter.tell(number);
+    }
+    println!("\nready");
+    let report = shutdown.outcome().wait().unwrap();
+    println!("{report}");
+    let ledger = system.shutdown(LONG).unwrap();
+    println!("end {} {} {}", ledger.sent, ledger.handled, ledger.balance());
+}
+
+#[cfg(unix)]
+#[test]
+fn sigterm_and_sigint_drain_the_service_and_the_books_balance() {
+    for (signal, text) in [(libc::SIGTERM, "(signal 15)"), (libc::SIGINT, "(signal 2)")] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "signals::a_service_that_waits_for_its_end", "--ignored", "--nocapture"])
+            .env(ROLE, "service")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line == "ready"));
+        let id = libc::pid_t::try_from(child.id()).unwrap();
+        // SAFETY: a system call without pointers; the process is our child and not waited for yet.
+        assert_eq!(unsafe { libc::kill(id, signal) }, 0);
+        let said: Vec<String> = lines.collect();
+        assert!(child.wait().unwrap().success(), "{said:?}");
+        let first = said.iter().find(|line| line.contains("shut down")).expect("a report");
+        assert!(first.contains(text), "{first}");
+        assert!(said.iter().any(|line| line.contains("service-requests-done: done")), "{said:?}");
+        assert!(said.iter().any(|line| line == "end 100 100 0"), "{said:?}");
+    }
+}
