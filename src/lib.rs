@@ -72,6 +72,7 @@
 //! | what happens when an actor fails | [`Strategy`], [`Failure`] |
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
+//! | to test actors | `testkit` (feature `testkit`) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
 //!
@@ -133,6 +134,8 @@ mod scheduler;
 mod striped;
 mod supervision;
 mod sync;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod time;
 
 pub use actor::{

@@ -16,6 +16,7 @@ mod mailbox_kind;
 mod own_timers;
 mod path;
 mod spawn;
+pub(crate) mod stepping;
 mod system;
 mod turn;
 mod watch;

@@ -79,7 +79,7 @@ pub struct SystemCore {
 pub struct Dispatch {
     pub running: Running,
     /// Where its actors run, unless each has a thread of its own. It stays where it is: cells point to it.
-    home: Option<Box<Home>>,
+    pub(super) home: Option<Box<Home>>,
 }
 
 /// Where a new actor is to run.
@@ -96,6 +96,9 @@ pub struct SystemBuilder {
     clock: Option<StdArc<dyn Clock>>,
     dispatchers: Vec<(String, Dispatcher)>,
     supervision: Strategy,
+    /// Runs all actors, in place of the dispatchers.
+    #[cfg(feature = "testkit")]
+    pub(super) stepper: Option<StdArc<dyn crate::dispatch::stepping::Stepper>>,
 }
 
 impl System {
@@ -108,6 +111,8 @@ impl System {
             clock: None,
             dispatchers: Vec::new(),
             supervision: Strategy::default(),
+            #[cfg(feature = "testkit")]
+            stepper: None,
         }
     }
 
@@ -282,7 +287,7 @@ impl SystemBuilder {
     /// described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, mut dispatchers, supervision } = self;
+        let Self { name, seed, clock, mut dispatchers, supervision, .. } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
@@ -296,7 +301,13 @@ impl SystemBuilder {
             let started = if running.contains_key(&dispatcher_name) {
                 Err(BuildError::DuplicateDispatcher { name: dispatcher_name.clone() })
             } else {
-                Dispatch::start(&format!("{name}-{dispatcher_name}"), &dispatcher)
+                #[cfg(feature = "testkit")]
+                let stepping = self.stepper.as_ref().map(|it| Ok(Dispatch::stepping(it, dispatcher.kind())));
+                #[cfg(not(feature = "testkit"))]
+                let stepping = None;
+                let start = || Dispatch::start(&format!("{name}-{dispatcher_name}"), &dispatcher);
+                stepping
+                    .unwrap_or_else(start)
                     .map_err(|error| BuildError::Dispatcher { name: dispatcher_name.clone(), error })
             };
             match started {

@@ -13,6 +13,7 @@ pub mod blocking;
 #[cfg(pointsman_loom)]
 pub mod calling;
 pub mod pinned;
+pub mod stepping;
 mod threads;
 
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
@@ -20,6 +21,8 @@ use crate::sync::{Arc, hint, thread};
 use blocking::BlockingPool;
 use pinned::{PinnedHome, PinnedThreads};
 use std::ops::RangeInclusive;
+#[cfg(feature = "testkit")]
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// Messages that an actor handles in one turn before it makes room for others.
@@ -95,6 +98,9 @@ pub enum Running {
     Pinned(PinnedThreads),
     #[cfg(pointsman_loom)]
     Calling,
+    /// In the place of a dispatcher of this kind; see [`stepping`].
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 /// Where one actor runs.
@@ -105,6 +111,8 @@ pub enum Home {
     Pinned(PinnedHome),
     #[cfg(pointsman_loom)]
     Calling,
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 impl Dispatcher {
@@ -284,6 +292,8 @@ impl Running {
             Self::Pinned(_) => Kind::Pinned,
             #[cfg(pointsman_loom)]
             Self::Calling => Kind::Calling,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(_, kind) => *kind,
         }
     }
 
@@ -299,6 +309,8 @@ impl Running {
             Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
             #[cfg(pointsman_loom)]
             Self::Calling => Ok(Home::Calling),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
         }
     }
 
@@ -311,6 +323,8 @@ impl Running {
             Self::Pinned(threads) => threads.stop(),
             #[cfg(pointsman_loom)]
             Self::Calling => {}
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => {}
         }
     }
 
@@ -322,6 +336,8 @@ impl Running {
             Self::Pinned(threads) => threads.runs_current_thread(),
             #[cfg(pointsman_loom)]
             Self::Calling => false,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, _) => stepper.in_turn(),
         }
     }
 
@@ -338,6 +354,8 @@ impl Running {
             Self::Pinned(threads) => threads.join(),
             #[cfg(pointsman_loom)]
             Self::Calling => Ok(()),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => Ok(()),
         }
     }
 }
@@ -352,6 +370,8 @@ impl Home {
             Self::Pinned(home) => home.schedule(task),
             #[cfg(pointsman_loom)]
             Self::Calling => calling::schedule(task),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
         }
     }
 

@@ -1,0 +1,46 @@
+//! For tests: actors take their turns on one thread, in an order that the test chooses.
+//!
+//! The choosing, and the books about it, are the testkit's. Here is only what the engine needs of it: where a
+//! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
+
+#[cfg(feature = "testkit")]
+use super::Kind;
+#[cfg(feature = "testkit")]
+use crate::scheduler::TaskRef;
+
+/// Who an actor is: its uid, and what makes its path.
+#[cfg(feature = "testkit")]
+pub type Identity<'a> = (u32, &'a dyn Fn() -> String);
+
+/// Gives actors their turns, on one thread.
+#[cfg(feature = "testkit")]
+pub trait Stepper: Send + Sync + std::fmt::Debug {
+    /// Takes a woken actor (or another task, which is nobody) that belongs on a dispatcher of this kind.
+    fn schedule(&self, task: TaskRef, kind: Kind, who: Option<Identity<'_>>);
+
+    /// Runs turns until `done`, if the calling thread is the one that runs them.
+    fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached;
+
+    /// Whether the calling thread is within a turn.
+    fn in_turn(&self) -> bool;
+
+    /// What its choices derive from.
+    fn seed(&self) -> u64;
+}
+
+/// What a thread that ran turns instead of waiting has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "whether there is anything left to wait for"]
+pub enum Reached {
+    /// What it ran them for.
+    #[cfg(feature = "testkit")]
+    Done,
+    /// No actor has anything to do: nothing more comes unless time moves, or another thread sends.
+    #[cfg(feature = "testkit")]
+    Idle,
+    /// More turns than a test takes: actors keep each other busy for ever.
+    #[cfg(feature = "testkit")]
+    Livelock,
+    /// The actors run on other threads: the caller may wait for them.
+    Elsewhere,
+}
