@@ -13,7 +13,7 @@ use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::{ActorRef, Call, Request};
-use crate::dispatch::stepping::Reached;
+use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -436,7 +436,11 @@ impl<R> Waiting<R> {
     fn run_turns(&self) -> Reached {
         match &self.timekeeper {
             Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
-            _ => Reached::Elsewhere,
+            // Whoever answers is not known: what turns of this thread don't bring is waited for.
+            _ => {
+                run_any_turns(&mut || self.is_answered());
+                Reached::Elsewhere
+            }
         }
     }
 

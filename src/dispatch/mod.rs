@@ -4,6 +4,7 @@
 //!   ([`crate::scheduler`]).
 //! * [`blocking`](Dispatcher::blocking): a growing pool of threads for handlers that block.
 //! * [`pinned`](Dispatcher::pinned): one thread for each actor.
+//! * [`stepping`]: in the place of all these, the thread of a test.
 //!
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
 //! which says where its token goes. A shared queue in front of several actors (balancing) is a matter of

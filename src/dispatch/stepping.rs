@@ -7,6 +7,12 @@
 use super::Kind;
 #[cfg(feature = "testkit")]
 use crate::scheduler::TaskRef;
+#[cfg(feature = "testkit")]
+use crate::sync::per_thread;
+#[cfg(feature = "testkit")]
+use std::cell::RefCell;
+#[cfg(feature = "testkit")]
+use std::sync::{Arc as StdArc, Weak as StdWeak};
 
 /// Who an actor is: its uid, and what makes its path.
 #[cfg(feature = "testkit")]
@@ -20,6 +26,9 @@ pub trait Stepper: Send + Sync + std::fmt::Debug {
 
     /// Runs turns until `done`, if the calling thread is the one that runs them.
     fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached;
+
+    /// Whether nobody has anything to do.
+    fn is_idle(&self) -> bool;
 
     /// Whether the calling thread is within a turn.
     fn in_turn(&self) -> bool;
@@ -43,4 +52,42 @@ pub enum Reached {
     Livelock,
     /// The actors run on other threads: the caller may wait for them.
     Elsewhere,
+}
+
+#[cfg(feature = "testkit")]
+per_thread! {
+    /// Those that run their turns on this thread.
+    static OF_THIS_THREAD: RefCell<Vec<StdWeak<dyn Stepper>>> = RefCell::new(Vec::new());
+}
+
+/// Makes a stepper of the calling thread known to it.
+#[cfg(feature = "testkit")]
+pub fn attach(stepper: &StdArc<dyn Stepper>) {
+    OF_THIS_THREAD.with(|steppers| {
+        let mut steppers = steppers.borrow_mut();
+        steppers.retain(|stepper| stepper.strong_count() > 0);
+        steppers.push(StdArc::downgrade(stepper));
+    });
+}
+
+/// Runs turns until `done`, of whatever systems have theirs on this thread: for those who don't know on which system
+/// they wait. May come back before, when nobody has anything left to do or the turns don't end.
+#[cfg(feature = "testkit")]
+pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
+    let steppers = OF_THIS_THREAD.try_with(|steppers| steppers.borrow().clone()).unwrap_or_default();
+    let steppers: Vec<_> = steppers.iter().filter_map(StdWeak::upgrade).collect();
+    while steppers.iter().any(|stepper| !stepper.is_idle()) {
+        for stepper in &steppers {
+            if matches!(stepper.run_turns(done), Reached::Done | Reached::Livelock) {
+                return;
+            }
+        }
+    }
+}
+
+/// Runs turns of this thread's systems: it has none without the testkit.
+#[cfg(not(feature = "testkit"))]
+#[inline(always)]
+pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
+    let _ = done;
 }

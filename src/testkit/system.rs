@@ -2,6 +2,7 @@
 
 use crate::actor::{System, SystemBuilder, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Call, Request};
+use crate::dispatch::stepping::{self, Stepper};
 use crate::ledger::Ledger;
 use crate::sync::{Mutex, lock};
 use crate::testkit::Probe;
@@ -334,9 +335,11 @@ impl TestSystemBuilder {
     pub fn build(self) -> TestSystem {
         let seed = self.seed.unwrap_or_else(any_seed);
         let turns = StdArc::new(Turns::new(seed, self.turn_max));
+        let stepper: StdArc<dyn Stepper> = turns.clone();
+        stepping::attach(&stepper);
         let clock = ManualClock::new();
         let builder =
-            (self.configure)(System::builder("test")).clock(clock.clone()).seed(seed).stepper(turns.clone());
+            (self.configure)(System::builder("test")).clock(clock.clone()).seed(seed).stepper(stepper);
         let system = builder.build().unwrap_or_else(|error| panic!("cannot build the test system: {error}"));
         let handle = system.handle().clone();
         let test = TestSystem {

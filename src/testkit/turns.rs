@@ -186,6 +186,10 @@ impl Stepper for Turns {
         if done() { Reached::Done } else { Reached::Livelock }
     }
 
+    fn is_idle(&self) -> bool {
+        lock(&self.state).ready.is_empty()
+    }
+
     fn in_turn(&self) -> bool {
         thread::current().id() == self.owner && lock(&self.state).depth > 0
     }

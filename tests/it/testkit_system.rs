@@ -221,6 +221,7 @@ impl Actor for Slow {
         match message {
             SlowMsg::Get(call) => _ = ctx.after(10 * MS, SlowMsg::Answer(call)),
             SlowMsg::Answer(call) => call.answer(|Get| 5),
+            SlowMsg::Now(port) => port.send(6)?,
         }
         Ok(())
     }
@@ -229,6 +230,7 @@ impl Actor for Slow {
 enum SlowMsg {
     Get(Call<Get>),
     Answer(Call<Get>),
+    Now(ReplyTo<u32>),
 }
 
 impl From<Call<Get>> for SlowMsg {
@@ -255,6 +257,40 @@ fn an_ask_runs_turns_and_is_stalled_when_only_time_would_help() {
         system.run_until_idle();
         assert_eq!(system.ask(&slow, Get), Err(AskError::Undeliverable));
     });
+}
+
+/// Stands before an actor and shows nothing of it.
+struct Front(ActorRef<SlowMsg>);
+
+impl Recipient<SlowMsg> for Front {
+    fn deliver(&self, message: SlowMsg) -> Result<Accepted, SendError<SlowMsg>> {
+        self.0.try_tell(message).map(|()| Accepted::Passed)
+    }
+}
+
+#[test]
+fn an_ask_runs_turns_even_if_it_is_not_known_whom_it_asks() {
+    let systems = [TestSystem::new(), TestSystem::new()];
+    let immediate = systems.each_ref().map(|system| system.spawn(|| Slow).unwrap());
+    // The one system's actor stands behind the other's.
+    let through = immediate[1].clone();
+    let relay = systems[0].spawn(move || Relay(through.clone())).unwrap();
+    let front = ActorRef::to_recipient(Front(relay.clone()));
+    let question = front.ask_with(SlowMsg::Now);
+    assert_eq!(question.wait(), Ok(6));
+    immediate.iter().chain([&relay]).for_each(ActorRef::stop);
+    systems.into_iter().for_each(|system| _ = system.finish());
+}
+
+/// Passes everything on.
+struct Relay(ActorRef<SlowMsg>);
+
+impl Actor for Relay {
+    type Message = SlowMsg;
+    fn receive(&mut self, message: SlowMsg, _: &mut Context<SlowMsg>) -> Done {
+        self.0.tell(message);
+        Ok(())
+    }
 }
 
 #[test]
