@@ -72,6 +72,7 @@
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
+//! | to test actors | `testkit` (feature `testkit`) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases | [`shutdown`] |
 //! | to hear of what happens | [`EventStream`] |
@@ -102,7 +103,7 @@
 //! # How the source is laid out
 //!
 //! Arrows point one way: `sync` (the only door to atomics and threads) ← `grace`, `striped` ← `mailbox` ←
-//! `scheduler` ← `dispatch` ← `actor`, `actor_ref`, `supervision`, `time` ← `routing`, `net`.
+//! `scheduler` ← `dispatch` ← `actor`, `actor_ref`, `supervision`, `time` ← `routing`, `net`, `testkit`.
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirror internals are public through the hooks, and shrunken sizes leave loops and comparisons empty.
 #![cfg_attr(
@@ -140,6 +141,8 @@ pub mod shutdown;
 mod striped;
 mod supervision;
 mod sync;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod time;
 
 pub use actor::{

@@ -214,6 +214,11 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
     // or is the core's own.
     let home = unsafe { &*header.as_ref().home };
+    #[cfg(feature = "testkit")]
+    if let Home::Stepping(stepper, kind) = home {
+        // SAFETY: passed on to the caller.
+        return unsafe { super::stepping::schedule_stepping(header, &**stepper, *kind) };
+    }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }

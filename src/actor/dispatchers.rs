@@ -21,6 +21,9 @@ pub struct Declared {
     pub dispatchers: Vec<(String, Dispatcher)>,
     /// Each with the name that it stands for.
     pub aliases: Vec<(String, String)>,
+    /// Runs all actors, in place of the dispatchers.
+    #[cfg(feature = "testkit")]
+    pub stepper: Option<StdArc<dyn crate::dispatch::stepping::Stepper>>,
 }
 
 /// All that run, or are at rest.
@@ -66,8 +69,8 @@ impl Declared {
         let follow = |(alias, _): &(String, String)| Ok((alias.clone(), self.follow(alias)?));
         let aliases = self.aliases.iter().map(follow).collect::<Result<_, _>>()?;
         let mut started = Dispatchers { by_name: BTreeMap::new(), aliases };
-        for (name, recipe) in self.dispatchers {
-            match Dispatch::start(format!("{system}-{name}"), recipe) {
+        for (name, recipe) in std::mem::take(&mut self.dispatchers) {
+            match self.start_one(format!("{system}-{name}"), recipe) {
                 Ok(dispatch) => {
                     started.by_name.insert(name, dispatch);
                 }
@@ -78,6 +81,14 @@ impl Declared {
             }
         }
         Ok(started)
+    }
+
+    fn start_one(&self, name: String, recipe: Dispatcher) -> Result<Dispatch, StartError> {
+        #[cfg(feature = "testkit")]
+        if let Some(stepper) = &self.stepper {
+            return Ok(Dispatch::stepping(stepper, recipe.kind()));
+        }
+        Dispatch::start(name, recipe)
     }
 
     fn names(&self) -> impl Iterator<Item = &String> {

@@ -1,6 +1,7 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
 use crate::actor::SystemCore;
+use crate::actor::stepping::left_to_wait;
 use crate::actor_ref::AnyRef;
 use crate::error::ShutdownError;
 use crate::sync::atomic::Ordering;
@@ -84,6 +85,8 @@ impl SystemCore {
         if crate::dispatch::must_not_wait() || self.runs_current_thread() {
             return Err(ShutdownError::OwnThread);
         }
+        let reached = self.run_turns(&mut || !matches!(*lock(&self.end), End::NotYet | End::Orphaned));
+        let deadline = left_to_wait(reached, deadline);
         let until = Instant::now().checked_add(deadline);
         let mut end = lock(&self.end);
         while matches!(*end, End::NotYet | End::Orphaned) {

@@ -1,4 +1,4 @@
-//! Stopping an actor and knowing when it has ended.
+//! Knowing outside actors when one has ended, and stopping it.
 
 use crate::actor::guardians::Never;
 use crate::actor::{Actor, Context, Done, Terminated};
@@ -68,17 +68,27 @@ impl AnyRef {
         if timeout.is_zero() {
             return ask::failed(AskError::NoTime, Timekeeper::Target(self.clone()));
         }
+        let ended = self.when_ended();
+        stop();
+        ended.within(timeout)
+    }
+
+    /// Over when the actor has ended, as [`graceful_stop`](Self::graceful_stop), but does nothing to that end: death
+    /// watch for code outside actors.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NoReply`] if the system has ended so far that nobody can watch any more, and the actor has not.
+    pub fn when_ended(&self) -> Ask<()> {
         let mut port = None;
         let (witness, ask) = self.core().system.serve(|reply_to: ReplyTo<()>| {
             port = Some(reply_to.clone());
             Witness { actor: self.clone(), port: Some(reply_to) }
         });
-        stop();
-        // At the very end of a system nobody can watch any more.
         if let (None, Some(port), true) = (witness, port, self.is_closed()) {
             let _ = port.send(());
         }
-        ask.within(timeout)
+        ask
     }
 }
 

@@ -97,6 +97,11 @@ impl SystemCore {
         Ok(())
     }
 
+    /// The parent of the engine's own actors, `/system`; or the name of this system if it has ended.
+    pub(crate) fn system_guardian(&self) -> Result<AnyRef, String> {
+        self.tree().map(|tree| tree.system).ok_or_else(|| self.name.clone())
+    }
+
     /// Ends what has grown, and the threads.
     fn give_up(&self, root: Option<&AnyRef>, error: SpawnError) -> BuildError {
         if let Some(root) = root {

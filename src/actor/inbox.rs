@@ -69,12 +69,11 @@ impl SystemRef {
     ///
     /// [`SpawnError`]: a capacity of 0, or the system is shut down.
     pub fn inbox_with_capacity<M: Send + 'static>(&self, capacity: usize) -> Result<Inbox<M>, SpawnError> {
-        let parent = self.core().tree().map(|tree| tree.system);
         if capacity == 0 {
             return Err(SpawnError::ZeroCapacity { path: "/system/$".to_owned() });
         }
-        let parent = parent.ok_or_else(|| self.name().to_owned());
-        let actor = ActorBuilder::new(parent, None).spawn(move || Keeper::<M>::new(capacity))?;
+        let actor = ActorBuilder::new(self.core().system_guardian(), None)
+            .spawn(move || Keeper::<M>::new(capacity))?;
         Ok(Inbox { actor })
     }
 }

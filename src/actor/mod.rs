@@ -32,6 +32,7 @@ mod receive_timeout;
 mod selection;
 mod spawn;
 mod stash;
+pub(crate) mod stepping;
 mod system;
 mod temp;
 mod turn;

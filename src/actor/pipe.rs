@@ -175,12 +175,6 @@ impl SystemRef {
 }
 
 impl SystemCore {
-    /// The parent of hidden actors, `/system`.
-    pub(crate) fn system_guardian(&self) -> Result<AnyRef, String> {
-        let guardian = self.tree().and_then(|tree| tree.root.core().children.get("system"));
-        guardian.ok_or_else(|| self.name.clone())
-    }
-
     fn pipe<T: 'static, M: Send + 'static>(
         &self,
         dispatcher: Option<&str>,

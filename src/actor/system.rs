@@ -84,7 +84,7 @@ pub struct SystemBuilder {
     name: String,
     seed: u64,
     clock: Option<StdArc<dyn Clock>>,
-    dispatchers: Declared,
+    pub(super) dispatchers: Declared,
     supervision: Strategy,
     log_dead_letters: DeadLetterLog,
     shutdown_phases: Phases,

@@ -13,6 +13,7 @@ use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::{ActorRef, Call, Request};
+use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -42,6 +43,9 @@ pub enum AskError {
     WouldBlockWorker,
     /// The time given was zero; nothing was sent.
     NoTime,
+    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, and the answer is not there.
+    /// The request was sent; a reply that comes yet will be late.
+    Stalled,
 }
 
 impl AskError {
@@ -51,7 +55,7 @@ impl AskError {
             Self::NoReply => Some(Row::NoReply),
             Self::Timeout { .. } => Some(Row::TimedOut),
             Self::Undeliverable => Some(Row::Undeliverable),
-            Self::WouldBlockWorker => Some(Row::Cancelled),
+            Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
             Self::NoTime => None,
         }
     }
@@ -66,6 +70,10 @@ impl fmt::Display for AskError {
             Self::WouldBlockWorker => f.write_str(
                 "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
                  (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
+            ),
+            Self::Stalled => f.write_str(
+                "no reply, and no actor of the test system has anything left to do: advance its clock first, or \
+                 let the other thread that shall answer do so before the wait",
             ),
             Self::NoTime => f.write_str("no time to answer in 0ns: nothing was sent, give more than zero"),
         }
@@ -147,6 +155,9 @@ impl<R> Ask<R> {
     /// # Errors
     /// [`AskError`] says why there is no answer. On a work-stealing worker it is always
     /// [`AskError::WouldBlockWorker`], even if the answer is there already.
+    ///
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run instead; what they leave unanswered is
+    /// [`AskError::Stalled`].
     #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
         self.waiting.wait().0
@@ -425,6 +436,9 @@ impl<R> Waiting<R> {
         if matches!(self.state, State::Pending(_)) && !may_block() {
             return self.end(Err(AskError::WouldBlockWorker), None);
         }
+        if self.run_turns() != Reached::Elsewhere {
+            return self.end_now();
+        }
         for _ in 0..SPINS {
             if self.is_answered() {
                 break;
@@ -432,6 +446,31 @@ impl<R> Waiting<R> {
             hint::spin_loop();
         }
         self.try_end().unwrap_or_else(|| self.park())
+    }
+
+    /// Where this thread is the one to run the actors that are asked, it does so instead of waiting for them.
+    #[inline]
+    fn run_turns(&self) -> Reached {
+        match &self.timekeeper {
+            Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            // Whoever answers is not known: what turns of this thread don't bring is waited for.
+            _ => {
+                run_any_turns(&mut || self.is_answered());
+                Reached::Elsewhere
+            }
+        }
+    }
+
+    /// Ends the ask with what there is: all turns were run.
+    #[cold]
+    fn end_now(&mut self) -> End<R> {
+        if let Some(end) = self.try_end() {
+            return end;
+        }
+        match self.limit {
+            Some(limit) if self.timekeeper.now() >= limit.at => self.time_out(limit),
+            _ => self.end(Err(AskError::Stalled), None),
+        }
     }
 
     /// Waits on after the first looks.

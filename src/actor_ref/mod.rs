@@ -9,6 +9,7 @@ pub mod ask;
 mod attempt;
 pub mod dead_letter_log;
 mod dead_letters;
+mod full;
 pub mod promise;
 mod recipient;
 pub mod reply;
@@ -38,7 +39,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::time::Instant;
 
 /// Takes messages of type `M`: an actor, a router, a keyed group, an adapter, anything.
 ///
@@ -216,17 +216,15 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             // A worker that waited could be the one that has to make the room.
             FullPolicy::Wait(_) if crate::dispatch::must_not_wait() => Err(SendError::Full(message)),
-            FullPolicy::Wait(limit) => {
-                match local.mailbox.push_waiting(message, Instant::now().checked_add(limit)) {
-                    Ok(Pushed::Wake) => {
-                        self.schedule();
-                        Ok(())
-                    }
-                    Ok(_) => Ok(()),
-                    Err(Refused::Full(message)) => Err(SendError::Full(message)),
-                    Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
+            FullPolicy::Wait(limit) => match full::push_waiting(local, message, limit) {
+                Ok(Pushed::Wake) => {
+                    self.schedule();
+                    Ok(())
                 }
-            }
+                Ok(_) => Ok(()),
+                Err(Refused::Full(message)) => Err(SendError::Full(message)),
+                Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
+            },
         }
     }
 

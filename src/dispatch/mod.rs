@@ -8,6 +8,7 @@
 //!   tests.
 //!
 //! [`OnDemand`] lets the threads of the first two end while they have no actors.
+//! * [`stepping`]: in the place of all these, the thread of a test.
 //!
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
 //! which says where its token goes. A shared queue in front of several actors (balancing) is a matter of
@@ -17,6 +18,7 @@ pub mod blocking;
 pub mod calling;
 pub mod on_demand;
 pub mod pinned;
+pub mod stepping;
 mod threads;
 
 pub use on_demand::OnDemand;
@@ -26,6 +28,8 @@ use crate::sync::{Arc, hint, thread};
 use blocking::BlockingPool;
 use pinned::{PinnedHome, PinnedThreads};
 use std::ops::RangeInclusive;
+#[cfg(feature = "testkit")]
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// Messages that an actor handles in one turn before it makes room for others.
@@ -112,6 +116,9 @@ pub enum Running {
     Blocking(BlockingPool),
     Pinned(PinnedThreads),
     CallingThread(calling::Limits),
+    /// In the place of a dispatcher of this kind; see [`stepping`].
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 /// Where one actor runs.
@@ -121,6 +128,8 @@ pub enum Home {
     Blocking(BlockingPool),
     Pinned(PinnedHome),
     CallingThread(calling::Limits),
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 impl Dispatcher {
@@ -426,6 +435,8 @@ impl Running {
             Self::Blocking(_) => Kind::Blocking,
             Self::Pinned(_) => Kind::Pinned,
             Self::CallingThread(_) => Kind::CallingThread,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(_, kind) => *kind,
         }
     }
 
@@ -440,6 +451,8 @@ impl Running {
             Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
             Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
             Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
         }
     }
 
@@ -451,6 +464,8 @@ impl Running {
             Self::Blocking(pool) => pool.stop(),
             Self::Pinned(threads) => threads.stop(),
             Self::CallingThread(_) => {}
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => {}
         }
     }
 
@@ -461,6 +476,8 @@ impl Running {
             Self::Blocking(pool) => pool.has_ended(),
             Self::Pinned(threads) => threads.has_ended(),
             Self::CallingThread(_) => true,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => true,
         }
     }
 
@@ -472,6 +489,8 @@ impl Running {
             Self::Pinned(threads) => threads.runs_current_thread(),
             // None of its own; see `must_not_wait`.
             Self::CallingThread(_) => false,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, _) => stepper.in_turn(),
         }
     }
 
@@ -487,6 +506,8 @@ impl Running {
             Self::Blocking(pool) => pool.join(),
             Self::Pinned(threads) => threads.join(),
             Self::CallingThread(_) => Ok(()),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => Ok(()),
         }
     }
 }
@@ -500,6 +521,8 @@ impl Home {
             Self::Blocking(pool) => pool.schedule(task),
             Self::Pinned(home) => home.schedule(task),
             Self::CallingThread(limits) => calling::schedule(task, *limits),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
         }
     }
 

@@ -45,7 +45,27 @@ pub(super) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
 /// Whether the calling thread is a work-stealing worker, of any pool: such a thread must not wait.
 #[inline]
 pub fn on_worker() -> bool {
+    #[cfg(feature = "testkit")]
+    if STANDS_FOR_WORKER.try_with(Cell::get).unwrap_or(false) {
+        return true;
+    }
     with_worker(|worker| worker.is_some())
+}
+
+#[cfg(feature = "testkit")]
+per_thread! {
+    /// Whether a test's thread runs a turn that a worker would run in service.
+    static STANDS_FOR_WORKER: Cell<bool> = Cell::new(false);
+}
+
+/// Runs a turn, which never unwinds, on a thread that stands for a worker or, within such a turn, for a thread
+/// that may wait.
+#[cfg(feature = "testkit")]
+pub fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
+    let before = STANDS_FOR_WORKER.with(|stands| stands.replace(worker));
+    let result = turn();
+    STANDS_FOR_WORKER.with(|stands| stands.set(before));
+    result
 }
 
 /// Whether the calling thread is a worker of this pool.

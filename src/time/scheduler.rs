@@ -156,8 +156,7 @@ impl SystemRef {
     /// [`ScheduleError::ShutDown`] when the system has ended.
     pub fn scheduler_on(&self, dispatcher: &str) -> Result<Scheduler, ScheduleError> {
         let shut_down = || ScheduleError::ShutDown { system: self.name().to_owned() };
-        let tree = self.core().tree().ok_or_else(shut_down)?;
-        let parent = tree.root.core().children.get("system").ok_or_else(shut_down)?;
+        let parent = self.core().system_guardian().map_err(|_| shut_down())?;
         let name = runner_name(dispatcher);
         let find = || parent.core().children.get(&name).and_then(|runner| runner.typed::<Job>().ok());
         let runner = match find() {

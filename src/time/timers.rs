@@ -158,6 +158,12 @@ impl Timers {
         lock(&self.shared.table).wheel.len()
     }
 
+    /// When to look next: nothing fires before it. `None` if no timer waits.
+    #[cfg(feature = "testkit")]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        lock(&self.shared.table).wheel.next_deadline().map(Duration::from_millis)
+    }
+
     /// Starts the timer thread. Without one (the machine refused) real timers would never fire: the engine
     /// cannot keep its promises, so that ends the process's use of this system loudly.
     fn start(&self, table: &mut Table) {

@@ -1,13 +1,12 @@
 //! References that change messages on their way.
 
-use crate::support::*;
+use crate::support::panic_of;
 use pointsman::prelude::*;
-use pointsman::{Accepted, Recipient, SendError, SystemRef};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pointsman::testkit::{Probe, TestSystem};
+use pointsman::{Accepted, Recipient, SendError};
 use std::sync::mpsc::{Sender, channel};
 
-struct Log(Sender<String>);
-
+#[derive(Debug, PartialEq)]
 struct Text(String);
 
 impl From<u32> for Text {
@@ -16,19 +15,15 @@ impl From<u32> for Text {
     }
 }
 
-impl Actor for Log {
-    type Message = Text;
-    fn receive(&mut self, text: Text, _: &mut Context<Text>) -> Done {
-        self.0.send(text.0)?;
-        Ok(())
-    }
+fn text(text: &str) -> Text {
+    Text(text.to_owned())
 }
 
 #[test]
 fn narrow_and_contramap_bring_what_they_make_to_the_same_actor() {
-    let stage = Stage::new("adapters");
-    let (sender, texts) = channel();
-    let log = stage.system.actor("log").spawn(move || Log(sender.clone())).unwrap();
+    let system = TestSystem::new();
+    let probe: Probe<Text> = system.probe();
+    let log = probe.actor_ref();
     let narrow: ActorRef<u32> = log.narrow();
     let prefix = String::from("number ");
     let mapped: ActorRef<u8> = log.contramap(move |number: u8| Text(format!("{prefix}{number}")));
@@ -36,40 +31,33 @@ fn narrow_and_contramap_bring_what_they_make_to_the_same_actor() {
     narrow.tell(1u32);
     mapped.tell(2u8);
     twice.tell(true);
-    let next = || texts.recv_timeout(LONG).unwrap();
-    assert_eq!([next(), next(), next()], ["1", "number 2", "number 1"]);
+    ["1", "number 2", "number 1"].into_iter().for_each(|expected| probe.expect(text(expected)));
     assert_eq!((narrow.path(), twice.uid(), twice.any()), (log.path(), log.uid(), log.any()));
-    let ledger = stage.system.ledger();
+    let ledger = system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (3, 3, 0), "{ledger}");
     // What the target refuses cannot be changed back: a dead letter.
     twice.stop();
-    wait_until(|| twice.is_closed());
+    system.run_until_idle();
+    assert!(twice.is_closed());
     twice.tell(false);
     assert!(narrow.try_tell(5u32).is_ok());
-    let ledger = stage.system.ledger();
-    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.balance()), (5, 2, 0), "{ledger}");
-    stage.end(&[]);
+    let ledger = system.finish();
+    assert_eq!((ledger.sent, ledger.dead_lettered), (5, 2), "{ledger}");
 }
 
 #[test]
 fn an_adapter_that_panics_unwinds_to_the_sender_and_the_books_balance() {
-    let stage = Stage::new("panics");
-    let (sender, texts) = channel();
-    let log = stage.system.actor("log").spawn(move || Log(sender.clone())).unwrap();
-    let picky: ActorRef<u32> = log.contramap(|number: u32| {
+    let system = TestSystem::new();
+    let probe: Probe<Text> = system.probe();
+    let picky: ActorRef<u32> = probe.actor_ref().contramap(|number: u32| {
         assert!(number < 10, "too large");
         Text::from(number)
     });
-    assert!(catch_unwind(AssertUnwindSafe(|| picky.tell(10u32))).is_err());
+    assert_eq!(panic_of(|| picky.tell(10u32)), "too large");
     picky.tell(9u32);
-    assert_eq!(texts.recv_timeout(LONG).unwrap(), "9");
-    let ledger = stage.system.ledger();
-    assert_eq!(
-        (ledger.sent, ledger.handled, ledger.dead_lettered, ledger.balance()),
-        (2, 1, 1, 0),
-        "{ledger}"
-    );
-    stage.end(&[]);
+    probe.expect(text("9"));
+    let ledger = system.finish();
+    assert_eq!((ledger.sent, ledger.handled, ledger.dead_lettered), (2, 1, 1), "{ledger}");
 }
 
 /// Counted by a system, and no actor.
@@ -86,37 +74,32 @@ impl Recipient<u32> for Counted {
 
 #[test]
 fn an_adapter_of_what_is_no_actor_counts_in_the_same_books() {
-    let stage = Stage::new("foreign");
+    let system = TestSystem::new();
     let (sender, numbers) = channel();
-    let counted = ActorRef::to_recipient(Counted(stage.system.handle().clone(), sender));
+    let counted = ActorRef::to_recipient(Counted(system.clone(), sender));
     let adapter: ActorRef<u8> = counted.narrow();
     adapter.tell(3u8);
     counted.tell(4u32);
     assert_eq!(numbers.try_iter().collect::<Vec<_>>(), [3, 4]);
-    let ledger = stage.system.ledger();
+    let ledger = system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (2, 2, 0), "{ledger}");
     drop(numbers);
     adapter.tell(5u8);
     counted.tell(6u32);
     assert!(matches!(counted.try_tell(7u32), Err(SendError::Closed(7))));
-    let ledger = stage.system.ledger();
-    assert_eq!(
-        (ledger.sent, ledger.dead_lettered, ledger.handed_back, ledger.balance()),
-        (5, 2, 1, 0),
-        "{ledger}"
-    );
     assert_eq!(adapter.path().to_string(), "/deadLetters");
-    stage.end(&[]);
+    let ledger = system.finish();
+    assert_eq!((ledger.sent, ledger.dead_lettered, ledger.handed_back), (5, 2, 1), "{ledger}");
 }
 
 #[test]
 fn untyped_references_know_their_type() {
-    let stage = Stage::new("types");
-    let (sender, _texts) = channel();
-    let log = stage.system.actor("log").spawn(move || Log(sender.clone())).unwrap();
+    let system = TestSystem::new();
+    let probe: Probe<Text> = system.probe();
+    let log = probe.actor_ref();
     let any = log.any().unwrap();
-    assert_eq!(any.typed::<Text>().unwrap(), log);
+    assert_eq!(any.typed::<Text>().unwrap(), *log);
     let error = any.typed::<u32>().unwrap_err();
     assert!(error.takes.contains("Text") && error.wanted == "u32" && error.path == log.path());
-    stage.end(&[]);
+    system.finish();
 }

@@ -324,3 +324,14 @@ pub fn wait_until(mut seen: impl FnMut() -> bool) {
         std::thread::yield_now();
     }
 }
+
+/// What a panic says.
+#[track_caller]
+pub fn panic_of(run: impl FnOnce()) -> String {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    let payload = caught.expect_err("it panics");
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast::<&str>().expect("a text").to_string(),
+    }
+}

@@ -1,0 +1,325 @@
+//! An actor whose mail the test reads.
+
+use crate::actor::{Actor, ActorBuilder, Context, Control, Done, SystemRef, Terminated};
+use crate::actor_ref::{ActorRef, AnyRef, Watchable};
+use crate::dispatch::stepping::Reached;
+use crate::sync::{Condvar, Mutex, lock};
+use crate::testkit::seeds::Again;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug};
+use std::sync::Arc as StdArc;
+use std::time::{Duration, Instant};
+
+/// How long a probe on a system with threads waits for what is expected: longer than anything takes, and
+/// reached only by a test that fails.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An actor that keeps what it gets, for the test to read in order.
+///
+/// Code under test is given [`actor_ref`](Self::actor_ref) where it wants somebody to send to; the test then
+/// says what must have come. Messages and notices of watched actors are read in one order, the one in which they
+/// came: what is not expected next is a failure.
+///
+/// On a [`TestSystem`](crate::testkit::TestSystem) the methods run turns until something has come or nobody has
+/// anything left to do; they never wait. On a system with threads they wait, up to 30 seconds of the machine's
+/// time.
+///
+/// There is no last sender to reply to: who wants an answer sends a port along. So a probe of `Call<Q>` answers
+/// by what it [takes](Self::take):
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::testkit::{Probe, TestSystem};
+///
+/// #[derive(Debug)]
+/// struct Price(&'static str);
+/// impl Request for Price {
+///     type Reply = u32;
+/// }
+///
+/// let system = TestSystem::new();
+/// let shop: Probe<Call<Price>> = system.probe();
+/// let price = shop.actor_ref().ask(Price("apples"));
+/// shop.take().answer(|Price(article)| article.len() as u32);
+/// assert_eq!(price.wait(), Ok(6));
+/// system.finish();
+/// ```
+///
+/// A probe is a child of `/system`, so that it may be left running, and stops when it is dropped.
+pub struct Probe<M: Send + 'static> {
+    actor: ActorRef<M>,
+    system: SystemRef,
+    inbox: StdArc<Inbox<M>>,
+}
+
+/// What a probe that [fishes](Probe::fish_for) does with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fish {
+    /// That is the one.
+    Take,
+    /// Let it go, and look at the next.
+    Skip,
+    /// It must not come: fail, for this reason.
+    Fail(String),
+}
+
+struct Inbox<M> {
+    events: Mutex<VecDeque<Event<M>>>,
+    /// Signalled with each event.
+    came: Condvar,
+}
+
+enum Event<M> {
+    Message(M),
+    Terminated(AnyRef),
+}
+
+/// The actor behind a probe.
+struct Keeper<M>(StdArc<Inbox<M>>);
+
+impl<M> Inbox<M> {
+    fn put(&self, event: Event<M>) {
+        lock(&self.events).push_back(event);
+        self.came.notify_all();
+    }
+}
+
+impl<M: Send + 'static> Actor for Keeper<M> {
+    type Message = M;
+
+    fn receive(&mut self, message: M, _: &mut Context<M>) -> Done {
+        self.0.put(Event::Message(message));
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<M>) -> Done {
+        self.0.put(Event::Terminated(terminated.actor));
+        Ok(())
+    }
+}
+
+impl<M: Debug> Debug for Event<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Message(message) => message.fmt(f),
+            Event::Terminated(actor) => write!(f, "the end of {}", actor.path()),
+        }
+    }
+}
+
+impl<M: Send + 'static> Probe<M> {
+    /// A probe in this system: a [`TestSystem`](crate::testkit::TestSystem) or one with threads.
+    ///
+    /// # Panics
+    ///
+    /// If the system has shut down.
+    #[track_caller]
+    pub fn on(system: &SystemRef) -> Self {
+        let inbox = StdArc::new(Inbox { events: Mutex::default(), came: Condvar::new() });
+        let kept = inbox.clone();
+        let actor = ActorBuilder::new(system.core().system_guardian(), None).spawn(move || Keeper(kept.clone()));
+        let actor = actor.unwrap_or_else(|error| panic!("cannot make a probe: {error}"));
+        Self { actor, system: system.clone(), inbox }
+    }
+
+    /// The actor that code under test sends to.
+    pub fn actor_ref(&self) -> &ActorRef<M> {
+        &self.actor
+    }
+
+    /// Watches an actor: its end is something that comes, for [`expect_terminated`](Self::expect_terminated).
+    ///
+    /// # Panics
+    ///
+    /// If there is no actor behind the reference, or the system has shut down.
+    #[track_caller]
+    pub fn watch(&self, actor: &(impl Watchable + ?Sized)) {
+        let watched = actor.watched();
+        let sent = watched.is_some_and(|actor| self.me().send_system(Control::Adopt(actor)).is_ok());
+        assert!(
+            sent,
+            "nothing to watch: there is no actor behind the reference, or the system has shut down"
+        );
+    }
+
+    /// The next message, whatever it is.
+    ///
+    /// # Panics
+    ///
+    /// If none comes, or the end of a watched actor does.
+    #[track_caller]
+    pub fn take(&self) -> M {
+        match self.next() {
+            Ok(Event::Message(message)) => message,
+            Ok(Event::Terminated(actor)) => {
+                self.fail("a message", format_args!("the end of {}", actor.path()))
+            }
+            Err(nothing) => self.fail("a message", nothing),
+        }
+    }
+
+    /// Checks that what comes next is the end of this actor, which is [watched](Self::watch).
+    ///
+    /// # Panics
+    ///
+    /// If something else comes next, or nothing.
+    #[track_caller]
+    pub fn expect_terminated(&self, actor: &(impl Watchable + ?Sized)) {
+        let Some(actor) = actor.watched() else {
+            panic!("nothing to expect the end of: there is no actor behind the reference")
+        };
+        let wanted = format_args!("the end of {}#{}", actor.path(), actor.uid()).to_string();
+        match self.next() {
+            Ok(Event::Terminated(ended)) if ended == actor => {}
+            Ok(Event::Terminated(other)) => {
+                self.fail(wanted, format_args!("the end of {}#{}", other.path(), other.uid()))
+            }
+            // Nothing is asked of messages here, such as how to print them.
+            Ok(Event::Message(_)) => {
+                self.fail(wanted, format_args!("a message of type {}", std::any::type_name::<M>()))
+            }
+            Err(nothing) => self.fail(wanted, nothing),
+        }
+    }
+
+    /// What comes next, or why nothing does.
+    fn next(&self) -> Result<Event<M>, &'static str> {
+        let reached = self.system.core().run_turns(&mut || !lock(&self.inbox.events).is_empty());
+        let deadline = (reached == Reached::Elsewhere).then(|| Instant::now() + LIMIT);
+        let mut events = lock(&self.inbox.events);
+        loop {
+            if let Some(event) = events.pop_front() {
+                return Ok(event);
+            }
+            let left = deadline.map_or(Duration::ZERO, |it| it.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(match reached {
+                    Reached::Livelock => "nothing, though actors keep each other busy",
+                    Reached::Elsewhere => "nothing within 30 s",
+                    _ => "nothing, and no actor has anything left to do",
+                });
+            }
+            let waited = self.inbox.came.wait_timeout(events, left);
+            events = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
+    fn me(&self) -> AnyRef {
+        self.actor.any_local()
+    }
+
+    #[track_caller]
+    fn fail(&self, wanted: impl fmt::Display, came: impl fmt::Display) -> ! {
+        let core = self.system.core();
+        match core.stepper() {
+            Some(stepper) => panic!("expected {wanted}, came {came} ({})", Again(stepper.seed())),
+            None => panic!("expected {wanted}, came {came}"),
+        }
+    }
+}
+
+impl<M: Debug + Send + 'static> Probe<M> {
+    /// Checks that this message comes next.
+    ///
+    /// # Panics
+    ///
+    /// If something else comes next, or nothing.
+    #[track_caller]
+    pub fn expect(&self, message: M)
+    where
+        M: PartialEq,
+    {
+        match self.next() {
+            Ok(Event::Message(came)) if came == message => {}
+            Ok(other) => self.fail(format_args!("{message:?}"), format_args!("{other:?}")),
+            Err(nothing) => self.fail(format_args!("{message:?}"), nothing),
+        }
+    }
+
+    /// Checks that a message comes next of which this is true, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// If something else comes next, or nothing.
+    #[track_caller]
+    pub fn expect_matching(&self, is_wanted: impl FnOnce(&M) -> bool) -> M {
+        match self.next() {
+            Ok(Event::Message(came)) if is_wanted(&came) => came,
+            Ok(other) => self.fail("a message that matches", format_args!("{other:?}")),
+            Err(nothing) => self.fail("a message that matches", nothing),
+        }
+    }
+
+    /// Checks that nothing has come that was not read yet. On a [`TestSystem`](crate::testkit::TestSystem) that
+    /// holds until time moves or the test sends something. On a system with threads it is a look at what has
+    /// come so far, and says nothing about what comes later: first wait for an event that comes after it.
+    ///
+    /// # Panics
+    ///
+    /// If something has come.
+    #[track_caller]
+    pub fn expect_none(&self) {
+        let _ = self.system.core().run_turns(&mut || false);
+        let came = lock(&self.inbox.events).pop_front();
+        if let Some(came) = came {
+            self.fail("nothing", format_args!("{came:?}"));
+        }
+    }
+
+    /// Reads messages until one is taken, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// If `judge` says so, if no more messages come, or the end of a watched actor does. The text names what was
+    /// let go before.
+    ///
+    /// ```
+    /// use pointsman::testkit::{Fish, Probe, TestSystem};
+    ///
+    /// let system = TestSystem::new();
+    /// let probe: Probe<u32> = system.probe();
+    /// for number in [3u32, 1, 40, 5] {
+    ///     probe.actor_ref().tell(number);
+    /// }
+    /// let large = probe.fish_for(|number| match number {
+    ///     0 => Fish::Fail("no zeros".into()),
+    ///     1..10 => Fish::Skip,
+    ///     _ => Fish::Take,
+    /// });
+    /// assert_eq!(large, 40);
+    /// probe.expect(5);
+    /// system.finish();
+    /// ```
+    #[track_caller]
+    pub fn fish_for(&self, mut judge: impl FnMut(&M) -> Fish) -> M {
+        let mut skipped = Vec::new();
+        loop {
+            let event = self.next();
+            let came = match event {
+                Ok(Event::Message(message)) => match judge(&message) {
+                    Fish::Take => return message,
+                    Fish::Skip => {
+                        skipped.push(message);
+                        continue;
+                    }
+                    Fish::Fail(reason) => format!("{message:?}: {reason}"),
+                },
+                Ok(terminated) => format!("{terminated:?}"),
+                Err(nothing) => nothing.to_owned(),
+            };
+            self.fail("a message to take", format_args!("{came}, after {skipped:?}"));
+        }
+    }
+}
+
+impl<M: Send + 'static> Drop for Probe<M> {
+    fn drop(&mut self) {
+        self.actor.stop();
+    }
+}
+
+impl<M: Send + 'static> Debug for Probe<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probe").field("path", &self.actor.path()).finish_non_exhaustive()
+    }
+}

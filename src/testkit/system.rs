@@ -1,0 +1,366 @@
+//! A system on the thread of its test.
+
+use crate::actor::{System, SystemBuilder, SystemRef};
+use crate::actor_ref::{ActorRef, AnyRef, AskError, Call, Request};
+use crate::dispatch::stepping::{self, Stepper};
+use crate::ledger::Ledger;
+use crate::sync::{Mutex, lock};
+use crate::testkit::Probe;
+use crate::testkit::seeds::{Again, any_seed};
+use crate::testkit::turns::{Livelock, Turns};
+use crate::time::ManualClock;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// More turns than this without a rest are a livelock, unless the test says otherwise.
+const TURN_MAX_DEFAULT: u64 = 1_000_000;
+
+/// At most so many actors are named in a failure.
+const NAMED_MAX: usize = 32;
+
+/// A system whose actors all run on the thread of the test, one turn at a time.
+///
+/// Which actor has the next turn is a choice that derives from the [seed](Self::seed), and so is how many
+/// messages it handles in it: two runs with one seed take the same course, two seeds explore two. Time stands
+/// still until it is [moved](Self::advance). Nothing runs but in [`step`](Self::step),
+/// [`run_until_idle`](Self::run_until_idle), [`advance`](Self::advance), and wherever this thread waits for
+/// the system: for an [answer](crate::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
+///
+/// Dispatchers keep their names and lose their threads: actors on blocking and pinned ones take their turns here,
+/// too. A handler on such a dispatcher may wait for an answer, and the others get their turns within its own;
+/// on a work-stealing one it is refused, as in service.
+///
+/// It dereferences to [`SystemRef`]; `/user` and its failures, names, timers, routers, and books are the
+/// engine's own. Other threads may send to its actors, too; then the course depends on them as well.
+///
+/// # How it ends
+///
+/// [`finish`](Self::finish), or else the destructor, fails the test when actors are left running that nobody
+/// [allowed](Self::allow_running) or messages are unaccounted for.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::testkit::TestSystem;
+///
+/// struct Echo;
+/// impl Actor for Echo {
+///     type Message = ActorRef<&'static str>;
+///     fn receive(&mut self, from: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+///         from.tell("here");
+///         ctx.stop();
+///         Ok(())
+///     }
+/// }
+///
+/// let system = TestSystem::new();
+/// let probe = system.probe();
+/// let echo = system.actor("echo").spawn(|| Echo).unwrap();
+/// echo.tell(probe.actor_ref().clone());
+/// probe.expect("here");
+/// system.finish();
+/// ```
+pub struct TestSystem {
+    /// `None` once it has ended.
+    system: Option<System>,
+    handle: SystemRef,
+    turns: StdArc<Turns>,
+    clock: ManualClock,
+    allowed: Mutex<Allowed>,
+    /// It stays on its thread, which is the one that runs the turns.
+    on_this_thread: PhantomData<*const ()>,
+}
+
+/// Describes a [`TestSystem`]; see [`TestSystem::builder`].
+#[must_use = "nothing starts before `build`"]
+pub struct TestSystemBuilder {
+    seed: Option<u64>,
+    turn_max: u64,
+    configure: Box<dyn FnOnce(SystemBuilder) -> SystemBuilder>,
+}
+
+/// Which actors may be left running.
+#[derive(Default)]
+struct Allowed {
+    all: bool,
+    /// With all below them.
+    paths: Vec<String>,
+}
+
+impl TestSystem {
+    /// A system with the seed of the environment variable `POINTSMAN_SEED`, or with any.
+    ///
+    /// # Panics
+    ///
+    /// If the variable is set to what is no whole number below 2^64.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A system with this seed.
+    pub fn with_seed(seed: u64) -> Self {
+        Self::builder().seed(seed).build()
+    }
+
+    /// Starts to describe a system.
+    pub fn builder() -> TestSystemBuilder {
+        TestSystemBuilder { seed: None, turn_max: TURN_MAX_DEFAULT, configure: Box::new(|builder| builder) }
+    }
+
+    /// What all choices derive from.
+    pub fn seed(&self) -> u64 {
+        self.handle.core().seed()
+    }
+
+    /// The system's clock. [`advance`](Self::advance) moves it too, and lets everything happen at its time.
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Runs one turn of one actor; false if no actor has anything to do.
+    pub fn step(&self) -> bool {
+        self.turns.step()
+    }
+
+    /// Runs turns until no actor has anything to do, and returns how many. Time does not pass.
+    ///
+    /// # Panics
+    ///
+    /// On a [`Livelock`].
+    #[track_caller]
+    pub fn run_until_idle(&self) -> u64 {
+        self.try_run_until_idle().unwrap_or_else(|livelock| panic!("{livelock}"))
+    }
+
+    /// As [`run_until_idle`](Self::run_until_idle), for tests that expect a livelock.
+    ///
+    /// # Errors
+    ///
+    /// [`Livelock`] after a million turns, or as many as the
+    /// [description](TestSystemBuilder::turn_limit) says.
+    pub fn try_run_until_idle(&self) -> Result<u64, Livelock> {
+        self.turns.run_until_idle()
+    }
+
+    /// Moves the clock by this length, in steps: from one deadline to the next, with turns run until idle at each.
+    /// So everything happens at its time, and what it sets off has happened before the next.
+    ///
+    /// Timers count milliseconds: what is due within one comes at its end.
+    ///
+    /// # Panics
+    ///
+    /// On a [`Livelock`], also one of timers that are due again at once.
+    #[track_caller]
+    pub fn advance(&self, by: Duration) {
+        let end = self.now().saturating_add(by);
+        let mut turns = self.run_until_idle();
+        while let Some(deadline) = self.handle.core().timers().next_deadline() {
+            let now = self.now();
+            if deadline > end {
+                break;
+            }
+            if deadline > now {
+                turns = 0;
+            }
+            self.clock.advance(deadline.saturating_sub(now));
+            // One more for the move itself, which may fire what gives nobody a turn.
+            turns += 1 + self.run_until_idle();
+            if turns > self.turns.turn_max() {
+                panic!("{}", self.turns.livelock(turns));
+            }
+        }
+        self.clock.advance(end.saturating_sub(self.now()));
+        self.run_until_idle();
+    }
+
+    /// Asks, and runs turns until the answer is there: `target.ask(request).wait()`, which does the same.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Stalled`] when nobody has anything left to do and the answer is not there; the others as
+    /// everywhere.
+    pub fn ask<M, Q>(&self, target: &ActorRef<M>, request: Q) -> Result<Q::Reply, AskError>
+    where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request,
+    {
+        target.ask(request).wait()
+    }
+
+    /// A probe in this system: [`Probe::on`].
+    pub fn probe<M: Send + 'static>(&self) -> Probe<M> {
+        Probe::on(self)
+    }
+
+    /// The paths of the actors that had turns so far, in order. The same for the same seed, as long as the test
+    /// itself does the same and no other thread sends.
+    pub fn trace(&self) -> Vec<String> {
+        self.turns.trace()
+    }
+
+    /// Lets actors be left running at the end.
+    pub fn allow_running(&self) {
+        lock(&self.allowed).all = true;
+    }
+
+    /// Lets the actor at this path, and all below it, be left running at the end.
+    pub fn allow_running_at(&self, path: &str) {
+        lock(&self.allowed).paths.push(path.to_owned());
+    }
+
+    /// Runs until idle, stops what is allowed to run yet, and returns the final books.
+    ///
+    /// # Panics
+    ///
+    /// On a [`Livelock`]; when an actor below `/user` is left running that nobody allowed; when messages are
+    /// unaccounted for; when the system does not end. The text names them, and the seed.
+    #[track_caller]
+    pub fn finish(mut self) -> Ledger {
+        match self.end() {
+            Ok(ledger) => ledger,
+            Err(fault) => panic!("{fault} ({})", Again(self.seed())),
+        }
+    }
+
+    fn end(&mut self) -> Result<Ledger, String> {
+        let Some(system) = self.system.take() else { return Ok(self.handle.ledger()) };
+        self.turns.run_until_idle().map_err(|livelock| livelock.to_string())?;
+        let ledger = system.ledger();
+        if ledger.balance() != 0 {
+            return Err(format!("messages are unaccounted for: {ledger}"));
+        }
+        let running = self.running();
+        if !running.is_empty() {
+            return Err(format!(
+                "actors are left running, stop them or call allow_running(): {}",
+                running.join(", ")
+            ));
+        }
+        // Nothing waits by the machine's clock.
+        let ledger = system.shutdown(Duration::ZERO).map_err(|error| error.to_string())?;
+        if ledger.balance() != 0 || ledger.queued != 0 {
+            return Err(format!("messages are unaccounted for at the end: {ledger}"));
+        }
+        Ok(ledger)
+    }
+
+    /// Those that nobody allowed, parents before their children.
+    fn running(&self) -> Vec<String> {
+        let allowed = lock(&self.allowed);
+        let mut running = Vec::new();
+        let mut open: Vec<AnyRef> = self.handle.user().into_iter().flat_map(children).collect();
+        while let Some(actor) = open.pop() {
+            let path = actor.path().to_string();
+            if allowed.all || allowed.paths.contains(&path) {
+                continue;
+            }
+            if running.len() < NAMED_MAX {
+                running.push(path);
+            }
+            open.extend(children(actor));
+        }
+        running
+    }
+}
+
+/// In the order in which a stack gives them back by name.
+fn children(actor: AnyRef) -> impl Iterator<Item = AnyRef> {
+    actor.core().children.all().into_iter().rev()
+}
+
+impl Default for TestSystem {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for TestSystem {
+    type Target = SystemRef;
+    fn deref(&self) -> &SystemRef {
+        &self.handle
+    }
+}
+
+impl Drop for TestSystem {
+    fn drop(&mut self) {
+        if self.system.is_none() {
+            return;
+        }
+        if crate::sync::thread::panicking() {
+            eprintln!("pointsman: {}", Again(self.seed()));
+            // The system's own destructor gives its actors their last turns.
+            return;
+        }
+        if let Err(fault) = self.end() {
+            panic!("{fault} ({})", Again(self.seed()));
+        }
+    }
+}
+
+impl fmt::Debug for TestSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestSystem").field("seed", &self.seed()).finish_non_exhaustive()
+    }
+}
+
+impl TestSystemBuilder {
+    /// What all choices derive from. Default: the environment variable `POINTSMAN_SEED`, or a random one.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// More turns than this without a rest are a [`Livelock`], at least 1. Default: a million.
+    pub fn turn_limit(mut self, turns: u64) -> Self {
+        self.turn_max = turns.max(1);
+        self
+    }
+
+    /// Changes what is underneath: dispatchers that the code under test names, supervision. Clock and seed
+    /// are the test system's own.
+    pub fn configure(mut self, configure: impl FnOnce(SystemBuilder) -> SystemBuilder + 'static) -> Self {
+        self.configure = Box::new(configure);
+        self
+    }
+
+    /// Starts the system, idle and with an empty trace.
+    ///
+    /// # Panics
+    ///
+    /// When what [`configure`](Self::configure) describes cannot be built, with the
+    /// [error](crate::BuildError); when `POINTSMAN_SEED` is no whole number below 2^64.
+    #[track_caller]
+    pub fn build(self) -> TestSystem {
+        let seed = self.seed.unwrap_or_else(any_seed);
+        let turns = StdArc::new(Turns::new(seed, self.turn_max));
+        let stepper: StdArc<dyn Stepper> = turns.clone();
+        stepping::attach(&stepper);
+        let clock = ManualClock::new();
+        let builder =
+            (self.configure)(System::builder("test")).clock(clock.clone()).seed(seed).stepper(stepper);
+        let system = builder.build().unwrap_or_else(|error| panic!("cannot build the test system: {error}"));
+        let handle = system.handle().clone();
+        let test = TestSystem {
+            system: Some(system),
+            handle,
+            turns,
+            clock,
+            allowed: Mutex::new(Allowed::default()),
+            on_this_thread: PhantomData,
+        };
+        test.run_until_idle();
+        test.turns.clear_trace();
+        test
+    }
+}
+
+impl fmt::Debug for TestSystemBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestSystemBuilder")
+            .field("seed", &self.seed)
+            .field("turn_limit", &self.turn_max)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Probes: what they take, what they refuse, and what they say then.
+
+use crate::support::{LONG, panic_of};
+use pointsman::prelude::*;
+use pointsman::testkit::{Fish, Probe, TestSystem, for_seeds};
+use std::time::Duration;
+
+/// Passes on what it gets, doubled.
+struct Doubler(ActorRef<u32>);
+
+impl Actor for Doubler {
+    type Message = u32;
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+        match number {
+            0 => ctx.stop(),
+            number => self.0.tell(2 * number),
+        }
+        Ok(())
+    }
+}
+
+fn doubler(system: &SystemRef, probe: &Probe<u32>) -> ActorRef<u32> {
+    let to = probe.actor_ref().clone();
+    system.spawn(move || Doubler(to.clone())).expect("the system runs")
+}
+
+fn converse(system: &SystemRef) {
+    let probe = Probe::<u32>::on(system);
+    let doubler = doubler(system, &probe);
+    probe.watch(&doubler);
+    (1..=5u32).for_each(|number| doubler.tell(number));
+    probe.expect(2);
+    assert_eq!(probe.expect_matching(|number| *number > 3), 4);
+    assert_eq!(probe.take(), 6);
+    assert_eq!(probe.fish_for(|number| if *number == 10 { Fish::Take } else { Fish::Skip }), 10);
+    probe.expect_none();
+    doubler.tell(7u32);
+    doubler.tell(0u32);
+    // The end comes after all that was sent before it.
+    probe.expect(14);
+    probe.expect_terminated(&doubler);
+    // Whoever has ended already has ended, too.
+    let late = Probe::<()>::on(system);
+    late.watch(&doubler);
+    late.expect_terminated(&doubler);
+}
+
+#[test]
+fn a_probe_reads_in_order_what_it_gets() {
+    for_seeds(20, |system| converse(system));
+}
+
+#[test]
+fn a_probe_works_on_a_system_with_threads() {
+    let system = System::builder("threads").build().unwrap();
+    converse(&system);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn failures_say_what_was_expected_what_came_and_the_seed() {
+    let system = TestSystem::with_seed(12);
+    let probe = system.probe::<u32>();
+    let doubler = doubler(&system, &probe);
+    let again = "(seed 12: run the test again with POINTSMAN_SEED=12)";
+
+    let fault = panic_of(|| probe.expect(3));
+    assert_eq!(fault, format!("expected 3, came nothing, and no actor has anything left to do {again}"));
+    doubler.tell(1u32);
+    assert_eq!(panic_of(|| probe.expect(3)), format!("expected 3, came 2 {again}"));
+    doubler.tell(1u32);
+    assert_eq!(panic_of(|| probe.expect_none()), format!("expected nothing, came 2 {again}"));
+    doubler.tell(2u32);
+    let fault = panic_of(|| _ = probe.expect_matching(|number| *number == 5));
+    assert_eq!(fault, format!("expected a message that matches, came 4 {again}"));
+    doubler.tell(3u32);
+    let fault = panic_of(|| probe.expect_terminated(&doubler));
+    let uid = doubler.uid();
+    assert_eq!(fault, format!("expected the end of /user/$a#{uid}, came a message of type u32 {again}"));
+    doubler.tell(1u32);
+    doubler.tell(2u32);
+    let fault = panic_of(|| _ = probe.fish_for(|_| Fish::Skip));
+    assert_eq!(
+        fault,
+        format!(
+            "expected a message to take, came nothing, and no actor has anything left to do, after [2, 4] {again}"
+        )
+    );
+    doubler.tell(4u32);
+    let fault = panic_of(|| _ = probe.fish_for(|_| Fish::Fail("no fish".into())));
+    assert_eq!(fault, format!("expected a message to take, came 8: no fish, after [] {again}"));
+
+    probe.watch(&doubler);
+    doubler.stop();
+    assert_eq!(
+        panic_of(|| _ = probe.take()),
+        format!("expected a message, came the end of /user/$a {again}")
+    );
+    let fault = panic_of(|| probe.expect_terminated(&doubler));
+    assert!(fault.contains("came nothing"), "{fault}");
+    system.finish();
+}
+
+#[test]
+fn a_probe_waits_for_no_clock() {
+    for_seeds(5, |system| {
+        let probe = system.probe::<u32>();
+        struct Later(ActorRef<u32>);
+        impl Actor for Later {
+            type Message = ();
+            fn started(&mut self, ctx: &mut Context<()>) -> Done {
+                ctx.after(Duration::from_secs(3600), ());
+                Ok(())
+            }
+            fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+                self.0.tell(1u32);
+                ctx.stop();
+                Ok(())
+            }
+        }
+        let to = probe.actor_ref().clone();
+        system.spawn(move || Later(to.clone())).unwrap();
+        probe.expect_none();
+        system.advance(Duration::from_secs(3599));
+        probe.expect_none();
+        system.advance(Duration::from_secs(1));
+        probe.expect(1);
+    });
+}
+
+#[test]
+fn a_probe_ends_when_it_is_dropped_and_may_be_left_running() {
+    let system = TestSystem::new();
+    let left = system.probe::<u32>();
+    let dropped = system.probe::<u32>();
+    let to_dropped = dropped.actor_ref().clone();
+    assert!(to_dropped.path().as_str().starts_with("/system/"), "{to_dropped:?}");
+    drop(dropped);
+    system.run_until_idle();
+    assert!(to_dropped.is_closed() && !left.actor_ref().is_closed());
+    system.finish();
+    assert!(panic_of(|| left.watch(&to_dropped)).contains("the system has shut down"));
+    assert!(panic_of(|| left.expect(1)).contains("came nothing"));
+}
