@@ -98,6 +98,20 @@ fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
         }
         wait_for_threads(before);
     }
+    // Two threads, and one for the timers that tell when nobody needs them.
+    let build_idle = || {
+        let idle = Dispatcher::blocking().threads(1..=1).idle_shutdown(LONG);
+        let default = Dispatcher::work_stealing().threads(1);
+        System::builder("refused").dispatcher("default", default).dispatcher("idle", idle).build()
+    };
+    match with_room_for(2, build_idle) {
+        Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "idle"),
+        other => panic!("{other:?}"),
+    }
+    wait_for_threads(before);
+    let system = with_room_for(3, build_idle).expect("room for all");
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    wait_for_threads(before);
     let system = with_room_for(3, build).expect("room for all");
     assert_eq!((system.living_actors(), thread_count()), (3, before + 3));
     let actor = system.actor("a").spawn(|| Answers).expect("no limit any more");

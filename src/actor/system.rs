@@ -310,6 +310,7 @@ impl SystemBuilder {
             end: Mutex::new(End::NotYet),
             ended: Condvar::new(),
         });
+        core.start_timers()?;
         core.grow_tree(supervision)?;
         core.dispatchers.builder_leaves(&core);
         Ok(System { handle: SystemRef(core) })

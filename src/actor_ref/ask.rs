@@ -37,8 +37,9 @@ pub enum AskError {
     },
     /// The target refused the request: it has stopped, or its mailbox was full.
     Undeliverable,
-    /// Waiting was tried on a work-stealing worker thread, whose other actors would stand still and
-    /// perhaps never send the answer. The request was sent; its reply will be late.
+    /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
+    /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
+    /// be late.
     WouldBlockWorker,
     /// The time given was zero; nothing was sent.
     NoTime,
@@ -142,8 +143,8 @@ impl<R> Ask<R> {
     /// Blocks this thread until the ask is over.
     ///
     /// # Errors
-    /// [`AskError`] says why there is no answer. On a work-stealing worker it is always
-    /// [`AskError::WouldBlockWorker`], even if the answer is there already.
+    /// [`AskError`] says why there is no answer. On a work-stealing worker, and in a turn on a calling-thread
+    /// dispatcher, it is always [`AskError::WouldBlockWorker`], even if the answer is there already.
     #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
         self.waiting.wait().0
