@@ -8,6 +8,7 @@ use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
 use crate::error::{BuildError, SpawnError};
+use crate::scheduler::StartError;
 use crate::supervision::Strategy;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
@@ -59,6 +60,20 @@ impl Actor for Guardian {
 }
 
 impl SystemCore {
+    /// Starts the timer thread if a dispatcher on demand needs it: the actor that leaves last has no use for an
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] when it cannot be had; the dispatchers have ended then.
+    pub fn start_timers(&self) -> Result<(), BuildError> {
+        let Some(name) = self.dispatchers.first_on_demand() else { return Ok(()) };
+        self.timers.start_early().map_err(|error| {
+            self.dispatchers.end();
+            BuildError::Dispatcher { name: name.to_owned(), error: StartError::Thread(error) }
+        })
+    }
+
     /// Makes the guardians.
     ///
     /// # Errors

@@ -349,6 +349,7 @@ impl SystemBuilder {
             coordinator,
             callbacks: Callbacks::new(),
         });
+        core.start_timers()?;
         core.grow_tree(supervision)?;
         core.dispatchers.builder_leaves(&core);
         Ok(System { handle: SystemRef(core) })

@@ -38,8 +38,9 @@ pub enum AskError {
     },
     /// The target refused the request: it has stopped, or its mailbox was full.
     Undeliverable,
-    /// Waiting was tried on a work-stealing worker thread, whose other actors would stand still and
-    /// perhaps never send the answer. The request was sent; its reply will be late.
+    /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
+    /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
+    /// be late.
     WouldBlockWorker,
     /// The time given was zero; nothing was sent.
     NoTime,
@@ -153,8 +154,8 @@ impl<R> Ask<R> {
     /// Blocks this thread until the ask is over.
     ///
     /// # Errors
-    /// [`AskError`] says why there is no answer. On a work-stealing worker it is always
-    /// [`AskError::WouldBlockWorker`], even if the answer is there already.
+    /// [`AskError`] says why there is no answer. On a work-stealing worker, and in a turn on a calling-thread
+    /// dispatcher, it is always [`AskError::WouldBlockWorker`], even if the answer is there already.
     ///
     /// On the thread of a `TestSystem` (feature `testkit`) turns are run instead; what they leave unanswered is
     /// [`AskError::Stalled`].

@@ -32,12 +32,13 @@ impl Threads {
 
     /// Starts a thread and joins those that have ended since the last start.
     pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-        let at_end = NoteEnd(self.roster.clone());
+        let own_roster = self.roster.clone();
         let (thread, ended) = {
             let mut roster = lock(&self.roster);
             let name = format!("{}-{}", self.name, roster.started_count);
             let handle = thread::Builder::new().name(name).spawn(move || {
-                let _at_end = at_end;
+                // Made here: a thread that is refused has no end, and its closure is dropped under the lock.
+                let _at_end = NoteEnd(own_roster);
                 body();
             })?;
             let thread = handle.thread().clone();

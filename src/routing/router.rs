@@ -328,7 +328,7 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// Called on a work-stealing worker, which must not wait.
+    /// Called on a work-stealing worker, or in a turn on a calling-thread dispatcher; neither must wait.
     WouldBlockWorker,
     /// A size of 0 was asked for.
     EmptyPool {

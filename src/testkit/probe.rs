@@ -117,7 +117,8 @@ impl<M: Send + 'static> Probe<M> {
     pub fn on(system: &SystemRef) -> Self {
         let inbox = StdArc::new(Inbox { events: Mutex::default(), came: Condvar::new() });
         let kept = inbox.clone();
-        let actor = ActorBuilder::new(system.core().system_guardian(), None).spawn(move || Keeper(kept.clone()));
+        let actor =
+            ActorBuilder::new(system.core().system_guardian(), None).spawn(move || Keeper(kept.clone()));
         let actor = actor.unwrap_or_else(|error| panic!("cannot make a probe: {error}"));
         Self { actor, system: system.clone(), inbox }
     }

@@ -15,6 +15,7 @@ use crate::time::Clock;
 use crate::time::scheduler::Scheduled;
 use crate::time::wheel::{Key, Wheel, tick_begun_at, tick_not_before};
 use std::fmt;
+use std::io;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::task::Waker;
 use std::time::Duration;
@@ -129,7 +130,8 @@ impl Timers {
         let key = table.wheel.insert(deadline, fire);
         if self.clock.is_real() {
             match table.thread {
-                Thread::None => self.start(table),
+                // Without the thread real timers would never fire: the engine cannot keep its promises.
+                Thread::None => self.start(table).expect("the machine has a thread for the timers"),
                 _ if table.sleeps_until.is_some_and(|until| deadline < until) => {
                     self.shared.changed.notify_one();
                 }
@@ -164,18 +166,27 @@ impl Timers {
         lock(&self.shared.table).wheel.next_deadline().map(Duration::from_millis)
     }
 
-    /// Starts the timer thread. Without one (the machine refused) real timers would never fire: the engine
-    /// cannot keep its promises, so that ends the process's use of this system loudly.
-    fn start(&self, table: &mut Table) {
+    /// Starts the timer thread before there is a timer, if the clock needs one: for those whose timers come
+    /// where nobody could handle an error.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses a thread.
+    pub fn start_early(&self) -> io::Result<()> {
+        let mut table = lock(&self.shared.table);
+        match table.thread {
+            Thread::None if self.clock.is_real() => self.start(&mut table),
+            _ => Ok(()),
+        }
+    }
+
+    fn start(&self, table: &mut Table) -> io::Result<()> {
         let shared = self.shared.clone();
         let clock = self.clock.clone();
-        let started = crate::sync::thread::Builder::new()
-            .name(self.thread_name.clone())
-            .spawn(move || shared.serve(&*clock));
-        match started {
-            Ok(handle) => table.thread = Thread::Running(Some(handle)),
-            Err(error) => panic!("cannot start the timer thread: {error}"),
-        }
+        let builder = crate::sync::thread::Builder::new().name(self.thread_name.clone());
+        let handle = builder.spawn(move || shared.serve(&*clock))?;
+        table.thread = Thread::Running(Some(handle));
+        Ok(())
     }
 
     /// Ends the timer thread; timers that wait never fire. Called when all actors have ended.

@@ -246,3 +246,60 @@ fn asking_with_no_time_sends_nothing() {
     assert_eq!(stage.system.ledger().sent, 1);
     stage.end(&[]);
 }
+
+/// Hands each request on: as it came, with the port alone, or to one that drops it.
+struct Broker {
+    second: ActorRef<PeerMsg>,
+}
+
+enum BrokerMsg {
+    Forward(Call<Get>),
+    Rephrase(ReplyTo<u32>),
+}
+
+impl From<Call<Get>> for BrokerMsg {
+    fn from(call: Call<Get>) -> Self {
+        BrokerMsg::Forward(call)
+    }
+}
+
+impl Actor for Broker {
+    type Message = BrokerMsg;
+    fn receive(&mut self, message: BrokerMsg, _: &mut Context<BrokerMsg>) -> Done {
+        match message {
+            BrokerMsg::Forward(call) => self.second.tell(call),
+            BrokerMsg::Rephrase(asker) => self.second.tell(Call::new(Get::Answer, asker)),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_forwarded_request_is_answered_by_the_second_actor() {
+    let stage = Stage::new("forward");
+    let (outcomes, _got) = channel();
+    let peer = move || Peer { outcomes: outcomes.clone(), kept: Vec::new() };
+    let second = stage.system.actor("second").spawn(peer).unwrap();
+    let to = second.clone();
+    let broker = stage.system.actor("broker").spawn(move || Broker { second: to.clone() }).unwrap();
+    assert_eq!(broker.ask(Get::Answer).wait(), Ok(42));
+    assert_eq!(broker.ask_with(BrokerMsg::Rephrase).wait(), Ok(42));
+    // Who fails the ask is the second one, too.
+    for get in [Get::Forget, Get::Panic] {
+        assert_eq!(broker.ask(get).wait(), Err(AskError::NoReply));
+    }
+    // The broker is not needed once it has handed the request on.
+    let late = broker.ask(Get::Keep);
+    assert_eq!(broker.ask(Get::Answer).wait(), Ok(42));
+    broker.stop();
+    wait_until(|| broker.is_closed());
+    second.tell(PeerMsg::AnswerKept);
+    assert_eq!(late.wait(), Ok(7));
+    // To one that has stopped.
+    let to = second.clone();
+    let broker = stage.system.actor("broker2").spawn(move || Broker { second: to.clone() }).unwrap();
+    second.stop();
+    wait_until(|| second.is_closed());
+    assert_eq!(broker.ask(Get::Answer).wait(), Err(AskError::NoReply));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}

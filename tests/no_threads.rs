@@ -1,0 +1,165 @@
+//! A machine that refuses threads: what could not be built leaves nothing behind, and can be built later.
+//!
+//! The tests run in child processes, whose address space holds so many stacks and no more.
+#![cfg(target_os = "linux")]
+
+use pointsman::prelude::*;
+use pointsman::{BuildError, ManualClock, SpawnError, StartError};
+use std::process::Command;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// Of each thread in a child; more than the allocator may want besides.
+const STACK_BYTES: i64 = 64 << 20;
+
+/// Set in children.
+const CHILD: &str = "POINTSMAN_NO_THREADS_CHILD";
+
+/// Runs the test of this name in a child. True in that child.
+fn in_child(test: &str) -> bool {
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .env("RUST_MIN_STACK", STACK_BYTES.to_string())
+        // Or the allocator reserves some for each thread, unless it cannot.
+        .env("MALLOC_ARENA_MAX", "1")
+        .output()
+        .expect("a child process");
+    let (said, fault) = (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+    assert!(child.status.success() && said.contains("1 passed"), "{said}{fault}");
+    false
+}
+
+/// Runs `act` while the address space has room for so many more threads and a half. Less than zero: some that
+/// have ended still hold their stacks, and `act` is known to join them first.
+fn with_room_for<R>(threads: i64, act: impl FnOnce() -> R) -> R {
+    fn set(limit: libc::rlimit) {
+        // SAFETY: the call only reads what it is given.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    }
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call only writes to what it is given.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut before) }, 0);
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("always there");
+    let size: i64 = size.trim().trim_end_matches(" kB").parse().expect("a number of kB");
+    let room = (size << 10) + threads * STACK_BYTES + STACK_BYTES / 2;
+    set(libc::rlimit { rlim_cur: room.try_into().expect("more than all threads"), ..before });
+    let result = act();
+    set(before);
+    result
+}
+
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").expect("Linux").count()
+}
+
+/// A thread that was joined may be seen a moment longer.
+fn wait_for_threads(count: usize) {
+    let began = std::time::Instant::now();
+    while thread_count() != count {
+        assert!(began.elapsed() < LONG, "{} threads, not {count}", thread_count());
+        std::thread::yield_now();
+    }
+}
+
+struct Answers;
+
+struct Get;
+
+impl Request for Get {
+    type Reply = u32;
+}
+
+impl Actor for Answers {
+    type Message = Call<Get>;
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+        call.answer(|Get| 5);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
+    if !in_child("a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none") {
+        return;
+    }
+    let before = thread_count();
+    let build = || System::builder("refused").dispatcher("default", Dispatcher::pinned()).build();
+    // The root, `/system` and `/user` get theirs one after the other.
+    for guardians in 0..3 {
+        match with_room_for(guardians, build) {
+            Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "default"),
+            other => panic!("with room for {guardians}: {other:?}"),
+        }
+        wait_for_threads(before);
+    }
+    // Two threads, and one for the timers that tell when nobody needs them.
+    let build_idle = || {
+        let idle = Dispatcher::blocking().threads(1..=1).idle_shutdown(LONG);
+        let default = Dispatcher::work_stealing().threads(1);
+        System::builder("refused").dispatcher("default", default).dispatcher("idle", idle).build()
+    };
+    match with_room_for(2, build_idle) {
+        Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "idle"),
+        other => panic!("{other:?}"),
+    }
+    wait_for_threads(before);
+    let system = with_room_for(3, build_idle).expect("room for all");
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    wait_for_threads(before);
+    let system = with_room_for(3, build).expect("room for all");
+    assert_eq!((system.living_actors(), thread_count()), (3, before + 3));
+    let actor = system.actor("a").spawn(|| Answers).expect("no limit any more");
+    assert_eq!(actor.ask(Get).wait(), Ok(5));
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    wait_for_threads(before);
+}
+
+#[test]
+fn an_actor_that_gets_no_thread_leaves_its_name_free() {
+    if !in_child("an_actor_that_gets_no_thread_leaves_its_name_free") {
+        return;
+    }
+    let others = thread_count();
+    let clock = ManualClock::new();
+    let patience = Duration::from_secs(1);
+    let system = System::builder("refused")
+        .clock(clock.clone())
+        .dispatcher("default", Dispatcher::work_stealing().threads(1))
+        .dispatcher("pinned", Dispatcher::pinned())
+        .dispatcher("idle", Dispatcher::work_stealing().threads(2).idle_shutdown(patience))
+        .build()
+        .expect("no limit yet");
+    clock.advance(patience);
+    // The two that nobody needs have ended.
+    wait_for_threads(others + 1);
+    // A worker that starts first ends again when the second one cannot. Two that have ended are joined before
+    // new ones start.
+    for (dispatcher, room, threads) in [("pinned", 0, 1), ("idle", -2, 2), ("idle", -1, 2)] {
+        let spawn = || system.actor("a").dispatcher(dispatcher).spawn(|| Answers);
+        match with_room_for(room, spawn) {
+            Err(SpawnError::Thread(StartError::Thread(_))) => {}
+            other => panic!("{dispatcher}: {other:?}"),
+        }
+        assert_eq!(system.living_actors(), 3);
+        wait_for_threads(others + 1);
+        let actor = spawn().expect("no limit any more");
+        assert_eq!(actor.ask(Get).wait(), Ok(5));
+        assert_eq!(thread_count(), others + 1 + threads);
+        actor.stop();
+        let began = std::time::Instant::now();
+        while system.living_actors() > 3 {
+            assert!(began.elapsed() < LONG, "it never ends");
+            std::thread::yield_now();
+        }
+        clock.advance(patience);
+        wait_for_threads(others + 1);
+    }
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    wait_for_threads(others);
+}
