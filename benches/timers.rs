@@ -6,8 +6,8 @@
 //! so that it is in no cache: the figure is that of memory, not of the arithmetic.
 
 mod common;
-// Private to the crate, and needs nothing of it.
-#[allow(dead_code, unexpected_cfgs)]
+// Private to the crate, and needs nothing of it; its unit tests, without a harness, use nothing.
+#[allow(dead_code, unused_imports)]
 #[path = "../src/time/wheel.rs"]
 mod wheel;
 
