@@ -2,7 +2,9 @@
 //! say so at every quiet moment, and what was unstashed needs no further send.
 //!
 //! Faults that were planted, and caught:
-//! * PLANTED
+//! * no nudge when something is unstashed: it waits for the next send, and the pill overtakes it;
+//! * control that is due before a look at the lane, once the mailbox is empty: the pill overtakes what is unstashed;
+//! * a stash that is not drained at the end, and a count of held messages that never falls: the books.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 

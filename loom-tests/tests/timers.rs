@@ -5,7 +5,11 @@
 //! model's own: whoever wakes an actor runs it.
 //!
 //! Faults that were planted, and caught:
-//! * PLANTED
+//! * a cancel that says yes and leaves the timer's number in the list, and a start that leaves the old one of its name;
+//! * a receive timeout that is not set again after it has fired;
+//! * a cancel that says yes to the only run of a task although it has begun;
+//! * a repeating task that is set again after its run although it was cancelled meanwhile;
+//! * a job that a runner leaves behind and nobody closes, and a marked task that is dropped at the end.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
