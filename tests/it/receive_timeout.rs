@@ -167,6 +167,7 @@ fn what_is_unstashed_counts_as_a_message() {
     scene.run(Msg::Quiet, |ctx| ctx.stash(Msg::Work).map_err(drop)).unwrap();
     assert_eq!(scene.advance(5), [0; 0]);
     scene.run(Msg::Quiet, |ctx| ctx.unstash_all());
+    scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [15]);
     scene.end();
@@ -236,6 +237,7 @@ fn a_message_that_is_queued_before_it_goes_before_it() {
         actor.tell(Msg::Work);
         clock.advance(10 * MS);
     });
+    scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [20]);
     scene.end();
