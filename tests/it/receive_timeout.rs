@@ -8,11 +8,13 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
+type Run = Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>;
+
 enum Msg {
     Work,
     /// Does not influence the timeout.
-    Quiet(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>),
-    Loud(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>),
+    Quiet(Run),
+    Loud(Run),
     Idle(Duration),
 }
 
@@ -57,7 +59,7 @@ fn scene(name: &str) -> Scene {
 impl Scene {
     fn run<R: Send + 'static>(
         &self,
-        wrap: fn(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>) -> Msg,
+        wrap: fn(Run) -> Msg,
         run: impl FnOnce(&mut Context<Msg>) -> R + Send + 'static,
     ) -> R {
         let (sender, outcome) = channel();
