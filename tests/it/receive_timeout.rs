@@ -8,11 +8,13 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
+type Run = Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>;
+
 enum Msg {
     Work,
     /// Does not influence the timeout.
-    Quiet(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>),
-    Loud(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>),
+    Quiet(Run),
+    Loud(Run),
     Idle(Duration),
 }
 
@@ -57,7 +59,7 @@ fn scene(name: &str) -> Scene {
 impl Scene {
     fn run<R: Send + 'static>(
         &self,
-        wrap: fn(Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>) -> Msg,
+        wrap: fn(Run) -> Msg,
         run: impl FnOnce(&mut Context<Msg>) -> R + Send + 'static,
     ) -> R {
         let (sender, outcome) = channel();
@@ -167,6 +169,7 @@ fn what_is_unstashed_counts_as_a_message() {
     scene.run(Msg::Quiet, |ctx| ctx.stash(Msg::Work).map_err(drop)).unwrap();
     assert_eq!(scene.advance(5), [0; 0]);
     scene.run(Msg::Quiet, |ctx| ctx.unstash_all());
+    scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [15]);
     scene.end();
@@ -236,6 +239,7 @@ fn a_message_that_is_queued_before_it_goes_before_it() {
         actor.tell(Msg::Work);
         clock.advance(10 * MS);
     });
+    scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [20]);
     scene.end();
