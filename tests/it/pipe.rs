@@ -75,7 +75,7 @@ fn a_future_that_waits_is_polled_when_it_is_woken_and_only_its_result_is_a_messa
     assert_eq!(piped.recv_timeout(LONG), Ok(Ok(7)));
     // Nobody minds a wake that comes too late.
     gate.wake();
-    wait_until(|| stage.system.living_actors() == 4);
+    wait_until(|| stage.system.living_actors() == GUARDIANS + 1);
     assert_eq!(gate.polls(), 3);
     let ledger = end(stage);
     gate.wake();
@@ -118,7 +118,7 @@ fn a_panic_becomes_an_error_and_not_silence() {
     stage.system.pipe(async { 1 }, &target, |_| panic!("no message")).unwrap();
     stage.system.pipe(async { 2 }, &target, |result| result).unwrap();
     assert_eq!(piped.recv_timeout(LONG), Ok(Ok(2)));
-    wait_until(|| stage.system.living_actors() == 4);
+    wait_until(|| stage.system.living_actors() == GUARDIANS + 1);
     end(stage);
 }
 

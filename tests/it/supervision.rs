@@ -502,28 +502,9 @@ fn a_failure_of_the_user_guardian_ends_the_system() {
     stage.end(&["a Started 1", "a Stopped 1", "b Started 1", "b Stopped 1"]);
 }
 
-/// Keeps what is logged by this process.
-struct Records(Mutex<Vec<(log::Level, String, String)>>);
-
-static RECORDS: Records = Records(Mutex::new(Vec::new()));
-
-impl log::Log for Records {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-    fn log(&self, record: &log::Record<'_>) {
-        // Before the lock: what is logged may panic.
-        let text = record.args().to_string();
-        self.0.lock().unwrap().push((record.level(), record.target().to_owned(), text));
-    }
-    fn flush(&self) {}
-}
-
 #[test]
 fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
-    // Other tests log, too: the paths tell whose record it is.
-    let _ = log::set_logger(&RECORDS);
-    log::set_max_level(log::LevelFilter::Info);
+    keep_records();
     let stage = Stage::new("logged");
     let logged = |name: &'static str, strategy: fn() -> Strategy| {
         let parent = stage.spawn(&stage.role(name).strategy(strategy));
@@ -531,11 +512,7 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
         fail(&actor);
         // The verdict is logged before it is sent.
         let _ = query(&actor, |_, _| ());
-        let of_child = format!("/user/{name}/a ");
-        let records = RECORDS.0.lock().unwrap();
-        let own =
-            records.iter().filter(|(_, target, text)| target == "pointsman" && text.starts_with(&of_child));
-        own.map(|(level, _, text)| (*level, text[of_child.len()..].to_owned())).collect::<Vec<_>>()
+        take_records("pointsman", &format!("/user/{name}/a "))
     };
     let error = |text: &str| vec![(log::Level::Error, text.to_owned())];
     assert_eq!(logged("log-restart", Strategy::default), error("failed and is restarted: as told"));
