@@ -301,14 +301,13 @@ impl SystemBuilder {
             let started = if running.contains_key(&dispatcher_name) {
                 Err(BuildError::DuplicateDispatcher { name: dispatcher_name.clone() })
             } else {
-                #[cfg(feature = "testkit")]
-                let stepping = self.stepper.as_ref().map(|it| Ok(Dispatch::stepping(it, dispatcher.kind())));
-                #[cfg(not(feature = "testkit"))]
-                let stepping = None;
                 let start = || Dispatch::start(&format!("{name}-{dispatcher_name}"), &dispatcher);
-                stepping
-                    .unwrap_or_else(start)
-                    .map_err(|error| BuildError::Dispatcher { name: dispatcher_name.clone(), error })
+                #[cfg(feature = "testkit")]
+                let start = || match &self.stepper {
+                    Some(stepper) => Ok(Dispatch::stepping(stepper, dispatcher.kind())),
+                    None => start(),
+                };
+                start().map_err(|error| BuildError::Dispatcher { name: dispatcher_name.clone(), error })
             };
             match started {
                 Ok(started) => {
