@@ -44,8 +44,8 @@ pub enum AskError {
     WouldBlockWorker,
     /// The time given was zero; nothing was sent.
     NoTime,
-    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, and the answer is not there.
-    /// The request was sent; a reply that comes yet will be late.
+    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for
+    /// ever, and the answer is not there. The request was sent; a reply that comes yet will be late.
     Stalled,
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for AskError {
                  (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
             ),
             Self::Stalled => f.write_str(
-                "no reply, and no actor of the test system has anything left to do: advance its clock first, or \
-                 let the other thread that shall answer do so before the wait",
+                "no reply, and no turn of the test system brings one: advance its clock first, let another thread \
+                 answer before the wait, or look for actors that keep each other busy",
             ),
             Self::NoTime => f.write_str("no time to answer in 0ns: nothing was sent, give more than zero"),
         }
