@@ -142,6 +142,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Undoes one suspension; returns the children whose failures had been passed on.
     pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyRef> {
         let (suspended, culprits) = self.private(|private| {
+            debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
             private.suspended = private.suspended.saturating_sub(1);
             let culprits = if judged {
                 private.failed = false;
