@@ -1,6 +1,10 @@
 //! Death watch, restarts and shared fates where two threads meet, in whole actors: whoever wakes an actor runs it.
 //!
-//! FAULTS
+//! Faults seen to be caught: an actor that tells nobody who watched it between its end and the closing of its lane
+//! (`watch_races_death`); a notice that is delivered although nobody expects it any more (`unwatch_races_death`);
+//! a resume that writes the mailbox's word by load and store, and so over a sender's claim (`restart_races_send`);
+//! siblings that restart without having been suspended, and a suspended turn that gives up although control has come
+//! meanwhile (`all_for_one_siblings_fail`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -148,7 +152,7 @@ fn an_unwatch_that_races_the_death_lets_no_notice_through() {
 // Bound 3: two threads.
 #[test]
 fn messages_that_race_a_restart_are_all_handled() {
-    model("restart_races_send", 2, 2_000, || {
+    model("restart_races_send", 2, 3_000, || {
         let system = system();
         let (actor, counts) = spawn(&system, "subject");
         let sender = {
@@ -187,7 +191,7 @@ impl Actor for Parent {
 // Bound 2: two threads, but three actors' turns.
 #[test]
 fn all_for_one_a_siblings_failure_that_races_the_verdict_leaves_nobody_suspended() {
-    model("all_for_one_siblings_fail", 1, 500, || {
+    model("all_for_one_siblings_fail", 1, 1_200, || {
         let system = system();
         let counts = [Arc::new(Counts::default()), Arc::new(Counts::default())];
         let made = counts.clone();
