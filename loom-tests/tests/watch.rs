@@ -1,10 +1,11 @@
-//! Death watch, restarts and shared fates where two threads meet, in whole actors: whoever wakes an actor runs it.
+//! Death watch, restarts and shared fates where two threads meet, in whole actors: whoever wakes an actor
+//! runs it.
 //!
-//! Faults seen to be caught: an actor that tells nobody who watched it between its end and the closing of its lane
-//! (`watch_races_death`); a notice that is delivered although nobody expects it any more (`unwatch_races_death`);
-//! a resume that writes the mailbox's word by load and store, and so over a sender's claim (`restart_races_send`);
-//! siblings that restart without having been suspended, and a suspended turn that gives up although control has come
-//! meanwhile (`all_for_one_siblings_fail`).
+//! Faults seen to be caught: an actor that tells nobody who watched it between its end and the closing of its
+//! lane (`watch_races_death`); a notice that is delivered although nobody expects it any more
+//! (`unwatch_races_death`); a resume that writes the mailbox's word by load and store, and so over a sender's
+//! claim (`restart_races_send`); siblings that restart without having been suspended, and a suspended turn
+//! that gives up although control has come meanwhile (`all_for_one_siblings_fail`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

@@ -1,10 +1,11 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs`
-//! how it judges its children; `backoff.rs` a parent that waits before it makes its child anew; `context.rs` what a running actor
-//! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
-//! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
+//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
+//! children; `backoff.rs` a parent that waits before it makes its child anew; `context.rs` what a running
+//! actor sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`,
+//! `children.rs`, `path.rs` how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree,
+//! `end.rs` its end.
 
 mod backoff;
 mod builder;
@@ -100,10 +101,11 @@ pub type Done = Result<(), Failure>;
 ///
 /// # Panics
 ///
-/// A panic in a handler, hook or recipe is a failure of the actor. A panic in a destructor, be it of the state, of a
-/// message in a mailbox that is emptied, or of the recipe, goes no further. Two limits are Rust's: a destructor that
-/// panics while its thread unwinds from another panic ends the process, as when a handler panics and then the message
-/// that it holds panics in its `drop`; and a program built with `panic = "abort"` ends with the first panic.
+/// A panic in a handler, hook or recipe is a failure of the actor. A panic in a destructor, be it of the
+/// state, of a message in a mailbox that is emptied, or of the recipe, goes no further. Two limits are
+/// Rust's: a destructor that panics while its thread unwinds from another panic ends the process, as when a
+/// handler panics and then the message that it holds panics in its `drop`; and a program that is built to
+/// abort on panics ends with the first one.
 pub trait Actor: Send + Sized + 'static {
     /// What it handles. Nothing is demanded of it but that it can go to another thread.
     type Message: Send + 'static;
