@@ -1,11 +1,11 @@
 //! Backoff supervision: one child, created anew after a while when it has ended or failed.
 //!
-//! The reference is no actor's: a message goes from the sender's thread straight into the mailbox of the child of
-//! that moment, as through a router, so it is one delivery and costs one read of the published child. The supervisor
-//! is an actor that has that child, watches it, waits, and publishes the next one.
+//! The reference is no actor's: a message goes from the sender's thread straight into the mailbox of the
+//! child of that moment, as through a router, so it is one delivery and costs one read of the published
+//! child. The supervisor is an actor that has that child, watches it, waits, and publishes the next one.
 //!
-//! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at once,
-//! and the order of messages is that of the child's mailbox.
+//! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
+//! once, and the order of messages is that of the child's mailbox.
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::spawn::spawn_held;
@@ -26,10 +26,10 @@ use std::time::Duration;
 /// Describes a supervisor that creates its only child anew after a delay which grows from time to time; see
 /// [`ActorBuilder::spawn_backoff`].
 ///
-/// The n-th creation in a row, from 0, waits for `min(max, min·2ⁿ)`, and up to the [`jitter`](Self::jitter) longer.
-/// When the child has been up for [a while](Self::reset_after), n is 0 again. Constraints are checked by
-/// `spawn_backoff`: `min` is above 0, `max` not below it, the jitter between 0 and 1, and the reset between `min` and
-/// `max`.
+/// The n-th creation in a row, from 0, waits for `min(max, min·2ⁿ)`, and up to the [`jitter`](Self::jitter)
+/// longer. When the child has been up for [a while](Self::reset_after), n is 0 again. Constraints are checked
+/// by `spawn_backoff`: `min` is above 0, `max` not below it, the jitter between 0 and 1, and the reset
+/// between `min` and `max`.
 ///
 /// The rules are those of Akka's backoff supervisor.
 #[must_use = "nothing is created before `spawn_backoff`"]
@@ -113,17 +113,19 @@ impl std::error::Error for BackoffError {}
 impl<M: Send + 'static> Backoff<M> {
     /// Creates the child anew whenever it has ended, for whatever reason.
     ///
-    /// Its failures are judged by [`supervision`](Self::supervision) as any child's: by the default strategy most of
-    /// them restart it in place and without delay. With [`Strategy::stop`] each failure is an end, too.
+    /// Its failures are judged by [`supervision`](Self::supervision) as any child's: by the default strategy
+    /// most of them restart it in place and without delay. With [`Strategy::stop`] each failure is an end,
+    /// too.
     pub fn on_stop(min: Duration, max: Duration) -> Self {
         Self::new(Trigger::Stop, min, max)
     }
 
-    /// Creates the child anew when it has failed and the verdict of [`supervision`](Self::supervision) is a restart:
-    /// instead, it is stopped, and made again after the delay. A child that ends otherwise ends the supervisor.
+    /// Creates the child anew when it has failed and the verdict of [`supervision`](Self::supervision) is a
+    /// restart: instead, it is stopped, and made again after the delay. A child that ends otherwise ends the
+    /// supervisor.
     ///
-    /// By the default strategy, a child that fails while it is created stops. Where that is what has to be waited
-    /// for, say so: `.supervision(Strategy::decide(|_| Directive::Restart))`.
+    /// By the default strategy, a child that fails while it is created stops. Where that is what has to be
+    /// waited for, say so: `.supervision(Strategy::decide(|_| Directive::Restart))`.
     pub fn on_failure(min: Duration, max: Duration) -> Self {
         Self::new(Trigger::Failure, min, max)
     }
@@ -144,16 +146,16 @@ impl<M: Send + 'static> Backoff<M> {
         }
     }
 
-    /// Lengthens each delay by a random part of itself, up to `factor`, so that many children that fail together are
-    /// not created together. 0 unless said otherwise; 0.2 makes of 10 s what lies between 10 and 12 s, which may be
-    /// above `max`. Derives from the system's seed.
+    /// Lengthens each delay by a random part of itself, up to `factor`, so that many children that fail
+    /// together are not created together. 0 unless said otherwise; 0.2 makes of 10 s what lies between 10 and
+    /// 12 s, which may be above `max`. Derives from the system's seed.
     pub fn jitter(mut self, factor: f64) -> Self {
         self.jitter = factor;
         self
     }
 
-    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been up for
-    /// `quiet` without a break. Unless said otherwise that is the shortest delay.
+    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been
+    /// up for `quiet` without a break. Unless said otherwise that is the shortest delay.
     pub fn reset_after(mut self, quiet: Duration) -> Self {
         self.reset = Reset::After(quiet);
         self
@@ -165,14 +167,15 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Creates the child anew only so often; beyond, the supervisor stops. Without a limit unless said otherwise.
+    /// Creates the child anew only so often; beyond, the supervisor stops. Without a limit unless said
+    /// otherwise.
     pub fn limit(mut self, limit: Restart) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How failures of the child are judged. With [`on_failure`](Self::on_failure), only what the strategy decides
-    /// counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
+    /// How failures of the child are judged. With [`on_failure`](Self::on_failure), only what the strategy
+    /// decides counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
     pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
         self.strategy = strategy.into();
         self
@@ -191,9 +194,9 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Handles messages that come while there is no child, on the sender's thread; a reply to a request, fixed or
-    /// not, is given here. Unless said otherwise such messages are not accepted: dead letters of `tell`, handed back
-    /// by `try_tell`.
+    /// Handles messages that come while there is no child, on the sender's thread; a reply to a request,
+    /// fixed or not, is given here. Unless said otherwise such messages are not accepted: dead letters of
+    /// `tell`, handed back by `try_tell`.
     ///
     /// What the child had in its mailbox when it ended is dead letters in any case.
     ///
@@ -203,8 +206,8 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Ends the supervisor with the child, once a message has been accepted for which `is_last` is true; at once, if
-    /// there is no child then. Asked for each message on the sender's thread.
+    /// Ends the supervisor with the child, once a message has been accepted for which `is_last` is true; at
+    /// once, if there is no child then. Asked for each message on the sender's thread.
     pub fn last_message(mut self, is_last: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.is_last = Some(Box::new(is_last));
         self
@@ -284,12 +287,13 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     fn finished(&self) -> bool {
-        // Ordering: Relaxed; it was written before the message was pushed that ended the child. The mailbox carries
-        // it to the child's turn, and the notice of its end from there to the supervisor's.
+        // Ordering: Relaxed; it was written before the message was pushed that ended the child. The mailbox
+        // carries it to the child's turn, and the notice of its end from there to the supervisor's.
         self.last_sent.load(Ordering::Relaxed) > 0
     }
 
-    /// Judges as the settings say, but that with `on_failure` a restart is a stop to be followed by a creation.
+    /// Judges as the settings say, but that with `on_failure` a restart is a stop to be followed by a
+    /// creation.
     fn strategy(shared: &StdArc<Self>) -> Strategy {
         let inner = shared.settings.strategy.clone();
         if shared.settings.trigger == Trigger::Stop {
@@ -352,8 +356,8 @@ impl<M: Send + 'static> Supervisor<M> {
 
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. Whoever sees that a child is
-        // to come finds its timer set.
+        // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. Whoever sees that
+        // a child is to come finds its timer set.
         self.shared.restarts.store(count, Ordering::Release);
     }
 }
@@ -487,8 +491,9 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
     }
 }
 
-/// The handle of a supervisor with a [`Backoff`]. It dereferences to the [`ActorRef`] whose messages go to the child
-/// of the moment; stopping and watching that reference mean the supervisor, which outlives its children.
+/// The handle of a supervisor with a [`Backoff`]. It dereferences to the [`ActorRef`] whose messages go to
+/// the child of the moment; stopping and watching that reference mean the supervisor, which outlives its
+/// children.
 pub struct BackoffSupervisor<M: Send + 'static> {
     reference: ActorRef<M>,
     supervisor: ActorRef<Manage>,
@@ -506,8 +511,8 @@ impl<M: Send + 'static> BackoffSupervisor<M> {
         self.shared.child()
     }
 
-    /// How often the child was created anew, or is about to be, since the last reset. When this has grown, the timer
-    /// of the next creation is set: a test moves its [`ManualClock`](crate::ManualClock) then.
+    /// How often the child was created anew, or is about to be, since the last reset. When this has grown,
+    /// the timer of the next creation is set: a test moves its [`ManualClock`](crate::ManualClock) then.
     pub fn restarts(&self) -> u32 {
         // Ordering: Acquire; pairs with the Release store in `set_count`.
         self.shared.restarts.load(Ordering::Acquire)
@@ -553,13 +558,13 @@ impl<M: Send + 'static> fmt::Debug for BackoffSupervisor<M> {
 }
 
 impl ActorBuilder {
-    /// Creates a supervisor of this name, and its child; the child is made by `recipe`, and made anew after a while
-    /// as the [`Backoff`] says. What was said to this builder is about the supervisor; about its child say it in
-    /// [`Backoff::child`].
+    /// Creates a supervisor of this name, and its child; the child is made by `recipe`, and made anew after a
+    /// while as the [`Backoff`] says. What was said to this builder is about the supervisor; about its child
+    /// say it in [`Backoff::child`].
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::{Backoff, ManualClock};
+    /// use pointsman::Backoff;
     /// use std::time::Duration;
     ///
     /// struct Printer;
@@ -585,13 +590,13 @@ impl ActorBuilder {
     ///
     /// # Delivery
     ///
-    /// A message told to the reference is one delivery, to the mailbox of the child of that moment. When there is
-    /// none: see [`Backoff::without_child`].
+    /// A message told to the reference is one delivery, to the mailbox of the child of that moment. When
+    /// there is none: see [`Backoff::without_child`].
     ///
     /// # Errors
     ///
-    /// [`SpawnError::Backoff`] when the settings make no sense, and what is said at [`spawn`](Self::spawn), about
-    /// supervisor and child. Nothing is left behind once what was begun has ended.
+    /// [`SpawnError::Backoff`] when the settings make no sense, and what is said at [`spawn`](Self::spawn),
+    /// about supervisor and child. Nothing is left behind once what was begun has ended.
     pub fn spawn_backoff<A, I>(
         self,
         backoff: Backoff<A::Message>,

@@ -3,8 +3,8 @@
 //! # From a failure to its verdict
 //!
 //! A handler or hook fails: [`fail`](ActorTurn::fail) suspends the actor and its children and sends the parent
-//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`verdict.rs`) and answers with `Resume`, `Restart` or `Stop`, or
-//! escalates: then it fails itself, with the same cause.
+//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`verdict.rs`) and answers with `Resume`, `Restart` or
+//! `Stop`, or escalates: then it fails itself, with the same cause.
 //!
 //! Suspensions are counted, since several reasons may hold at once:
 //!
@@ -14,6 +14,7 @@
 //! | it escalates a child's failure | one more | one more, each but that child, which is suspended by its own failure |
 //! | it is resumed, or restarted | one less | one less for each that is kept |
 //! | its parent is suspended or resumed | one more, or one less | the same |
+//! | it shares the fate of a sibling that is restarted | one more, and by the restart one less | the same |
 //!
 //! `failed` says that a verdict is owed. Only a verdict on this very failure (`judged`) settles it; what a
 //! parent does for itself does not. An actor whose verdict is owed escalates no second failure: the child's
@@ -142,6 +143,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Undoes one suspension; returns the children whose failures had been passed on.
     pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyRef> {
         let (suspended, culprits) = self.private(|private| {
+            debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
             private.suspended = private.suspended.saturating_sub(1);
             let culprits = if judged {
                 private.failed = false;

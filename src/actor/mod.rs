@@ -124,6 +124,14 @@ pub type Done = Result<(), Failure>;
 ///
 /// Messages of one sender are handled in the order in which it sent them. A message is handled at most
 /// once; one that is not handled becomes a dead letter, counted in the [`Ledger`](crate::Ledger).
+///
+/// # Panics
+///
+/// A panic in a handler, hook or recipe is a failure of the actor. A panic in a destructor, be it of the
+/// state, of a message in a mailbox that is emptied, or of the recipe, goes no further. Two limits are
+/// Rust's: a destructor that panics while its thread unwinds from another panic ends the process, as when a
+/// handler panics and then the message that it holds panics in its `drop`; and a program that is built to
+/// abort on panics ends with the first one.
 pub trait Actor: Send + Sized + 'static {
     /// What it handles. Nothing is demanded of it but that it can go to another thread.
     type Message: Send + 'static;

@@ -1,13 +1,13 @@
 //! How a parent judges the failure of a child, and carries the verdict out.
 //!
-//! The strategy is the child's own, or else the parent's for all. Its decider is user code of the parent: when it
-//! panics, the parent fails. That unwinds no further than to here, so that control waiting behind the notice in the
-//! same batch is acted upon.
+//! The strategy is the child's own, or else the parent's for all. Its decider is user code of the parent:
+//! when it panics, the parent fails. That unwinds no further than to here, so that control waiting behind the
+//! notice in the same batch is acted upon.
 //!
-//! One for one, the verdict goes to the failing child. All for one, a restart or a stop goes to every child; the
-//! siblings, which have not failed, are suspended first, so that none handles a message beside a sibling that has
-//! begun anew already. A sibling may fail while the verdict is on its way to it. It then gets two verdicts for two
-//! suspensions, and which comes first makes no difference to the count.
+//! One for one, the verdict goes to the failing child. All for one, a restart or a stop goes to every child;
+//! the siblings, which have not failed, are suspended first, so that none handles a message beside a sibling
+//! that has begun anew already. A sibling may fail while the verdict is on its way to it. It then gets two
+//! verdicts for two suspensions, and which comes first makes no difference to the count.
 
 use crate::actor::Actor;
 use crate::actor::cell::Control;
@@ -87,7 +87,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Whether the limit allows one more restart of the child and the siblings that share its fate; counts it.
+    /// Whether the limit allows one more restart of the child and the siblings that share its fate; counts
+    /// it.
     fn may_restart(&mut self, strategy: &Strategy, child: &AnyRef, siblings: &[AnyRef]) -> bool {
         let (limit, now) = (strategy.restart_limit(), self.core().system.now());
         self.private(|private| {

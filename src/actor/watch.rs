@@ -7,7 +7,8 @@ use crate::actor_ref::{AnyRef, Watchable};
 use std::collections::hash_map::Entry;
 use std::fmt;
 
-/// Why an actor is not watched as asked. What was to be the notice comes back: a message, or `()` for the hook.
+/// Why an actor is not watched as asked. What was to be the notice comes back: a message, or `()` for the
+/// hook.
 #[non_exhaustive]
 pub enum WatchError<N = ()> {
     /// Behind the reference is no actor, as behind a function: nothing will ever end.
@@ -63,13 +64,14 @@ impl<M: Send + 'static> Context<M> {
     /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
     /// oneself or an actor that is watched already changes nothing.
     ///
-    /// Takes an [`AnyRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive a
-    /// restart of either side, but [children that a restart stops](Self::stop_children) are unwatched first.
+    /// Takes an [`AnyRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive
+    /// a restart of either side, but [children that a restart stops](Self::stop_children) are unwatched
+    /// first.
     ///
     /// # Errors
     ///
-    /// [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if the actor is watched
-    /// with a message: [unwatch](Self::unwatch) it first.
+    /// [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if the actor is
+    /// watched with a message: [unwatch](Self::unwatch) it first.
     pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError> {
         let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
         if actor == self.me().any_local() {
@@ -134,8 +136,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// # Errors
     ///
-    /// Gives the message back: [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if
-    /// the actor is watched already: [unwatch](Self::unwatch) it first.
+    /// Gives the message back: [`WatchError::NoActor`] if there is nothing to watch,
+    /// [`WatchError::OtherNotice`] if the actor is watched already: [unwatch](Self::unwatch) it first.
     pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
         let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
         if actor == self.me().any_local() {

@@ -104,17 +104,19 @@ impl RestartHistory {
 
 type Decider = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
 
-/// How a parent judges the failures of a child: the directive for each failure, how often it may be restarted,
-/// and whether the siblings share its fate.
+/// How a parent judges the failures of a child: the directive for each failure, how often it may be
+/// restarted, and whether the siblings share its fate.
 ///
-/// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all its
-/// children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's own wins.
+/// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all
+/// its children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's
+/// own wins.
 ///
-/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a restart or
-/// a stop of one child is one of all children.
+/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a
+/// restart or a stop of one child is one of all children.
 ///
-/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning, an
-/// escalation not at all, since whoever judges it in the end logs that. [`quiet`](Self::quiet) switches it off.
+/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning,
+/// an escalation not at all, since whoever judges it in the end logs that. [`quiet`](Self::quiet) switches it
+/// off.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -166,19 +168,19 @@ impl Strategy {
         Self::decide(|_| Directive::Escalate)
     }
 
-    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are counted
-    /// for each child, and forgotten when it ends.
+    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are
+    /// counted for each child, and forgotten when it ends.
     pub fn limit(mut self, limit: Restart) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Makes the children share their fate, as Akka's all-for-one strategy does: when one is restarted or stopped
-    /// for its failure, all are. The siblings are suspended before the first of them restarts, and what they fail
-    /// with names the child that failed. Resume acts on the failing child alone.
+    /// Makes the children share their fate, as Akka's all-for-one strategy does: when one is restarted or
+    /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and
+    /// what they fail with names the child that failed. Resume acts on the failing child alone.
     ///
-    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one has
-    /// used up its own, all stop.
+    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one
+    /// has used up its own, all stop.
     pub fn all_for_one(mut self) -> Self {
         self.all_for_one = true;
         self

@@ -513,3 +513,26 @@ fn the_supervisor_is_watched_through_its_handle_and_outlives_its_children() {
     );
     ward.balances();
 }
+
+#[test]
+fn what_recipe_and_settings_captured_is_freed_with_the_supervisor() {
+    let stage = Stage::new("freed");
+    let token = Arc::new(());
+    let (in_recipe, in_function) = (token.clone(), token.clone());
+    let backoff = Backoff::on_failure(SECOND, SECOND).without_child(move |_: u32| {
+        let _ = &in_function;
+    });
+    let supervisor = stage
+        .system
+        .actor("s")
+        .spawn_backoff(backoff, move |_: &mut Context<u32>| {
+            let _ = &in_recipe;
+            Counter
+        })
+        .unwrap();
+    supervisor.stop();
+    wait_until(|| supervisor.is_closed());
+    drop(supervisor);
+    wait_until(|| Arc::strong_count(&token) == 1);
+    stage.end(&[]);
+}

@@ -388,7 +388,8 @@ fn control_that_comes_while_a_restart_waits_for_children_acts_after_it() {
     stage.end(&["a Stopped 3", "b Stopped 3", "p Stopped 1"]);
 }
 
-/// Panics when it is dropped, unless its thread panics already: a second panic within one unwinding ends the process.
+/// Panics when it is dropped, unless its thread panics already: a second panic within one unwinding ends the
+/// process.
 struct Sting;
 
 impl Drop for Sting {

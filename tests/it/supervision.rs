@@ -523,5 +523,31 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
     assert_eq!(logged("log-resume", Strategy::resume), warning);
     assert_eq!(logged("log-escalate", Strategy::escalate), []);
     assert_eq!(logged("log-quiet", || Strategy::default().quiet()), []);
+    // So are failures of hooks that change nothing.
+    let hooks = stage.role("log-hooks").on_hook(|hook, _| match hook {
+        Hook::Restarting => Err(Failure::msg("in a hook")),
+        Hook::Stopped => panic!("in a hook"),
+        _ => Ok(()),
+    });
+    let actor = stage
+        .system
+        .actor("log-hooks")
+        .on_failure(Strategy::default().quiet())
+        .spawn(hooks.recipe())
+        .unwrap();
+    fail(&actor);
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    actor.stop();
+    wait_for_end(&stage, &actor);
+    let records = RECORDS.0.lock().unwrap();
+    let own = records.iter().filter_map(|(_, _, text)| text.strip_prefix("/user/log-hooks "));
+    assert_eq!(
+        own.collect::<Vec<_>>(),
+        [
+            "failed in `restarting` and goes on with it: in a hook",
+            "failed in `stopped` and goes on with it: panicked: in a hook"
+        ]
+    );
+    drop(records);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
