@@ -291,7 +291,7 @@ fn a_child_that_fails_while_its_parent_stops() {
         parent.stop();
         failure.join().unwrap();
         assert!(parent.is_closed());
-        assert_eq!(system.living_actors(), 3, "the guardians are left");
+        assert_eq!(system.living_actors(), 4, "the guardians are left");
         end(system, 2);
     });
 }

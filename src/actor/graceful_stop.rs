@@ -74,7 +74,7 @@ impl AnyRef {
             Witness { actor: self.clone(), port: Some(reply_to) }
         });
         stop();
-        // At the very end of a system nobody can watch any more.
+        // At the very end of a system nobody can watch any more. Who is closed has been through `stopped`.
         if let (None, Some(port), true) = (witness, port, self.is_closed()) {
             let _ = port.send(());
         }
@@ -92,6 +92,14 @@ struct Witness {
     port: Option<ReplyTo<()>>,
 }
 
+impl Witness {
+    fn tell(&mut self) {
+        if let Some(port) = self.port.take() {
+            let _ = port.send(());
+        }
+    }
+}
+
 impl Actor for Witness {
     type Message = Never;
 
@@ -105,10 +113,15 @@ impl Actor for Witness {
     }
 
     fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
-        if let Some(port) = self.port.take() {
-            let _ = port.send(());
-        }
+        self.tell();
         ctx.stop();
         Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<Never>) {
+        // At the end of a system this actor may be stopped before the notice comes.
+        if self.actor.is_closed() {
+            self.tell();
+        }
     }
 }

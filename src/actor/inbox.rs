@@ -264,13 +264,14 @@ impl<M: Send + 'static> Keeper<M> {
             match query.accepts(&self.messages[index]) {
                 Ok(true) => {
                     let Some(message) = self.messages.remove(index) else { return };
-                    match query.answer(message) {
-                        Ok(()) => {
-                            let row = ctx.row();
-                            row.let_go(1);
-                            row.handled(1);
-                        }
-                        Err(message) => self.messages.insert(index, message),
+                    // Before the answer, so that whoever has it finds it counted.
+                    let row = ctx.row();
+                    row.let_go(1);
+                    row.handled(1);
+                    if let Err(message) = query.answer(message) {
+                        row.take_back_handled(1);
+                        row.keep(1);
+                        self.messages.insert(index, message);
                     }
                     return;
                 }
