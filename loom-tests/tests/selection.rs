@@ -1,6 +1,11 @@
 //! Models of finding actors while they come and go, and of the short-lived actors that serve one answer: on a
 //! dispatcher whose threads are the model's own, so that whoever wakes an actor runs it.
 //!
+//! Seen to fail here, each by itself: a question that is dropped and does not say so; a late message to a promise
+//! that is not given up; what is missing not sent to nobody; a refused copy that is no dead letter; a graceful stop
+//! that is over when its watch begins; one that forgets an actor that has ended when its witness is stopped, or
+//! when no witness can be made any more.
+//!
 //! Cells are freed by counting, in memory that loom watches: a reference that is used too late, or never given
 //! back, fails the model.
 
@@ -57,7 +62,7 @@ fn end(system: System) -> Ledger {
 
 /// A message to `path` races the stop of who stands there.
 fn tell_races_stop(name: &str, floor: usize, path: &'static str) {
-    model(name, 2, floor, move || {
+    model(name, 3, floor, move || {
         let (system, handled) = (system(&ManualClock::new()), Arc::new(AtomicUsize::new(0)));
         let actor = spawn(&system, "subject", &handled);
         let stopper = thread::spawn(move || actor.stop());
@@ -75,21 +80,21 @@ fn tell_races_stop(name: &str, floor: usize, path: &'static str) {
     });
 }
 
-// Bound 2: two threads, whole turns.
+// Bound 3: two threads.
 #[test]
 fn an_exact_selection_races_the_stop() {
-    tell_races_stop("selection_exact_races_stop", 1, "/user/subject");
+    tell_races_stop("selection_exact_races_stop", 8_900, "/user/subject");
 }
 
-// Bound 2: two threads, whole turns.
+// Bound 3: two threads.
 #[test]
 fn a_pattern_races_the_stop() {
-    tell_races_stop("selection_pattern_races_stop", 1, "/user/sub*");
+    tell_races_stop("selection_pattern_races_stop", 8_900, "/user/sub*");
 }
 
 /// A message to `path` races the creation of who stands there.
 fn tell_races_creation(name: &str, floor: usize, path: &'static str) {
-    model(name, 2, floor, move || {
+    model(name, 3, floor, move || {
         let (system, handled) = (system(&ManualClock::new()), Arc::new(AtomicUsize::new(0)));
         let (handle, counts) = (system.handle().clone(), handled.clone());
         let creator = thread::spawn(move || drop(spawn(&handle, "subject", &counts)));
@@ -107,16 +112,16 @@ fn tell_races_creation(name: &str, floor: usize, path: &'static str) {
     });
 }
 
-// Bound 2: two threads, whole turns.
+// Bound 3: two threads.
 #[test]
 fn an_exact_selection_races_the_creation() {
-    tell_races_creation("selection_exact_races_creation", 1, "/user/subject");
+    tell_races_creation("selection_exact_races_creation", 2_700, "/user/subject");
 }
 
-// Bound 2: two threads, whole turns.
+// Bound 3: two threads.
 #[test]
 fn a_pattern_races_the_creation() {
-    tell_races_creation("selection_pattern_races_creation", 1, "/user/*");
+    tell_races_creation("selection_pattern_races_creation", 2_700, "/user/*");
 }
 
 /// Counts what it is told, positive and negative.
@@ -134,10 +139,10 @@ impl Actor for Finder {
     }
 }
 
-// Bound 2: two threads, whole turns.
+// Bound 3: two threads.
 #[test]
 fn a_question_that_races_the_stop_has_one_answer() {
-    model("selection_identify_races_stop", 2, 1, || {
+    model("selection_identify_races_stop", 3, 7_200, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let (found, missing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -178,7 +183,7 @@ fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
 // Bound 1: three threads; bound 2 takes 50,000 executions.
 #[test]
 fn a_promise_races_its_deadline() {
-    model("selection_promise_races_deadline", 1, 1, || {
+    model("selection_promise_races_deadline", 1, 2_100, || {
         let clock = ManualClock::new();
         let system = system(&clock);
         let (reference, reply) = system.promise::<u8>();
@@ -222,19 +227,20 @@ impl Actor for Writer {
 // Bound 1: the watch, the pill and the stop are three races at once; bound 2 takes 150,000 executions.
 #[test]
 fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
-    model("selection_graceful_stop_races_stop", 1, 1, || {
+    model("selection_graceful_stop_races_stop", 1, 4_000, || {
         let system = system(&ManualClock::new());
         let note = Arc::new(Note(UnsafeCell::new(0)));
         let writes = note.clone();
         let actor = system.actor("subject").spawn(move || Writer(writes.clone())).unwrap();
-        let stopper = {
-            let actor = actor.clone();
-            thread::spawn(move || actor.stop())
-        };
-        assert_eq!(actor.graceful_stop(SECOND).wait(), Ok(()));
-        // SAFETY: loom checks it.
-        assert_eq!(note.0.with(|note| unsafe { *note }), 7);
+        let (first, second) = (actor.clone(), actor);
+        let stopper = thread::spawn(move || first.stop());
+        let waiter = thread::spawn(move || {
+            assert_eq!(second.graceful_stop(SECOND).wait(), Ok(()));
+            // SAFETY: loom checks it.
+            assert_eq!(note.0.with(|note| unsafe { *note }), 7);
+        });
         stopper.join().unwrap();
+        waiter.join().unwrap();
         end(system);
     });
 }
@@ -242,7 +248,7 @@ fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
 // Bound 1: the end of a system is long.
 #[test]
 fn a_graceful_stop_races_the_end_of_the_system() {
-    model("selection_graceful_stop_races_end", 1, 1, || {
+    model("selection_graceful_stop_races_end", 1, 7_200, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let stopper = {
