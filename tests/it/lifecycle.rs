@@ -310,5 +310,5 @@ fn what_a_recipe_captured_is_freed_when_creation_is_refused() {
     assert!(
         gone.recv_timeout(LONG).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected)
     );
-    assert_eq!(system.living_actors(), 4);
+    assert_eq!(system.living_actors(), 5);
 }
