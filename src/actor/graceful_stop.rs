@@ -102,6 +102,14 @@ struct Witness {
     port: Option<ReplyTo<()>>,
 }
 
+impl Witness {
+    fn tell(&mut self) {
+        if let Some(port) = self.port.take() {
+            let _ = port.send(());
+        }
+    }
+}
+
 impl Actor for Witness {
     type Message = Never;
 
@@ -114,17 +122,15 @@ impl Actor for Witness {
     }
 
     fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
-        if let Some(port) = self.port.take() {
-            let _ = port.send(());
-        }
+        self.tell();
         ctx.stop();
         Ok(())
     }
 
-    /// A system that ends may stop this before the notice is handled.
     fn stopped(&mut self, _: &mut Context<Never>) {
-        if let Some(port) = self.port.take().filter(|_| self.actor.is_closed()) {
-            let _ = port.send(());
+        // At the end of a system this actor may be stopped before the notice comes.
+        if self.actor.is_closed() {
+            self.tell();
         }
     }
 }

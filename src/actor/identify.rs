@@ -35,9 +35,11 @@ impl Inquiry {
     fn end(&mut self, actor: Option<AnyRef>) {
         if let Some(answer) = self.0.take() {
             // What makes a message of the answer is user code.
-            if let Err(failure) = guarded(|| Ok(answer(actor))) {
-                drop_guarded(failure);
-            }
+            let told = guarded(|| {
+                answer(actor);
+                Ok(())
+            });
+            drop_guarded(told);
             drop_guarded(answer);
         }
     }

@@ -268,12 +268,13 @@ impl<M: Send + 'static> Keeper<M> {
             match query.accepts(&self.messages[index]) {
                 Ok(true) => {
                     let Some(message) = self.messages.remove(index) else { return };
-                    match query.answer(message) {
-                        Ok(()) => {
-                            ctx.core().add_held(-1);
-                            ctx.row().handled(1);
-                        }
-                        Err(message) => self.messages.insert(index, message),
+                    // Before the answer, so that whoever has it finds it counted.
+                    ctx.core().add_held(-1);
+                    ctx.row().handled(1);
+                    if let Err(message) = query.answer(message) {
+                        ctx.row().take_back_handled(1);
+                        ctx.core().add_held(1);
+                        self.messages.insert(index, message);
                     }
                     return;
                 }

@@ -270,3 +270,39 @@ fn an_inbox_ends_with_its_system() {
     assert_eq!(inbox.receive(SECOND), Err(InboxError::Closed));
     assert!(matches!(handle.inbox::<u32>(), Err(SpawnError::ShutDown { .. })));
 }
+
+#[test]
+fn queries_that_time_out_while_messages_come_lose_none() {
+    const MESSAGES: u32 = 2_000;
+    let system = System::builder("hasty").build().unwrap();
+    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox_with_capacity(MESSAGES as usize).unwrap());
+    let waiters: Vec<_> = (0..2)
+        .map(|_| {
+            let inbox = inbox.clone();
+            std::thread::spawn(move || {
+                // From too short for any answer to long enough for all.
+                let (mut got, mut round) = (Vec::new(), 0_u64);
+                while got.last() != Some(&MESSAGES) {
+                    round += 1;
+                    match inbox.receive(Duration::from_nanos(1 << (round % 31))) {
+                        Ok(number) => got.push(number),
+                        Err(InboxError::Timeout { .. }) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+                got
+            })
+        })
+        .collect();
+    for number in 0..MESSAGES {
+        inbox.to_ref().tell(number);
+    }
+    // One for each.
+    inbox.to_ref().tell(MESSAGES);
+    inbox.to_ref().tell(MESSAGES);
+    let mut all: Vec<u32> = waiters.into_iter().flat_map(|waiter| waiter.join().unwrap()).collect();
+    all.sort();
+    assert!(all.into_iter().eq((0..=MESSAGES).chain([MESSAGES])));
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.handled), (u64::from(MESSAGES) + 2, u64::from(MESSAGES) + 2), "{ledger}");
+}
