@@ -2,7 +2,7 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
-//! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
+//! sees, with `own_timers.rs`, `watch.rs`, `pipe.rs` and `unhandled.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
 //! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
 mod builder;

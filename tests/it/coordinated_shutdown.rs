@@ -1,5 +1,6 @@
 //! The coordinated shutdown: phases, tasks, what fails and what takes too long, and the report.
 
+use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::shutdown::{
@@ -152,6 +153,7 @@ fn a_task_can_be_taken_back_until_its_phase_begins() {
 
 #[test]
 fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
+    listen();
     let stage = staged("recover", |phases| phases);
     let shutdown = stage.system.coordinated_shutdown();
     shutdown.add_task("first", "fails", || Err(Failure::msg("as told"))).unwrap();
@@ -166,6 +168,9 @@ fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
         outcomes,
         [TaskOutcome::Failed("as told".into()), TaskOutcome::Failed("panicked: as told".into())]
     );
+    let warnings = ["\"fails\" failed (as told)", "\"panics\" failed (panicked: as told)"]
+        .map(|what| format!("! shutdown phase \"first\": task {what}, going on"));
+    assert_eq!(lines("recover"), warnings);
     end(stage);
 }
 
@@ -260,6 +265,7 @@ fn a_phase_that_takes_too_long_and_is_not_recovered_from_ends_the_run() {
 
 #[test]
 fn a_disabled_phase_is_skipped() {
+    listen();
     let stage = staged("disabled", |phases| phases.change("second", |second| second.enabled(false)));
     add(&stage, "second", "never");
     add(&stage, "third", "c");
@@ -267,6 +273,7 @@ fn a_disabled_phase_is_skipped() {
     assert_eq!(notes(&stage), ["c"]);
     let second = report.phases.iter().find(|phase| phase.name == "second").unwrap();
     assert_eq!((second.outcome, &second.tasks[0].outcome), (PhaseOutcome::Skipped, &TaskOutcome::Skipped));
+    assert_eq!(lines("disabled"), ["shutdown phase \"second\" is disabled: 1 tasks skipped"]);
     end(stage);
 }
 

@@ -1,5 +1,6 @@
 //! Dead letters: who is told what, and that nothing goes round.
 
+use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
@@ -364,37 +365,9 @@ fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
-/// Keeps the lines about dead letters, of all systems of this process.
-struct Lines;
-static LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
-
-impl log::Log for Lines {
-    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.target() == "pointsman::dead_letters"
-    }
-    fn log(&self, record: &log::Record<'_>) {
-        if self.enabled(record.metadata()) {
-            assert_eq!(record.level(), log::Level::Info);
-            LINES.lock().unwrap().push(record.args().to_string());
-        }
-    }
-    fn flush(&self) {}
-}
-
-/// The lines about one system, since the last look.
-fn lines(system: &str) -> Vec<String> {
-    let of_system = format!("system {system:?}: ");
-    let mut lines = LINES.lock().unwrap();
-    let (mine, others) = lines.drain(..).partition::<Vec<_>, _>(|line| line.starts_with(&of_system));
-    *lines = others;
-    mine.into_iter().map(|line| line[of_system.len()..].to_owned()).collect()
-}
-
 #[test]
 fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_missed() {
-    // One logger for the process; this is the only test that looks at it.
-    let _ = log::set_logger(&Lines);
-    log::set_max_level(log::LevelFilter::Info);
+    listen();
     let stage = Stage::new("logged");
     let actor = dead_numbers(&stage);
     let letter = "u64 to /user/numbers: stopped";

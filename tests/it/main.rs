@@ -9,6 +9,7 @@ mod dispatchers;
 mod events;
 mod ledger;
 mod lifecycle;
+mod logged;
 mod mailboxes;
 mod names;
 #[cfg(feature = "net")]
