@@ -1,6 +1,11 @@
 //! The event stream, dead letters and their sinks, piped futures, and the beginning of a coordinated shutdown.
 //!
-//! CAUGHT_HERE
+//! Caught, each planted alone: a wake that coalesces by Relaxed swaps; the mark of a wake taken back after the poll
+//! instead of before it; a shutdown that begins unless it is over; a list of subscribers read under one lock and
+//! replaced under the next; subscribers told without a look at whether they have stopped.
+//!
+//! Not modelled: a subscriber that is called by a publisher that began before it left, which is allowed; timers,
+//! since no manual clock moves here.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
