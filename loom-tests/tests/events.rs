@@ -62,7 +62,7 @@ fn publish_races_unsubscribe() {
         events.publish(&Event(1));
         assert!(counts[0].load(SeqCst) <= 1);
         assert_eq!(counts[1].load(SeqCst), 0, "called although it had left before");
-        assert!(format!("{events:?}").contains("entries: 0"), "{events:?}");
+        assert!(format!("{events:?}").ends_with("entries: 0 }"), "{events:?}");
     });
 }
 
@@ -144,7 +144,7 @@ fn publish_races_the_end_of_the_subscriber() {
         actor.stop();
         publisher.join().unwrap();
         system.events().publish(&Event(1));
-        assert!(format!("{:?}", system.events()).contains("entries: 0"), "forgotten");
+        assert!(format!("{:?}", system.events()).ends_with("entries: 0 }"), "forgotten");
         let ledger = end(system);
         let handled = handled.load(SeqCst) as u64;
         assert!(ledger.sent <= 1, "whoever has stopped before is not told: {ledger}");

@@ -7,7 +7,7 @@ use pointsman::shutdown::{
     AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRunError, TaskOutcome, phase,
 };
 use pointsman::{BuildError, SystemBuilder};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -239,7 +239,7 @@ fn a_phase_that_takes_too_long_is_left_behind() {
     assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
     let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
     assert_eq!(outcomes, [TaskOutcome::TimedOut, TaskOutcome::TimedOut]);
-    assert!(future.recv_timeout(LONG).is_err(), "a future is dropped");
+    assert_eq!(future.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected), "a future is dropped");
     assert_eq!(report.took, 3 * SECOND);
     drop(release);
     end(stage);
@@ -473,7 +473,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
     stage.system.stop();
     let error = waiter.join().unwrap().unwrap_err();
     assert!(matches!(&error, ShutdownRunError::SystemEnded { system } if system == "otherwise"), "{error:?}");
-    assert!(dropped.recv_timeout(LONG).is_err());
+    assert_eq!(dropped.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
     let run = stage.system.coordinated_shutdown().run("too late");
     assert!(matches!(run.wait(), Err(ShutdownRunError::SystemEnded { .. })));
     end(stage);
