@@ -103,7 +103,8 @@
 //! # How the source is laid out
 //!
 //! Arrows point one way: `sync` (the only door to atomics and threads) ← `grace`, `striped` ← `mailbox` ←
-//! `scheduler` ← `dispatch` ← `actor`, `actor_ref`, `supervision`, `time` ← `routing`, `net`, `testkit`.
+//! `scheduler` ← `dispatch` ← `actor`, `actor_ref`, `event_stream`, `shutdown`, `supervision`, `time` ←
+//! `routing`, `net`, `testkit`.
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirror internals are public through the hooks, and shrunken sizes leave loops and comparisons empty.
 #![cfg_attr(

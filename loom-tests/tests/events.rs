@@ -1,6 +1,11 @@
 //! The event stream, dead letters and their sinks, piped futures, and the beginning of a coordinated shutdown.
 //!
-//! CAUGHT_HERE
+//! Caught, each planted alone: a wake that coalesces by Relaxed swaps; the mark of a wake taken back after the poll
+//! instead of before it; a shutdown that begins unless it is over; a list of subscribers read under one lock and
+//! replaced under the next; subscribers told without a look at whether they have stopped.
+//!
+//! Not modelled: a subscriber that is called by a publisher that began before it left, which is allowed; timers,
+//! since no manual clock moves here.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -57,7 +62,7 @@ fn publish_races_unsubscribe() {
         events.publish(&Event(1));
         assert!(counts[0].load(SeqCst) <= 1);
         assert_eq!(counts[1].load(SeqCst), 0, "called although it had left before");
-        assert!(format!("{events:?}").contains("entries: 0"), "{events:?}");
+        assert!(format!("{events:?}").ends_with("entries: 0 }"), "{events:?}");
     });
 }
 
@@ -139,7 +144,7 @@ fn publish_races_the_end_of_the_subscriber() {
         actor.stop();
         publisher.join().unwrap();
         system.events().publish(&Event(1));
-        assert!(format!("{:?}", system.events()).contains("entries: 0"), "forgotten");
+        assert!(format!("{:?}", system.events()).ends_with("entries: 0 }"), "forgotten");
         let ledger = end(system);
         let handled = handled.load(SeqCst) as u64;
         assert!(ledger.sent <= 1, "whoever has stopped before is not told: {ledger}");

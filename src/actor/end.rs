@@ -25,6 +25,7 @@ pub enum End {
 impl SystemCore {
     /// The root has ended, the last of all actors.
     pub fn tree_ended(&self) {
+        self.dead_letters.system_ends();
         self.events.let_references_go();
         self.coordinator.system_ended(&self.name);
         self.callbacks.run();

@@ -2,7 +2,7 @@
 //!
 //! `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one besides
 //! an actor; `ask.rs`, `reply.rs` and `promise.rs` how answers come back; `dead_letters.rs` where what
-//! nobody took is counted and shown.
+//! nobody took is counted and shown, with `dead_letter_log.rs` and `undelivered.rs`.
 
 mod any;
 pub mod ask;

@@ -113,7 +113,8 @@ impl Default for Phase {
 ///     .phase("flush", Phase::new().after(phase::SERVICE_STOP).timeout(Duration::from_secs(30)))
 ///     .change(phase::BEFORE_CLUSTER_SHUTDOWN, |before| before.after("flush"));
 /// let system = System::builder("shop").shutdown_phases(phases).build()?;
-/// let order = system.coordinated_shutdown().phases();
+/// let shutdown = system.coordinated_shutdown();
+/// let order = shutdown.phases();
 /// assert_eq!(order[3..6], [phase::SERVICE_STOP, "flush", phase::BEFORE_CLUSTER_SHUTDOWN]);
 /// # Ok(())
 /// # }

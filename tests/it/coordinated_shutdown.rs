@@ -1,12 +1,13 @@
 //! The coordinated shutdown: phases, tasks, what fails and what takes too long, and the report.
 
+use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::shutdown::{
     AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRunError, TaskOutcome, phase,
 };
 use pointsman::{BuildError, SystemBuilder};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -152,6 +153,7 @@ fn a_task_can_be_taken_back_until_its_phase_begins() {
 
 #[test]
 fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
+    listen();
     let stage = staged("recover", |phases| phases);
     let shutdown = stage.system.coordinated_shutdown();
     shutdown.add_task("first", "fails", || Err(Failure::msg("as told"))).unwrap();
@@ -166,6 +168,9 @@ fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
         outcomes,
         [TaskOutcome::Failed("as told".into()), TaskOutcome::Failed("panicked: as told".into())]
     );
+    let warnings = ["\"fails\" failed (as told)", "\"panics\" failed (panicked: as told)"]
+        .map(|what| format!("! shutdown phase \"first\": task {what}, going on"));
+    assert_eq!(lines("recover"), warnings);
     end(stage);
 }
 
@@ -234,7 +239,7 @@ fn a_phase_that_takes_too_long_is_left_behind() {
     assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
     let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
     assert_eq!(outcomes, [TaskOutcome::TimedOut, TaskOutcome::TimedOut]);
-    assert!(future.recv_timeout(LONG).is_err(), "a future is dropped");
+    assert_eq!(future.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected), "a future is dropped");
     assert_eq!(report.took, 3 * SECOND);
     drop(release);
     end(stage);
@@ -260,6 +265,7 @@ fn a_phase_that_takes_too_long_and_is_not_recovered_from_ends_the_run() {
 
 #[test]
 fn a_disabled_phase_is_skipped() {
+    listen();
     let stage = staged("disabled", |phases| phases.change("second", |second| second.enabled(false)));
     add(&stage, "second", "never");
     add(&stage, "third", "c");
@@ -267,6 +273,7 @@ fn a_disabled_phase_is_skipped() {
     assert_eq!(notes(&stage), ["c"]);
     let second = report.phases.iter().find(|phase| phase.name == "second").unwrap();
     assert_eq!((second.outcome, &second.tasks[0].outcome), (PhaseOutcome::Skipped, &TaskOutcome::Skipped));
+    assert_eq!(lines("disabled"), ["shutdown phase \"second\" is disabled: 1 tasks skipped"]);
     end(stage);
 }
 
@@ -466,7 +473,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
     stage.system.stop();
     let error = waiter.join().unwrap().unwrap_err();
     assert!(matches!(&error, ShutdownRunError::SystemEnded { system } if system == "otherwise"), "{error:?}");
-    assert!(dropped.recv_timeout(LONG).is_err());
+    assert_eq!(dropped.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
     let run = stage.system.coordinated_shutdown().run("too late");
     assert!(matches!(run.wait(), Err(ShutdownRunError::SystemEnded { .. })));
     end(stage);

@@ -1,5 +1,6 @@
 //! Dead letters: who is told what, and that nothing goes round.
 
+use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
@@ -364,16 +365,9 @@ fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
-/// The lines about one system, since the last look.
-fn lines(system: &str) -> Vec<String> {
-    let records = take_records("pointsman::dead_letters", &format!("system {system:?}: "));
-    assert!(records.iter().all(|(level, _)| *level == log::Level::Info));
-    records.into_iter().map(|(_, line)| line).collect()
-}
-
 #[test]
 fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_missed() {
-    keep_records();
+    listen();
     let stage = Stage::new("logged");
     let actor = dead_numbers(&stage);
     let letter = "u64 to /user/numbers: stopped";

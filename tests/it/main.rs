@@ -12,6 +12,7 @@ mod events;
 mod inbox;
 mod ledger;
 mod lifecycle;
+mod logged;
 mod mailboxes;
 mod names;
 #[cfg(feature = "net")]

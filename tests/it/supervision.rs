@@ -1,5 +1,6 @@
 //! Failures and verdicts.
 
+use crate::logged::{about, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{FailureKind, ManualClock};
@@ -504,7 +505,7 @@ fn a_failure_of_the_user_guardian_ends_the_system() {
 
 #[test]
 fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
-    keep_records();
+    listen();
     let stage = Stage::new("logged");
     let logged = |name: &'static str, strategy: fn() -> Strategy| {
         let parent = stage.spawn(&stage.role(name).strategy(strategy));
@@ -512,7 +513,7 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
         fail(&actor);
         // The verdict is logged before it is sent.
         let _ = query(&actor, |_, _| ());
-        take_records("pointsman", &format!("/user/{name}/a "))
+        about(&format!("/user/{name}/a"))
     };
     let error = |text: &str| vec![(log::Level::Error, text.to_owned())];
     assert_eq!(logged("log-restart", Strategy::default), error("failed and is restarted: as told"));

@@ -5,7 +5,7 @@ use pointsman::{ManualClock, SystemBuilder, Terminated};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only by a test that fails.
@@ -334,37 +334,4 @@ pub fn panic_of(run: impl FnOnce()) -> String {
         Ok(text) => *text,
         Err(payload) => payload.downcast::<&str>().expect("a text").to_string(),
     }
-}
-
-/// Keeps what this process logs.
-struct Records(Mutex<Vec<(log::Level, String, String)>>);
-
-static RECORDS: Records = Records(Mutex::new(Vec::new()));
-
-impl log::Log for Records {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-    fn log(&self, record: &log::Record<'_>) {
-        // Before the lock: what is logged may panic.
-        let text = record.args().to_string();
-        self.0.lock().unwrap().push((record.level(), record.target().to_owned(), text));
-    }
-    fn flush(&self) {}
-}
-
-/// Keeps what is logged from now on. One logger for all tests, which run at the same time: the texts tell whose
-/// record it is.
-pub fn keep_records() {
-    let _ = log::set_logger(&RECORDS);
-    log::set_max_level(log::LevelFilter::Info);
-}
-
-/// What was logged to `target` and begins with `prefix`, which is left out; each record once.
-pub fn take_records(target: &str, prefix: &str) -> Vec<(log::Level, String)> {
-    let mut records = RECORDS.0.lock().unwrap();
-    let is_mine = |(_, to, text): &(log::Level, String, String)| to == target && text.starts_with(prefix);
-    let (mine, others) = std::mem::take(&mut *records).into_iter().partition::<Vec<_>, _>(is_mine);
-    *records = others;
-    mine.into_iter().map(|(level, _, text)| (level, text[prefix.len()..].to_owned())).collect()
 }
