@@ -72,6 +72,9 @@
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
+//! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
+//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
+//! | code that runs later, outside actors | [`SystemRef::scheduler`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases | [`shutdown`] |
