@@ -228,7 +228,7 @@ pub enum BuildError {
         /// The name that was asked for.
         name: String,
     },
-    /// Two dispatchers have one name.
+    /// Two dispatchers have one name, or an alias has that of another or of a dispatcher.
     DuplicateDispatcher {
         /// The name.
         name: String,

@@ -255,7 +255,8 @@ impl fmt::Debug for SystemRef {
 
 impl SystemBuilder {
     /// Declares a dispatcher. `"default"` is where actors run that name none; without one it is
-    /// work-stealing with a thread for each core.
+    /// work-stealing with a thread for each core. The name is not empty and has no control characters: it is
+    /// part of the names of the dispatcher's threads, after the system's.
     pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
         self.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
         self

@@ -397,6 +397,7 @@ fn with_calling_thread(name: &str) -> Stage {
 fn on_the_calling_thread_a_message_is_handled_when_the_send_returns() {
     let stage = with_calling_thread("here");
     let (a, b) = (spawn_on(&stage, "here", "a"), spawn_on(&stage, "here", "b"));
+    let c = spawn_on(&stage, "here", "c");
     stage.notes.try_iter().for_each(drop);
     let me = thread::current().id();
     // What a turn wakes waits for its end, in order, and is done too.
@@ -404,13 +405,14 @@ fn on_the_calling_thread_a_message_is_handled_when_the_send_returns() {
     act(&a, move |puppet, ctx| {
         let here = thread::current().id() == me;
         note(&to_b, "first");
+        note(&c, "last");
         note(ctx.me(), "again");
         note(&to_b, "second");
         puppet.note((here, "sent"));
         Ok(())
     });
     let notes: Vec<String> = stage.notes.try_iter().collect();
-    assert_eq!(notes, ["a (true, \"sent\")", "a again", "b first", "b second"]);
+    assert_eq!(notes, ["a (true, \"sent\")", "a again", "b first", "b second", "c last"]);
     // An answer is there at once; another thread has the same actor on its own.
     assert_eq!(thread_of(&a).0, me);
     let other = {
