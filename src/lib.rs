@@ -70,7 +70,7 @@
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route | [`routing`] |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`] |
-//! | bounded mailboxes | [`Mailbox`], [`Full`] |
+//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
@@ -136,8 +136,8 @@ mod sync;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, System, SystemBuilder,
-    SystemRef, Terminated, TimerKey,
+    Actor, ActorBuilder, ActorPath, Context, Done, Full, IntoActor, Mailbox, MailboxChoice, MailboxFault,
+    MailboxRequirement, System, SystemBuilder, SystemRef, Terminated, TimerKey,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call, DeadLetter,

@@ -25,7 +25,7 @@ pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
 pub(crate) use mailbox_kind::MailboxKind;
-pub use mailbox_kind::{Full, Mailbox};
+pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use own_timers::TimerKey;
 pub use path::ActorPath;
 pub(crate) use path::check_name;
@@ -151,6 +151,40 @@ pub trait Actor: Send + Sized + 'static {
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Self::Message>) -> Done {
         let _ = ctx;
         Err(Failure::death_pact(terminated.actor.path().as_str()))
+    }
+
+    /// The mailbox of an actor of this type for which neither its builder nor its dispatcher has chosen one.
+    /// Asked when one is created.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// enum Job {
+    ///     Cancel(u64),
+    ///     Run(u64),
+    /// }
+    ///
+    /// struct Worker;
+    /// impl Actor for Worker {
+    ///     type Message = Job;
+    ///     fn receive(&mut self, job: Job, _: &mut Context<Job>) -> Done {
+    ///         // ...
+    ///         # let _ = job;
+    ///         Ok(())
+    ///     }
+    ///     fn mailbox() -> Option<Mailbox> {
+    ///         Some(Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_))))
+    ///     }
+    /// }
+    /// # let _ = (Job::Cancel(0), Job::Run(0));
+    /// ```
+    fn mailbox() -> Option<Mailbox> {
+        None
+    }
+
+    /// What this actor demands of its mailbox, whoever chooses it; a mailbox that is not so is an error when the
+    /// actor is created.
+    fn mailbox_requirement() -> Option<MailboxRequirement> {
+        None
     }
 
     /// How this actor judges the failures of its children. Asked at each failure.

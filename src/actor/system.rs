@@ -3,6 +3,7 @@
 use crate::actor::builder::ActorBuilder;
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
+use crate::actor::mailbox_kind::{Mailbox, Mailboxes};
 use crate::actor::{Actor, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, DeadLetters};
 use crate::dispatch::{Dispatcher, Home, Kind, Running};
@@ -64,6 +65,7 @@ pub struct SystemCore {
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(super) net: crate::net::DriverSlot,
     pub(super) dispatchers: BTreeMap<String, Dispatch>,
+    pub(super) mailboxes: Mailboxes,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
     pub(super) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
@@ -95,6 +97,7 @@ pub struct SystemBuilder {
     seed: u64,
     clock: Option<StdArc<dyn Clock>>,
     dispatchers: Vec<(String, Dispatcher)>,
+    mailboxes: Vec<(String, Mailbox)>,
     supervision: Strategy,
 }
 
@@ -107,6 +110,7 @@ impl System {
             seed: 0,
             clock: None,
             dispatchers: Vec::new(),
+            mailboxes: Vec::new(),
             supervision: Strategy::default(),
         }
     }
@@ -256,6 +260,12 @@ impl SystemBuilder {
         self
     }
 
+    /// Declares a mailbox, so that builders, dispatchers and configuration can name it.
+    pub fn mailbox(mut self, name: &str, mailbox: Mailbox) -> Self {
+        self.mailboxes.push((name.to_owned(), mailbox));
+        self
+    }
+
     /// What everything random in the system derives from. 0 unless said otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -278,11 +288,11 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: a bad name, two dispatchers of one name, a dispatcher that cannot be started as
-    /// described, for example because a core that it is to be pinned to does not exist. Every worker has
+    /// [`BuildError`]: a bad name, two dispatchers or mailboxes of one name, a mailbox that no actor
+    /// could have, a dispatcher that cannot be started as described, for example because a core that it is to be pinned to does not exist. Every worker has
     /// reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, mut dispatchers, supervision } = self;
+        let Self { name, seed, clock, mut dispatchers, mailboxes, supervision } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
@@ -291,6 +301,7 @@ impl SystemBuilder {
         if !dispatchers.iter().any(|(name, _)| name == DEFAULT) {
             dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
         }
+        let mailboxes = Mailboxes::new(mailboxes, &dispatchers)?;
         let mut running: BTreeMap<String, Dispatch> = BTreeMap::new();
         for (dispatcher_name, dispatcher) in dispatchers {
             let started = if running.contains_key(&dispatcher_name) {
@@ -319,6 +330,7 @@ impl SystemBuilder {
             #[cfg(all(feature = "net", not(pointsman_loom)))]
             net: crate::net::DriverSlot::default(),
             dispatchers: running,
+            mailboxes,
             tree: Mutex::new(None),
             next_uid: AtomicU32::new(1),
             living: AtomicUsize::new(0),

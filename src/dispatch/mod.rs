@@ -12,8 +12,11 @@
 pub mod blocking;
 #[cfg(pointsman_loom)]
 pub mod calling;
+mod mailboxes;
 pub mod pinned;
 mod threads;
+
+pub use mailboxes::Mailboxes;
 
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
 use crate::sync::{Arc, hint, thread};
@@ -55,6 +58,7 @@ pub struct WorkStealing {
     throughput: u32,
     spin: Duration,
     lifo: bool,
+    mailboxes: Mailboxes,
 }
 
 /// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
@@ -64,6 +68,7 @@ pub struct Blocking {
     thread_count: RangeInclusive<usize>,
     keep_alive: Duration,
     throughput: u32,
+    mailboxes: Mailboxes,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
@@ -71,6 +76,7 @@ pub struct Blocking {
 #[must_use]
 pub struct Pinned {
     throughput: u32,
+    mailboxes: Mailboxes,
 }
 
 /// What kind of dispatcher it is.
@@ -119,18 +125,24 @@ impl Dispatcher {
             throughput: THROUGHPUT_DEFAULT,
             spin: Duration::from_micros(5),
             lifo: true,
+            mailboxes: Mailboxes::NONE,
         }
     }
 
     /// A pool of threads that grows with the number of actors that have something to do: 1 to 64 threads
     /// unless told otherwise.
     pub fn blocking() -> Blocking {
-        Blocking { thread_count: 1..=64, keep_alive: KEEP_ALIVE_DEFAULT, throughput: THROUGHPUT_DEFAULT }
+        Blocking {
+            thread_count: 1..=64,
+            keep_alive: KEEP_ALIVE_DEFAULT,
+            throughput: THROUGHPUT_DEFAULT,
+            mailboxes: Mailboxes::NONE,
+        }
     }
 
     /// One thread for each actor, from its start to its end.
     pub fn pinned() -> Pinned {
-        Pinned { throughput: THROUGHPUT_DEFAULT }
+        Pinned { throughput: THROUGHPUT_DEFAULT, mailboxes: Mailboxes::NONE }
     }
 
     /// What kind it is.
