@@ -158,24 +158,21 @@ fn place(list: &[usize], number: usize) -> usize {
     list.iter().position(|other| *other == number).unwrap()
 }
 
-/// A sender against the turn that goes idle, and whose token it may then have: every message once, each class
-/// in the order sent, and in the end the actor is idle with nothing in its order.
+/// A sender against the turn that goes idle, and whose token it may then have: every message once, and in the end
+/// the actor is idle with nothing in its order.
 fn sends_race_the_turn(name: &str, bound: usize, floor: usize, shape: Shape) {
     model(name, bound, floor, move || {
         let world = World::new(shape, None);
         assert_eq!(world.mailbox.gate.send_system((), Position::At(u64::MAX)), Ok(SystemPushed::Wake));
         let other = World::spawn(&world, |world| {
-            assert!(world.send(1) && world.send(0) && world.send(3));
+            assert!(world.send(1) && world.send(0));
         });
         world.turn();
         other.join().unwrap();
-        world.actor(|actor| {
-            assert_eq!(actor.handled.len(), 3);
-            assert!(place(&actor.handled, 1) < place(&actor.handled, 3));
-        });
+        world.actor(|actor| assert_eq!(actor.handled.len(), 2));
         assert_eq!(world.mailbox.gate.len(), 0);
         assert!(world.mailbox.gate.is_idle_and_empty());
-        world.tally.assert_each_once_of(&[0, 1, 3]);
+        world.tally.assert_each_once(2);
     });
 }
 
