@@ -4,7 +4,13 @@
 //! Urgent messages have even numbers, the others odd ones. The order itself is touched by the owner alone, and
 //! its cell fails a second one.
 //!
-//! SEEN
+//! Seen to fail: the owner goes idle when everything is moved, handled or not (`sends_race_a_turn`); `has_reached`
+//! or a front's index goes by the number of messages handled, and not by the lowest that is not (`a_stop_waits`);
+//! moved messages count as handled (`a_move_makes_no_room`, `a_stop_waits`, the waiting sender); the next message
+//! to be moved is looked for at `head` (all); a message taken from the order wakes no waiting sender; a drain
+//! leaves out the order (`close_races_push_and_drain`); a slot's stamp stored Relaxed (`a_move_makes_no_room`).
+//! Not caught here: a block recycled whatever the observed index, which `slow_sender_keeps_block` in `mailbox.rs`
+//! catches; `head` advanced Relaxed, held by argument alone.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -216,7 +222,7 @@ fn pushes_race_the_move() {
 /// A close while one message lies in the order, one at the intake, and one is being pushed.
 #[test]
 fn close_races_push_and_drain() {
-    model("close_races_push_and_drain", 3, 50, || {
+    model("close_races_push_and_drain", 3, 300, || {
         let world = World::new(CONTROL_AWARE, None);
         let mut owner = world.awake();
         assert!(world.send(1));
@@ -261,19 +267,19 @@ fn stop_waits(name: &str, bound: usize, floor: usize, shape: Shape) {
 
 #[test]
 fn a_stop_waits_for_all_below_it_with_ranks() {
-    stop_waits("a_stop_waits_for_all_below_it_with_ranks", 2, 100, Shape::Ranks);
+    stop_waits("a_stop_waits_for_all_below_it_with_ranks", 2, 1000, Shape::Ranks);
 }
 
 #[test]
 fn a_stop_waits_for_all_below_it_with_lanes() {
-    stop_waits("a_stop_waits_for_all_below_it_with_lanes", 2, 100, CONTROL_AWARE);
+    stop_waits("a_stop_waits_for_all_below_it_with_lanes", 2, 1000, CONTROL_AWARE);
 }
 
 /// Two places, one of them taken by a message in the order: of two senders one is refused, and both get in
 /// only if the owner has taken one between.
 #[test]
 fn capacity_counts_what_is_sorted() {
-    model("capacity_counts_what_is_sorted", 3, 100, || {
+    model("capacity_counts_what_is_sorted", 3, 3000, || {
         let world = World::new(Shape::Ranks, Some((2, false)));
         let mut owner = world.awake();
         assert!(world.send(1));
@@ -296,7 +302,7 @@ fn capacity_counts_what_is_sorted() {
 /// Nobody takes: one sender is accepted and one refused, although the owner moves.
 #[test]
 fn a_move_makes_no_room() {
-    model("a_move_makes_no_room", 3, 50, || {
+    model("a_move_makes_no_room", 3, 100, || {
         let world = World::new(Shape::Ranks, Some((2, false)));
         let mut owner = world.awake();
         assert!(world.send(1));
