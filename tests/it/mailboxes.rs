@@ -556,6 +556,23 @@ fn a_mailbox_that_is_not_what_is_required_is_refused_at_creation() {
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// Guardians and the heads of routers take no users' messages: what is said of mailboxes is not for them.
+#[test]
+fn the_engines_own_actors_have_their_own_mailboxes_whatever_a_dispatcher_requires() {
+    let bounded = Dispatcher::work_stealing().threads(2).mailbox(Mailbox::bounded(4));
+    let system = System::builder("boxes")
+        .dispatcher("default", bounded.requires_mailbox(MailboxRequirement::Bounded))
+        .build()
+        .unwrap();
+    let (sender, numbers) = channel();
+    let sinks = system.router("sinks").pool(1, move |_| Sink(sender.clone())).spawn().unwrap();
+    let release = hold(&sinks);
+    let accepted = (0..10u64).take_while(|number| sinks.try_tell(*number).is_ok()).count();
+    drop(release);
+    assert_eq!((accepted, seen(&numbers, 4)), (4, vec![0, 1, 2, 3]));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 #[test]
 fn mailboxes_have_names_that_are_known_and_given_once() {
     let twice = System::builder("boxes")
