@@ -1,6 +1,7 @@
 //! Every error that is not about one message type alone; send and ask errors live beside what returns them.
 
 use crate::actor::BackoffError;
+use crate::mailbox::recipe::MailboxFault;
 use crate::scheduler::StartError;
 use std::fmt;
 use std::time::Duration;
@@ -144,6 +145,13 @@ pub enum SpawnError {
         /// The actor's path.
         path: String,
     },
+    /// The mailbox is not one that the actor can have.
+    Mailbox {
+        /// The actor's path.
+        path: String,
+        /// What is wrong with the mailbox.
+        fault: MailboxFault,
+    },
     /// A pool was asked for with 0 routees.
     EmptyPool {
         /// The router's path.
@@ -188,6 +196,7 @@ impl fmt::Display for SpawnError {
             SpawnError::ZeroCapacity { path } => {
                 write!(f, "mailbox capacity 0 for {path}: must be at least 1")
             }
+            SpawnError::Mailbox { path, fault } => write!(f, "mailbox of {path}: {fault}"),
             SpawnError::EmptyPool { path } => write!(f, "pool size 0 for {path}: must be at least 1"),
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::ParentStopped { path } => {
@@ -208,6 +217,7 @@ impl std::error::Error for SpawnError {
             SpawnError::Name(error) => Some(error),
             SpawnError::Thread(error) => Some(error),
             SpawnError::Backoff(error) => Some(error),
+            SpawnError::Mailbox { fault, .. } => Some(fault),
             _ => None,
         }
     }
@@ -246,6 +256,18 @@ pub enum BuildError {
         chain: Vec<String>,
         /// What is wrong with it.
         fault: AliasFault,
+    },
+    /// Two mailboxes have one name.
+    DuplicateMailbox {
+        /// The name.
+        name: String,
+    },
+    /// A mailbox is one that no actor could have.
+    Mailbox {
+        /// Whose it is: a name's, or a dispatcher's.
+        of: String,
+        /// What is wrong with it.
+        fault: MailboxFault,
     },
     /// A dispatcher could not be started.
     Dispatcher {
@@ -310,6 +332,10 @@ impl fmt::Display for BuildError {
                     }
                 }
             }
+            BuildError::DuplicateMailbox { name } => {
+                write!(f, "two mailboxes are named {name:?}: give each a name of its own")
+            }
+            BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
             BuildError::PhaseCycle(error) => error.fmt(f),
         }
@@ -321,6 +347,7 @@ impl std::error::Error for BuildError {
         match self {
             BuildError::Dispatcher { error, .. } => Some(error),
             BuildError::PhaseCycle(error) => Some(error),
+            BuildError::Mailbox { fault, .. } => Some(fault),
             _ => None,
         }
     }

@@ -70,7 +70,7 @@
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route | [`routing`] |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
-//! | bounded mailboxes | [`Mailbox`], [`Full`] |
+//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
 //! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
@@ -152,8 +152,9 @@ mod time;
 pub use actor::{
     Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Backoff, BackoffError,
     BackoffSupervisor, Behavior, Behaviors, Context, Delivered, Done, Full, Handling, Inbox, InboxError,
-    IntoActor, LookupError, Mailbox, NamedTimers, PathError, PathFault, PipeError, Resolution, SelectError,
-    Selection, System, SystemBuilder, SystemRef, Terminated, TimerKey, TimerName, WatchError,
+    IntoActor, LookupError, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, NamedTimers, PathError,
+    PathFault, PipeError, Resolution, SelectError, Selection, System, SystemBuilder, SystemRef, Terminated,
+    TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,

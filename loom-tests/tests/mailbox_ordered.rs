@@ -4,7 +4,13 @@
 //! Urgent messages have even numbers, the others odd ones. The order itself is touched by the owner alone, and
 //! its cell fails a second one.
 //!
-//! SEEN
+//! Seen to fail: the owner goes idle when everything is moved, handled or not (`sends_race_a_turn`); `has_reached`
+//! or a front's index goes by the number of messages handled, and not by the lowest that is not (`a_stop_waits`);
+//! moved messages count as handled (`a_move_makes_no_room`, `a_stop_waits`, the waiting sender); the next message
+//! to be moved is looked for at `head` (all); a message taken from the order wakes no waiting sender; a drain
+//! leaves out the order (`close_races_push_and_drain`); a slot's stamp stored Relaxed (`a_move_makes_no_room`).
+//! Not caught here: a block recycled whatever the observed index, which `slow_sender_keeps_block` in `mailbox.rs`
+//! catches; `head` advanced Relaxed, held by argument alone.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -158,27 +164,24 @@ fn place(list: &[usize], number: usize) -> usize {
     list.iter().position(|other| *other == number).unwrap()
 }
 
-/// Two senders, whoever wakes the actor runs it: every message once, each sender's in order within a class,
-/// and in the end the actor is idle with nothing in its order.
+/// A sender against the turn that goes idle, and whose token it may then have: every message once, and in the end
+/// the actor is idle with nothing in its order.
 fn sends_race_the_turn(name: &str, bound: usize, floor: usize, shape: Shape) {
     model(name, bound, floor, move || {
         let world = World::new(shape, None);
+        assert_eq!(world.mailbox.gate.send_system((), Position::At(u64::MAX)), Ok(SystemPushed::Wake));
         let other = World::spawn(&world, |world| {
-            assert!(world.send(1) && world.send(3));
+            assert!(world.send(1) && world.send(0));
         });
-        assert!(world.send(0));
+        world.turn();
         other.join().unwrap();
-        world.actor(|actor| {
-            assert_eq!(actor.handled.len(), 3);
-            assert!(place(&actor.handled, 1) < place(&actor.handled, 3));
-        });
+        world.actor(|actor| assert_eq!(actor.handled.len(), 2));
         assert_eq!(world.mailbox.gate.len(), 0);
         assert!(world.mailbox.gate.is_idle_and_empty());
-        world.tally.assert_each_once_of(&[0, 1, 3]);
+        world.tally.assert_each_once(2);
     });
 }
 
-/// Bound 2: two threads that both run turns.
 #[test]
 fn sends_race_a_turn_with_ranks() {
     sends_race_the_turn("sends_race_a_turn_with_ranks", 2, 1000, Shape::Ranks);
@@ -190,7 +193,7 @@ fn sends_race_a_turn_with_lanes() {
 }
 
 /// Two senders against the owner's move; what is published when it looks is taken by class, and within a class
-/// as sent. Five messages cross three blocks, and blocks come back while messages of theirs lie in the order.
+/// as sent. Four messages cross two blocks, and a block comes back while messages of its lie in the order.
 #[test]
 fn pushes_race_the_move() {
     model("pushes_race_the_move", 2, 1000, || {
@@ -201,7 +204,7 @@ fn pushes_race_the_move() {
             assert!(world.send(3) && world.send(0));
         });
         let two = World::spawn(&world, |world| {
-            assert!(world.send(5) && world.send(2));
+            assert!(world.send(5));
         });
         let mut taken: Vec<usize> = std::iter::from_fn(|| take(&mut owner)).collect();
         let raced = taken.len();
@@ -212,14 +215,14 @@ fn pushes_race_the_move() {
         let rest = &taken[raced..];
         assert!(rest.is_sorted_by_key(|number| number % 2), "urgent ones first: {taken:?}");
         assert!(owner.try_idle().is_ok());
-        world.tally.assert_each_once_of(&[0, 1, 2, 3, 5]);
+        world.tally.assert_each_once_of(&[0, 1, 3, 5]);
     });
 }
 
 /// A close while one message lies in the order, one at the intake, and one is being pushed.
 #[test]
 fn close_races_push_and_drain() {
-    model("close_races_push_and_drain", 3, 50, || {
+    model("close_races_push_and_drain", 3, 300, || {
         let world = World::new(CONTROL_AWARE, None);
         let mut owner = world.awake();
         assert!(world.send(1));
@@ -264,19 +267,19 @@ fn stop_waits(name: &str, bound: usize, floor: usize, shape: Shape) {
 
 #[test]
 fn a_stop_waits_for_all_below_it_with_ranks() {
-    stop_waits("a_stop_waits_for_all_below_it_with_ranks", 2, 100, Shape::Ranks);
+    stop_waits("a_stop_waits_for_all_below_it_with_ranks", 2, 1000, Shape::Ranks);
 }
 
 #[test]
 fn a_stop_waits_for_all_below_it_with_lanes() {
-    stop_waits("a_stop_waits_for_all_below_it_with_lanes", 2, 100, CONTROL_AWARE);
+    stop_waits("a_stop_waits_for_all_below_it_with_lanes", 2, 1000, CONTROL_AWARE);
 }
 
 /// Two places, one of them taken by a message in the order: of two senders one is refused, and both get in
 /// only if the owner has taken one between.
 #[test]
 fn capacity_counts_what_is_sorted() {
-    model("capacity_counts_what_is_sorted", 3, 100, || {
+    model("capacity_counts_what_is_sorted", 3, 3000, || {
         let world = World::new(Shape::Ranks, Some((2, false)));
         let mut owner = world.awake();
         assert!(world.send(1));
@@ -299,7 +302,7 @@ fn capacity_counts_what_is_sorted() {
 /// Nobody takes: one sender is accepted and one refused, although the owner moves.
 #[test]
 fn a_move_makes_no_room() {
-    model("a_move_makes_no_room", 3, 50, || {
+    model("a_move_makes_no_room", 3, 100, || {
         let world = World::new(Shape::Ranks, Some((2, false)));
         let mut owner = world.awake();
         assert!(world.send(1));

@@ -1,6 +1,6 @@
 //! How an actor is described. `spawn.rs` creates it.
 
-use crate::actor::mailbox_kind::{Mailbox, MailboxKind};
+use crate::actor::mailbox_kind::{MailboxChoice, MailboxKind};
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context};
@@ -71,7 +71,7 @@ impl ActorBuilder {
                 parent,
                 name: name.map(str::to_owned),
                 dispatcher: None,
-                mailbox: MailboxKind::Unbounded,
+                mailbox: MailboxKind::Chosen(None),
                 on_failure: None,
                 routee_index: 0,
                 stash_capacity: None,
@@ -85,9 +85,27 @@ impl ActorBuilder {
         self
     }
 
-    /// Gives the actor this mailbox instead of an unbounded one.
-    pub fn mailbox(mut self, mailbox: Mailbox) -> Self {
-        self.plan.mailbox = mailbox.kind;
+    /// Gives the actor this mailbox, or the one that the system knows by this name:
+    /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
+    /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else an unbounded one.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Cache;
+    /// # impl Actor for Cache {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").mailbox("small", Mailbox::bounded(64)).build()?;
+    /// let named = system.actor("named").mailbox("small").spawn(|| Cache)?;
+    /// let urgent_first = Mailbox::priority(|key: &u32| i64::from(*key));
+    /// let own = system.actor("own").mailbox(urgent_first).spawn(|| Cache)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+        self.plan.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
         self
     }
 
@@ -110,7 +128,8 @@ impl ActorBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a stopping parent, a
+    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a mailbox
+    /// that the actor cannot have, a stopping parent, a
     /// system that is shut down. Nothing is left behind, and the name is free.
     pub fn spawn<A, I>(
         self,

@@ -146,12 +146,16 @@ impl Dispatchers {
     ///
     /// [`SpawnError::UnknownDispatcher`].
     pub fn find(&self, name: Option<&str>) -> Result<&Dispatch, SpawnError> {
-        let name = name.unwrap_or(DEFAULT);
-        let target = self.aliases.get(name).map_or(name, String::as_str);
-        self.by_name.get(target).ok_or_else(|| {
+        self.by_name.get(self.resolve(name)).ok_or_else(|| {
             let known = self.by_name.keys().chain(self.aliases.keys()).cloned().collect();
-            SpawnError::UnknownDispatcher { name: name.to_owned(), known }
+            SpawnError::UnknownDispatcher { name: name.unwrap_or(DEFAULT).to_owned(), known }
         })
+    }
+
+    /// The name of the dispatcher that this name or alias stands for.
+    pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
+        let name = name.unwrap_or(DEFAULT);
+        self.aliases.get(name).map_or(name, String::as_str)
     }
 
     /// Where a new actor runs that names this dispatcher.

@@ -1,67 +1,140 @@
-//! Which mailbox an actor is given.
+//! Which mailbox an actor is given, and who has a say in it.
 
-use std::time::Duration;
+use crate::actor::{Actor, SystemCore};
+use crate::dispatch::{Dispatcher, Mailboxes as OfDispatcher};
+use crate::error::{BuildError, SpawnError};
+use crate::mailbox::recipe::{Choice, Prepared};
+pub use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+use std::collections::BTreeMap;
 
-/// Which mailbox an actor has. The default is [unbounded](Self::unbounded).
-///
-/// ```
-/// use pointsman::prelude::*;
-///
-/// let small = Mailbox::bounded(4096).on_full(Full::Reject);
-/// ```
+/// What a plan says about the mailbox.
 #[derive(Debug, Clone)]
-pub struct Mailbox {
-    pub(crate) kind: MailboxKind,
-}
-
-#[derive(Debug, Clone, Copy)]
 pub(crate) enum MailboxKind {
+    /// For the engine's own actors: unbounded, whatever dispatchers choose and require.
     Unbounded,
-    Bounded { capacity: usize, on_full: Full },
+    /// For a user's: what the builder was told, if anything.
+    Chosen(Option<MailboxChoice>),
 }
 
-/// What happens to a message that finds its bounded mailbox full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Full {
-    /// It is refused: `try_tell` hands it back, `tell` makes it a dead letter.
-    Reject,
-    /// It takes the place of the oldest message, which is dropped and counted.
-    DropOldest,
-    /// It is dropped and counted.
-    DropNewest,
-    /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
-    /// which must not wait, it is refused at once. The owner pays a fence for each message.
-    ///
-    /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
-    /// replaced table of any router in the process is freed, and at 1,024 of them changes are refused
-    /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
-    Wait(Duration),
+/// What a system knows about mailboxes.
+#[derive(Debug, Default)]
+pub struct Mailboxes {
+    /// By name.
+    pub named: BTreeMap<String, Mailbox>,
+    /// What dispatchers say, by the name of the dispatcher.
+    pub of_dispatchers: BTreeMap<String, OfDispatcher>,
 }
 
-impl Mailbox {
-    /// Takes any number of messages.
-    pub fn unbounded() -> Self {
-        Self { kind: MailboxKind::Unbounded }
-    }
-
-    /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
-    /// otherwise. A capacity of 0 is an error when the actor is created.
-    pub fn bounded(capacity: usize) -> Self {
-        Self { kind: MailboxKind::Bounded { capacity, on_full: Full::Reject } }
-    }
-
-    /// Says what happens when a bounded mailbox is full; an unbounded one never is.
-    pub fn on_full(mut self, policy: Full) -> Self {
-        if let MailboxKind::Bounded { on_full, .. } = &mut self.kind {
-            *on_full = policy;
+impl MailboxKind {
+    /// Checks what can be checked before anything is created and without knowing the actor.
+    pub fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+        match self {
+            Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox)))) => {
+                mailbox.check().map_err(|fault| refuse(path, fault))
+            }
+            _ => Ok(()),
         }
-        self
+    }
+
+    /// Makes the choice for an actor of type `A` on the dispatcher of this name.
+    ///
+    /// The order is Akka's. The first that says something wins:
+    ///
+    /// 1. the deployment by configuration, which will come in here when there is one;
+    /// 2. the builder;
+    /// 3. the dispatcher's own mailbox;
+    /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];
+    /// 5. what fulfils the dispatcher's requirement;
+    /// 6. the default, which is unbounded.
+    ///
+    /// Whoever has won, both requirements are checked.
+    pub fn choose<A: Actor>(
+        &self,
+        system: &SystemCore,
+        dispatcher: Option<&str>,
+        path: &dyn Fn() -> String,
+    ) -> Result<Prepared<A::Message>, SpawnError> {
+        let chosen = match self {
+            Self::Unbounded => Ok(Mailbox::unbounded()),
+            Self::Chosen(by_builder) => {
+                choose::<A>(by_builder.as_ref(), &system.mailboxes, system.dispatchers.resolve(dispatcher))
+            }
+        };
+        chosen.and_then(|mailbox| mailbox.prepare()).map_err(|fault| refuse(path, fault))
     }
 }
 
-impl Default for Mailbox {
-    fn default() -> Self {
-        Self::unbounded()
+fn choose<A: Actor>(
+    by_builder: Option<&MailboxChoice>,
+    known: &Mailboxes,
+    dispatcher: &str,
+) -> Result<Mailbox, MailboxFault> {
+    let of_dispatcher = known.of_dispatchers.get(dispatcher);
+    let by_dispatcher = of_dispatcher.and_then(|says| says.own.as_ref());
+    let by_dispatchers_need = of_dispatcher.and_then(|says| says.required);
+    let by_actors_need = A::mailbox_requirement();
+    let mailbox = match by_builder.or(by_dispatcher) {
+        Some(choice) => known.resolve(choice)?,
+        None => A::mailbox()
+            .or_else(|| by_actors_need.and_then(MailboxRequirement::mailbox))
+            .or_else(|| by_dispatchers_need.and_then(MailboxRequirement::mailbox))
+            .unwrap_or_default(),
+    };
+    let unmet = |requirement, dispatcher: Option<&str>| MailboxFault::Unmet {
+        requirement,
+        dispatcher: dispatcher.map(str::to_owned),
+        mailbox: mailbox.to_string(),
+    };
+    match (by_actors_need, by_dispatchers_need) {
+        (Some(need), _) if !mailbox.fulfils(need) => Err(unmet(need, None)),
+        (_, Some(need)) if !mailbox.fulfils(need) => Err(unmet(need, Some(dispatcher))),
+        _ => Ok(mailbox),
+    }
+}
+
+impl Mailboxes {
+    /// What a builder was told.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]: two mailboxes of one name, or one that no actor could have.
+    pub fn new(
+        declared: Vec<(String, Mailbox)>,
+        dispatchers: &[(String, Dispatcher)],
+    ) -> Result<Self, BuildError> {
+        let mut all = Self::default();
+        for (name, mailbox) in declared {
+            mailbox
+                .check()
+                .map_err(|fault| BuildError::Mailbox { of: format!("mailbox {name:?}"), fault })?;
+            if all.named.insert(name.clone(), mailbox).is_some() {
+                return Err(BuildError::DuplicateMailbox { name });
+            }
+        }
+        for (name, dispatcher) in dispatchers {
+            let says = dispatcher.mailboxes().clone();
+            let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
+            own.unwrap_or(Ok(()))
+                .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
+            all.of_dispatchers.insert(name.clone(), says);
+        }
+        Ok(all)
+    }
+
+    fn resolve(&self, choice: &MailboxChoice) -> Result<Mailbox, MailboxFault> {
+        match &choice.0 {
+            Choice::Recipe(mailbox) => Ok(mailbox.clone()),
+            Choice::Name(name) => self.named.get(name).cloned().ok_or_else(|| MailboxFault::UnknownName {
+                name: name.clone(),
+                known: self.named.keys().cloned().collect(),
+            }),
+        }
+    }
+}
+
+fn refuse(path: &dyn Fn() -> String, fault: MailboxFault) -> SpawnError {
+    match fault {
+        MailboxFault::ZeroCapacity => SpawnError::ZeroCapacity { path: path() },
+        fault => SpawnError::Mailbox { path: path(), fault },
     }
 }

@@ -52,7 +52,7 @@ pub use identify::{ActorIdentity, ActorNotFound, Resolution};
 pub use inbox::{Inbox, InboxError};
 pub use lookup::LookupError;
 pub(crate) use mailbox_kind::MailboxKind;
-pub use mailbox_kind::{Full, Mailbox};
+pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub use path::ActorPath;
@@ -198,6 +198,40 @@ pub trait Actor: Send + Sized + 'static {
     fn influences_receive_timeout(&self, message: &Self::Message) -> bool {
         let _ = message;
         true
+    }
+
+    /// The mailbox of an actor of this type for which neither its builder nor its dispatcher has chosen one.
+    /// Asked when one is created.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// enum Job {
+    ///     Cancel(u64),
+    ///     Run(u64),
+    /// }
+    ///
+    /// struct Worker;
+    /// impl Actor for Worker {
+    ///     type Message = Job;
+    ///     fn receive(&mut self, job: Job, _: &mut Context<Job>) -> Done {
+    ///         // ...
+    ///         # let _ = job;
+    ///         Ok(())
+    ///     }
+    ///     fn mailbox() -> Option<Mailbox> {
+    ///         Some(Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_))))
+    ///     }
+    /// }
+    /// # let _ = (Job::Cancel(0), Job::Run(0));
+    /// ```
+    fn mailbox() -> Option<Mailbox> {
+        None
+    }
+
+    /// What this actor demands of its mailbox, whoever chooses it; a mailbox that is not so is an error when the
+    /// actor is created.
+    fn mailbox_requirement() -> Option<MailboxRequirement> {
+        None
     }
 
     /// How this actor judges the failures of its children. Asked at each failure.

@@ -14,7 +14,6 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
 use std::mem::offset_of;
-use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
@@ -107,13 +106,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         check_name(name)?;
     }
     let system = parent.core().system.clone();
-    let capacity = match mailbox {
-        MailboxKind::Unbounded => None,
-        MailboxKind::Bounded { capacity, on_full } => match NonZeroUsize::new(capacity) {
-            Some(capacity) => Some((capacity, on_full)),
-            None => return Err(SpawnError::ZeroCapacity { path: path(&name) }),
-        },
-    };
+    let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
     system.actor_begins()?;
     let Place { home, own: mut own_home } = match system.place(dispatcher.as_deref()) {
         Ok(place) => place,
@@ -125,23 +118,16 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     let mut born: Option<NonNull<Header>> = None;
     // Where a refusal leaves it: dropped last, since that is user code and may panic.
     let mut recipe = Some(recipe);
+    let mut mailbox = Some(mailbox);
     let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
         let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
-        let (mailbox, full) = match capacity {
-            None => (mailbox::Mailbox::unbounded(header), FullPolicy::Refuse),
-            Some((capacity, Full::Reject)) => {
-                (mailbox::Mailbox::bounded(header, capacity, false), FullPolicy::Refuse)
-            }
-            Some((capacity, Full::DropNewest)) => {
-                (mailbox::Mailbox::bounded(header, capacity, false), FullPolicy::DropNewest)
-            }
-            Some((capacity, Full::Wait(limit))) => {
-                (mailbox::Mailbox::bounded(header, capacity, true), FullPolicy::Wait(limit))
-            }
-            Some((capacity, Full::DropOldest)) => {
-                (mailbox::Mailbox::ring(header, capacity), FullPolicy::Refuse)
-            }
+        let mailbox = mailbox.take().expect("a child is made once");
+        let full = match mailbox.on_full {
+            Full::DropNewest => FullPolicy::DropNewest,
+            Full::Wait(limit) => FullPolicy::Wait(limit),
+            Full::Reject | Full::DropOldest => FullPolicy::Refuse,
         };
+        let mailbox = mailbox.make(header);
         let core = Core {
             uid: system.next_uid(),
             system: system.clone(),

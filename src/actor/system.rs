@@ -4,6 +4,7 @@ use crate::actor::builder::ActorBuilder;
 use crate::actor::dispatchers::{Declared, Dispatchers, Place};
 use crate::actor::end::End;
 use crate::actor::guardians::Tree;
+use crate::actor::mailbox_kind::{Mailbox, Mailboxes};
 use crate::actor::{Actor, Address, IntoActor};
 use crate::actor_ref::dead_letter_log::LetterLog;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
@@ -65,6 +66,7 @@ pub struct SystemCore {
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(super) net: crate::net::DriverSlot,
     pub(super) dispatchers: Dispatchers,
+    pub(super) mailboxes: Mailboxes,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
     pub(super) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
@@ -85,6 +87,7 @@ pub struct SystemBuilder {
     seed: u64,
     clock: Option<StdArc<dyn Clock>>,
     pub(super) dispatchers: Declared,
+    mailboxes: Vec<(String, Mailbox)>,
     supervision: Strategy,
     log_dead_letters: DeadLetterLog,
     shutdown_phases: Phases,
@@ -99,6 +102,7 @@ impl System {
             seed: 0,
             clock: None,
             dispatchers: Declared::default(),
+            mailboxes: Vec::new(),
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
             shutdown_phases: Phases::default(),
@@ -281,6 +285,12 @@ impl SystemBuilder {
         self
     }
 
+    /// Declares a mailbox, so that builders, dispatchers and configuration can name it.
+    pub fn mailbox(mut self, name: &str, mailbox: Mailbox) -> Self {
+        self.mailboxes.push((name.to_owned(), mailbox));
+        self
+    }
+
     /// What everything random in the system derives from. 0 unless said otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -315,18 +325,27 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: a bad name, two dispatchers or aliases of one name, an alias of nothing, a dispatcher
-    /// that cannot be started as
-    /// described, for example because a core that it is to be pinned to does not exist. Every worker has
-    /// reported by then, and no thread is left.
+    /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
+    /// mailbox that no actor could have, a dispatcher that cannot be started as described, for example because a
+    /// core that it is to be pinned to does not exist. Every worker has reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { name, seed, clock, dispatchers, supervision, log_dead_letters, shutdown_phases } = self;
+        let Self {
+            name,
+            seed,
+            clock,
+            dispatchers,
+            mailboxes,
+            supervision,
+            log_dead_letters,
+            shutdown_phases,
+        } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(BuildError::Name { name });
         }
         let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
+        let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
         let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
         let events = EventStream::default();
@@ -341,6 +360,7 @@ impl SystemBuilder {
             net: crate::net::DriverSlot::new(&name),
             name,
             dispatchers,
+            mailboxes,
             tree: Mutex::new(None),
             next_uid: AtomicU32::new(1),
             living: AtomicUsize::new(0),

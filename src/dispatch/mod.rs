@@ -16,11 +16,13 @@
 
 pub mod blocking;
 pub mod calling;
+mod mailboxes;
 pub mod on_demand;
 pub mod pinned;
 pub mod stepping;
 mod threads;
 
+pub use mailboxes::Mailboxes;
 pub use on_demand::OnDemand;
 
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
@@ -66,6 +68,7 @@ pub struct WorkStealing {
     idle_shutdown: Option<Duration>,
     spin: Duration,
     lifo: bool,
+    mailboxes: Mailboxes,
 }
 
 /// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
@@ -77,6 +80,7 @@ pub struct Blocking {
     throughput: u32,
     deadline: Option<Duration>,
     idle_shutdown: Option<Duration>,
+    mailboxes: Mailboxes,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
@@ -85,6 +89,7 @@ pub struct Blocking {
 pub struct Pinned {
     throughput: u32,
     deadline: Option<Duration>,
+    mailboxes: Mailboxes,
 }
 
 /// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
@@ -93,6 +98,7 @@ pub struct Pinned {
 pub struct CallingThread {
     throughput: u32,
     deadline: Option<Duration>,
+    mailboxes: Mailboxes,
 }
 
 /// What kind of dispatcher it is.
@@ -146,6 +152,7 @@ impl Dispatcher {
             idle_shutdown: None,
             spin: Duration::from_micros(5),
             lifo: true,
+            mailboxes: Mailboxes::NONE,
         }
     }
 
@@ -158,12 +165,13 @@ impl Dispatcher {
             throughput: THROUGHPUT_DEFAULT,
             deadline: None,
             idle_shutdown: None,
+            mailboxes: Mailboxes::NONE,
         }
     }
 
     /// One thread for each actor, from its start to its end.
     pub fn pinned() -> Pinned {
-        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None }
+        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
     }
 
     /// No threads: whoever sends a message runs the actor, and has it handled when the send returns. For
@@ -209,7 +217,7 @@ impl Dispatcher {
     /// # }
     /// ```
     pub fn calling_thread() -> CallingThread {
-        CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None }
+        CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
     }
 
     /// What kind it is.

@@ -62,6 +62,7 @@ mod lane;
 pub mod order;
 mod policy;
 mod queue;
+pub mod recipe;
 mod room;
 mod slot;
 mod word;

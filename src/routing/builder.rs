@@ -4,7 +4,7 @@ use super::head::{Board, Head, MakeRoutee, Member, Members};
 use super::router::{Router, Routing, Shared};
 use super::{RoundRobin, Routee, RoutingLogic};
 use crate::actor::{
-    Actor, ByContext, Context, Control, IntoActor, Mailbox, MailboxKind, Plan, spawn_cell, spawn_held,
+    Actor, ByContext, Context, Control, IntoActor, MailboxChoice, MailboxKind, Plan, spawn_cell, spawn_held,
 };
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -102,7 +102,7 @@ impl RouterBuilder {
                 parent: Ok(head.clone()),
                 name: None,
                 dispatcher: settings.dispatcher.clone(),
-                mailbox: settings.mailbox,
+                mailbox: settings.mailbox.clone(),
                 on_failure: None,
                 routee_index,
                 stash_capacity: None,
@@ -128,7 +128,7 @@ impl RouterBuilder {
             name: self.name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings { dispatcher: None, mailbox: MailboxKind::Unbounded },
+            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None) },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
         }
@@ -148,9 +148,10 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Gives a pool's routees this mailbox instead of an unbounded one.
-    pub fn mailbox(mut self, mailbox: Mailbox) -> Self {
-        self.settings.mailbox = mailbox.kind;
+    /// Gives a pool's routees this mailbox, or the one that the system knows by this name: as
+    /// [`ActorBuilder::mailbox`](crate::ActorBuilder::mailbox).
+    pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+        self.settings.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
         self
     }
 
@@ -251,9 +252,7 @@ fn check<M: Send + 'static>(
     if let Initial::Pool { size: 0, .. } = members {
         return Err(SpawnError::EmptyPool { path: path() });
     }
-    if let MailboxKind::Bounded { capacity: 0, on_full: _ } = settings.mailbox {
-        return Err(SpawnError::ZeroCapacity { path: path() });
-    }
+    settings.mailbox.check(&path)?;
     logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
     parent.core().system.check_dispatcher(settings.dispatcher.as_deref())
 }

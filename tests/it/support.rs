@@ -3,9 +3,9 @@
 use pointsman::prelude::*;
 use pointsman::{ManualClock, SystemBuilder, Terminated};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only by a test that fails.

@@ -1,0 +1,436 @@
+//! The kinds of mailbox that users choose from.
+
+use super::order::{Key, Order, Shape};
+use crate::mailbox;
+use std::any::{Any, type_name};
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// More lanes than this are an error: each costs the owner a look for each message.
+const LANES_MAX: usize = 64;
+/// How many messages a mailbox holds that nobody gave a capacity, where a bounded one is required. Akka's.
+const REQUIRED_CAPACITY: usize = 1000;
+
+/// Which mailbox an actor has. The default is [unbounded](Self::unbounded).
+///
+/// | kind | here | in Akka |
+/// |---|---|---|
+/// | any number, in the order sent | [`unbounded`](Self::unbounded) | `UnboundedMailbox`, and `SingleConsumerOnlyUnboundedMailbox`: an actor's mailbox has one consumer in any case |
+/// | at most so many; more are refused | [`bounded`](Self::bounded) | `NonBlockingBoundedMailbox` |
+/// | at most so many; senders wait | `bounded(n).on_full(Full::Wait(limit))` | `BoundedMailbox` with a push timeout; `Duration::MAX` is a negative one |
+/// | at most so many; the oldest or newest is dropped | `bounded(n).on_full(Full::DropOldest)` | – |
+/// | by rank, equal ones in the order sent | [`priority`](Self::priority) | `UnboundedStablePriorityMailbox`; `UnboundedPriorityMailbox` leaves the order of equal ones open, so this is one, too |
+/// | control first | [`control_aware`](Self::control_aware) | `UnboundedControlAwareMailbox` |
+/// | so many lanes, with a guard against starvation | [`lanes`](Self::lanes) | – |
+/// | the last three, at most so many | `.capacity(n)`, `.on_full(policy)` | `BoundedStablePriorityMailbox`, `BoundedPriorityMailbox`, `BoundedControlAwareMailbox` |
+/// | with a front to put messages back to | none: a stash has a place of its own, whatever the mailbox | `UnboundedDequeBasedMailbox`, `BoundedDequeBasedMailbox` |
+///
+/// # Order
+///
+/// Messages of one sender and one class are handled in the order sent; a class is a rank or a lane, and in the
+/// other kinds there is only one. In the kinds that sort, a message overtakes what has arrived and is not yet
+/// begun.
+///
+/// What has a place among messages, as a poison pill, a timer's tick or the notice of a watched actor's end, acts
+/// when all messages that were there before it are handled. In a mailbox that sorts, messages that came later
+/// may overtake it, and a message that starves without a guard holds it up.
+///
+/// # Concurrency
+///
+/// The function that ranks a message runs once for each, in the actor's turn, before it is known which message
+/// comes next; so it should be quick. When it panics, the message goes behind all others and the actor fails as
+/// if the message had been at fault. What is left when the actor ends is not ranked any more.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// enum Job {
+///     Cancel(u64),
+///     Run(u64),
+/// }
+///
+/// let small = Mailbox::bounded(4096).on_full(Full::Reject);
+/// let cancel_first = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)));
+/// let shortest_first = Mailbox::priority(|job: &Job| match job {
+///     Job::Cancel(_) => i64::MIN,
+///     Job::Run(length) => *length as i64,
+/// })
+/// .capacity(10_000);
+/// let two_lanes = Mailbox::lanes(2, |job: &Job| if let Job::Cancel(_) = job { 0 } else { 1 }).guard(8);
+/// ```
+#[derive(Clone)]
+pub struct Mailbox {
+    capacity: Option<usize>,
+    on_full: Full,
+    guard: Option<u32>,
+    sorting: Option<Sorting>,
+}
+
+/// What is known of a sorting mailbox without knowing its messages.
+#[derive(Clone)]
+struct Sorting {
+    classes: Classes,
+    /// A `StdArc<Key<M>>`.
+    key: StdArc<dyn Any + Send + Sync>,
+    /// The name of `M`.
+    messages: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Classes {
+    Ranks,
+    Control,
+    Lanes(usize),
+}
+
+/// What happens to a message that finds its bounded mailbox full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Full {
+    /// It is refused: `try_tell` hands it back, `tell` makes it a dead letter.
+    Reject,
+    /// It takes the place of the oldest message, which is dropped and counted. Not in a mailbox that sorts:
+    /// there the sender cannot know which is the one to go.
+    DropOldest,
+    /// It is dropped and counted.
+    DropNewest,
+    /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
+    /// which must not wait, it is refused at once. The owner pays a fence for each message.
+    ///
+    /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
+    /// replaced table of any router in the process is freed, and at 1,024 of them changes are refused
+    /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
+    Wait(Duration),
+}
+
+impl Mailbox {
+    /// Takes any number of messages.
+    pub fn unbounded() -> Self {
+        Self { capacity: None, on_full: Full::Reject, guard: None, sorting: None }
+    }
+
+    /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
+    /// otherwise. A capacity of 0 is an error when the actor is created.
+    pub fn bounded(capacity: usize) -> Self {
+        Self::unbounded().capacity(capacity)
+    }
+
+    /// Hands out messages by rank, lower ones first, and those of equal rank in the order sent. Takes any number
+    /// of messages unless given a [`capacity`](Self::capacity).
+    ///
+    /// The idea is Akka's `PriorityGenerator`.
+    pub fn priority<M: Send + 'static>(rank: impl Fn(&M) -> i64 + Send + Sync + 'static) -> Self {
+        Self::sorted::<M>(Classes::Ranks, StdArc::new(rank))
+    }
+
+    /// Hands out the messages that are control before all others, each kind in the order sent. Takes any number
+    /// of messages unless given a [`capacity`](Self::capacity).
+    pub fn control_aware<M: Send + 'static>(is_control: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
+        Self::sorted::<M>(Classes::Control, StdArc::new(move |message| i64::from(!is_control(message))))
+    }
+
+    /// Hands out the messages of `count` lanes, the lowest number first, and within a lane in the order sent.
+    /// `lane` gives a message's lane, from 0; what is beyond the last counts as the last. A count of 0 or of more
+    /// than 64 is an error when the actor is created. Takes any number of messages unless given a
+    /// [`capacity`](Self::capacity), which is one for all lanes.
+    ///
+    /// A lane waits for as long as a higher one has something, unless there is a [`guard`](Self::guard).
+    pub fn lanes<M: Send + 'static>(
+        count: usize,
+        lane: impl Fn(&M) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        let key = move |message: &M| i64::try_from(lane(message)).unwrap_or(i64::MAX);
+        Self::sorted::<M>(Classes::Lanes(count), StdArc::new(key))
+    }
+
+    fn sorted<M: Send + 'static>(classes: Classes, key: StdArc<Key<M>>) -> Self {
+        let sorting = Sorting { classes, key: StdArc::new(key), messages: type_name::<M>() };
+        Self { sorting: Some(sorting), ..Self::unbounded() }
+    }
+
+    /// Holds at most so many messages, the one being handled not counted. A capacity of 0 is an error when the
+    /// actor is created.
+    pub fn capacity(mut self, message_count: usize) -> Self {
+        self.capacity = Some(message_count);
+        self
+    }
+
+    /// Says what happens when a bounded mailbox is full; an unbounded one never is.
+    /// [`Full::DropOldest`] in a mailbox that sorts is an error when the actor is created.
+    pub fn on_full(mut self, policy: Full) -> Self {
+        self.on_full = policy;
+        self
+    }
+
+    /// Guards lanes against starvation: once `message_count` messages of higher lanes have been handled while a
+    /// lane waits, one of its own goes. If that is true of several lanes, each gets its turn, the highest first.
+    /// So with 3 lanes, a guard of 10, and all lanes full, of 12 messages 10 are of the first lane and one is of
+    /// each other one.
+    ///
+    /// For [`lanes`](Self::lanes) and [`control_aware`](Self::control_aware), whose second lane is that of the
+    /// other messages. A guard of 0, or on a mailbox without lanes, is an error when the actor is created.
+    pub fn guard(mut self, message_count: u32) -> Self {
+        self.guard = Some(message_count);
+        self
+    }
+
+    /// Whether it is what is required.
+    pub(crate) fn fulfils(&self, requirement: MailboxRequirement) -> bool {
+        match requirement {
+            MailboxRequirement::Bounded => self.capacity.is_some(),
+            MailboxRequirement::Unbounded => self.capacity.is_none(),
+            MailboxRequirement::Sorted => self.sorting.is_some(),
+            MailboxRequirement::ControlAware => {
+                self.sorting.as_ref().is_some_and(|sorting| sorting.classes == Classes::Control)
+            }
+        }
+    }
+
+    /// What is wrong with it, whatever the actor.
+    ///
+    /// # Errors
+    ///
+    /// Any [`MailboxFault`] but [`MailboxFault::MessageType`], and those about names and requirements.
+    pub(crate) fn check(&self) -> Result<(), MailboxFault> {
+        if self.capacity == Some(0) {
+            return Err(MailboxFault::ZeroCapacity);
+        }
+        let lanes = match self.sorting.as_ref().map(|sorting| sorting.classes) {
+            None | Some(Classes::Ranks) => 0,
+            Some(Classes::Control) => 2,
+            Some(Classes::Lanes(count)) if (1..=LANES_MAX).contains(&count) => count,
+            Some(Classes::Lanes(count)) => return Err(MailboxFault::LaneCount { count }),
+        };
+        match self.guard {
+            Some(guard) if guard == 0 || lanes == 0 => Err(MailboxFault::Guard { guard, lanes }),
+            _ if self.sorting.is_some() && self.on_full == Full::DropOldest => Err(MailboxFault::DropOldest),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it takes to make the mailbox of an actor that handles `M`.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check), and [`MailboxFault::MessageType`].
+    pub(crate) fn prepare<M: Send + 'static>(&self) -> Result<Prepared<M>, MailboxFault> {
+        self.check()?;
+        let order = match &self.sorting {
+            None => None,
+            Some(Sorting { classes, key, messages }) => {
+                let Some(key) = key.downcast_ref::<StdArc<Key<M>>>() else {
+                    return Err(MailboxFault::MessageType { mailbox: messages, actor: type_name::<M>() });
+                };
+                let lanes = match classes {
+                    Classes::Ranks => None,
+                    Classes::Control => NonZeroUsize::new(2),
+                    Classes::Lanes(count) => NonZeroUsize::new(*count),
+                };
+                let guard = self.guard.and_then(NonZeroU32::new);
+                let shape = lanes.map_or(Shape::Ranks, |count| Shape::Lanes { count, guard });
+                Some(Order::new(shape, key.clone()))
+            }
+        };
+        Ok(Prepared { capacity: self.capacity.and_then(NonZeroUsize::new), on_full: self.on_full, order })
+    }
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self::unbounded()
+    }
+}
+
+/// Says what kind it is, as in `bounded priority mailbox (capacity 10, on full Reject)`.
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.capacity.is_some() { "bounded" } else { "unbounded" })?;
+        match self.sorting.as_ref().map(|sorting| sorting.classes) {
+            None => {}
+            Some(Classes::Ranks) => f.write_str(" priority")?,
+            Some(Classes::Control) => f.write_str(" control-aware")?,
+            Some(Classes::Lanes(count)) => write!(f, " {count}-lane")?,
+        }
+        f.write_str(" mailbox")?;
+        match self.capacity {
+            Some(capacity) => write!(f, " (capacity {capacity}, on full {:?})", self.on_full),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("capacity", &self.capacity)
+            .field("on_full", &self.on_full)
+            .field("guard", &self.guard)
+            .field("classes", &self.sorting.as_ref().map(|sorting| sorting.classes))
+            .field("messages", &self.sorting.as_ref().map(|sorting| sorting.messages))
+            .finish()
+    }
+}
+
+/// A checked recipe for messages of type `M`.
+pub struct Prepared<M> {
+    capacity: Option<NonZeroUsize>,
+    pub on_full: Full,
+    order: Option<Order<M>>,
+}
+
+impl<M> Prepared<M> {
+    pub fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
+        let waiting = matches!(self.on_full, Full::Wait(_));
+        match (self.order, self.capacity) {
+            (None, None) => mailbox::Mailbox::unbounded(header),
+            (None, Some(capacity)) if self.on_full == Full::DropOldest => {
+                mailbox::Mailbox::ring(header, capacity)
+            }
+            (None, Some(capacity)) => mailbox::Mailbox::bounded(header, capacity, waiting),
+            (Some(order), capacity) => {
+                mailbox::Mailbox::ordered(header, order, capacity.map(|capacity| (capacity, waiting)))
+            }
+        }
+    }
+}
+
+/// What an actor or a dispatcher demands of mailboxes. Checked when an actor is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MailboxRequirement {
+    /// There is a capacity.
+    Bounded,
+    /// There is none.
+    Unbounded,
+    /// Urgent messages overtake: by priority, control-aware, or in lanes.
+    Sorted,
+    /// Control overtakes: [`Mailbox::control_aware`].
+    ControlAware,
+}
+
+impl MailboxRequirement {
+    /// The mailbox of an actor for which nobody has chosen one, if there is one that fulfils this: bounded ones
+    /// hold 1,000 messages. One that sorts needs to know how.
+    pub(crate) fn mailbox(self) -> Option<Mailbox> {
+        match self {
+            Self::Bounded => Some(Mailbox::bounded(REQUIRED_CAPACITY)),
+            Self::Unbounded => Some(Mailbox::unbounded()),
+            Self::Sorted | Self::ControlAware => None,
+        }
+    }
+}
+
+impl fmt::Display for MailboxRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bounded => "a bounded mailbox",
+            Self::Unbounded => "an unbounded mailbox",
+            Self::Sorted => "a mailbox that sorts",
+            Self::ControlAware => "a control-aware mailbox",
+        })
+    }
+}
+
+/// A mailbox itself, or the name of one that the system knows:
+/// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
+#[derive(Debug, Clone)]
+pub struct MailboxChoice(pub(crate) Choice);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Choice {
+    Recipe(Mailbox),
+    Name(String),
+}
+
+impl From<Mailbox> for MailboxChoice {
+    fn from(mailbox: Mailbox) -> Self {
+        Self(Choice::Recipe(mailbox))
+    }
+}
+
+impl From<&str> for MailboxChoice {
+    fn from(name: &str) -> Self {
+        Self(Choice::Name(name.to_owned()))
+    }
+}
+
+/// What is wrong with the mailbox that an actor was to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MailboxFault {
+    /// It is bounded with capacity 0.
+    ZeroCapacity,
+    /// It has no lane, or more than 64.
+    LaneCount {
+        /// How many it has.
+        count: usize,
+    },
+    /// Its starvation guard is 0, or it has no lanes.
+    Guard {
+        /// The guard.
+        guard: u32,
+        /// How many lanes it has.
+        lanes: usize,
+    },
+    /// It sorts, and is to drop the oldest message when full.
+    DropOldest,
+    /// It sorts other messages than the actor's.
+    MessageType {
+        /// The type of messages that it sorts.
+        mailbox: &'static str,
+        /// The type of messages that the actor handles.
+        actor: &'static str,
+    },
+    /// The system knows no mailbox of this name.
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The names that it knows.
+        known: Vec<String>,
+    },
+    /// It is not what is required.
+    Unmet {
+        /// What is required.
+        requirement: MailboxRequirement,
+        /// The name of the dispatcher that requires it; `None` if the actor does.
+        dispatcher: Option<String>,
+        /// The mailbox.
+        mailbox: String,
+    },
+}
+
+impl fmt::Display for MailboxFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroCapacity => f.write_str("capacity 0: must be at least 1"),
+            Self::LaneCount { count } => write!(f, "{count} lanes: must be within 1 and {LANES_MAX}"),
+            Self::Guard { guard, lanes: 0 } => {
+                write!(f, "a guard of {guard} on a mailbox without lanes: use lanes or no guard")
+            }
+            Self::Guard { guard, .. } => write!(f, "a guard of {guard}: must be at least 1"),
+            Self::DropOldest => f.write_str(
+                "DropOldest in a mailbox that sorts, whose senders cannot know the oldest: use DropNewest, Reject or \
+                 Wait",
+            ),
+            Self::MessageType { mailbox, actor } => {
+                write!(f, "it sorts messages of type {mailbox}, and the actor handles {actor}: make one for these")
+            }
+            Self::UnknownName { name, known } => write!(
+                f,
+                "unknown mailbox {name:?}: declare it with System::builder(..).mailbox({name:?}, ..), there are \
+                 {known:?}"
+            ),
+            Self::Unmet { requirement, dispatcher, mailbox } => {
+                match dispatcher {
+                    Some(name) => write!(f, "dispatcher {name:?} requires {requirement}")?,
+                    None => write!(f, "the actor requires {requirement}")?,
+                }
+                write!(f, ", and it was to have this: {mailbox}; choose another mailbox")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MailboxFault {}
