@@ -107,7 +107,9 @@ impl fmt::Display for PatternError {
                 f,
                 "{pattern:?} is no pattern of paths: begin with '/', and leave /user out, as in \"/shop/cache\""
             ),
-            PatternError::Element { pattern, error } => write!(f, "{pattern:?} is no pattern of paths: {error}"),
+            PatternError::Element { pattern, error } => {
+                write!(f, "{pattern:?} is no pattern of paths: {error}")
+            }
             PatternError::RestInside { pattern } => {
                 write!(f, "{pattern:?} is no pattern of paths: '**' must be its last element")
             }
@@ -126,6 +128,10 @@ impl std::error::Error for PatternError {
 }
 
 impl Deployments {
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
     /// Adds a section.
     pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
         let elements = pattern.strip_prefix('/').filter(|rest| !rest.is_empty());
@@ -167,6 +173,15 @@ impl Deployments {
         Ok(())
     }
 
+    /// Adds a section, or puts it in the place of the one of the same pattern.
+    #[cfg(feature = "config")]
+    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        let mut all = std::mem::take(&mut self.written);
+        all.insert(pattern.to_owned(), deployment);
+        *self = Self::default();
+        all.into_iter().try_for_each(|(pattern, deployment)| self.add(&pattern, deployment))
+    }
+
     /// What is said about the actor at these names, given from below the guardian down.
     pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Deployment> {
         if self.written.is_empty() {
@@ -186,6 +201,7 @@ impl Deployments {
     }
 
     /// All sections as they were written, by pattern.
+    #[cfg(feature = "config")]
     pub fn written(&self) -> &BTreeMap<String, Deployment> {
         &self.written
     }
@@ -267,7 +283,9 @@ mod tests {
         let mut add = |pattern: &str| all.add(pattern, Deployment::new()).unwrap_err();
         assert!(matches!(add("a/b"), PatternError::Relative { .. }));
         assert!(matches!(add("/"), PatternError::Relative { .. }));
-        assert!(matches!(add("/a//b"), PatternError::Element { error, .. } if error.fault == NameFault::Empty));
+        assert!(
+            matches!(add("/a//b"), PatternError::Element { error, .. } if error.fault == NameFault::Empty)
+        );
         assert!(matches!(add("/a/ä"), PatternError::Element { .. }));
         assert!(matches!(add("/a/**/b"), PatternError::RestInside { .. }));
         assert!(matches!(add("/a"), PatternError::Twice { .. }));

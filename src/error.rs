@@ -257,6 +257,8 @@ pub enum BuildError {
         /// What is wrong with it.
         fault: AliasFault,
     },
+    /// Something was said of actors at a path that is none.
+    Deployment(crate::deployment::PatternError),
     /// Two mailboxes have one name.
     DuplicateMailbox {
         /// The name.
@@ -337,6 +339,7 @@ impl fmt::Display for BuildError {
             }
             BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
+            BuildError::Deployment(error) => error.fmt(f),
             BuildError::PhaseCycle(error) => error.fmt(f),
         }
     }
@@ -346,6 +349,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             BuildError::Dispatcher { error, .. } => Some(error),
+            BuildError::Deployment(error) => Some(error),
             BuildError::PhaseCycle(error) => Some(error),
             BuildError::Mailbox { fault, .. } => Some(fault),
             _ => None,

@@ -127,6 +127,9 @@ extern crate self as pointsman;
 // Internals are `pub` inside private modules, so that `loom_hooks` can show them to the models.
 mod actor;
 mod actor_ref;
+#[cfg(all(feature = "config", not(pointsman_loom)))]
+pub mod config;
+mod deployment;
 mod dispatch;
 mod error;
 mod event_stream;
@@ -162,6 +165,7 @@ pub use actor_ref::{
     ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken, SuppressedDeadLetter, Undelivered, Unhandled,
     Watchable, WrongType,
 };
+pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use error::{
     AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,

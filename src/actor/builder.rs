@@ -1,7 +1,7 @@
 //! How an actor is described. `spawn.rs` creates it.
 
 use crate::actor::mailbox_kind::{MailboxChoice, MailboxKind};
-use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -119,7 +119,7 @@ impl ActorBuilder {
     /// How many messages the actor may [stash](Context::stash) at a time; any number unless said otherwise. With
     /// 0 it can stash none.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
-        self.plan.stash_capacity = Some(u32::try_from(message_count).unwrap_or(u32::MAX));
+        self.plan.stash_capacity = Some(stash_limit(message_count));
         self
     }
 

@@ -15,9 +15,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// How many messages an inbox keeps unless told otherwise.
-const CAPACITY_DEFAULT: usize = 1000;
-
 /// Receives messages outside actors: in tests, in `main`, in threads of other libraries.
 ///
 /// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
@@ -54,13 +51,14 @@ pub struct Inbox<M: Send + 'static> {
 }
 
 impl SystemRef {
-    /// Opens an inbox for up to 1000 messages.
+    /// Opens an inbox for up to 1000 messages, or as many as
+    /// [`SystemBuilder::inbox_capacity`](crate::SystemBuilder::inbox_capacity) says.
     ///
     /// # Errors
     ///
     /// [`SpawnError`]: the system is shut down.
     pub fn inbox<M: Send + 'static>(&self) -> Result<Inbox<M>, SpawnError> {
-        self.inbox_with_capacity(CAPACITY_DEFAULT)
+        self.inbox_with_capacity(self.core().inbox_capacity)
     }
 
     /// Opens an inbox for up to `capacity` messages.

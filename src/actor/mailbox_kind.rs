@@ -26,6 +26,11 @@ pub struct Mailboxes {
 }
 
 impl MailboxKind {
+    /// The one that the system knows by this name.
+    pub fn named(name: &str) -> Self {
+        Self::Chosen(Some(name.into()))
+    }
+
     /// Checks what can be checked before anything is created and without knowing the actor.
     pub fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
         match self {
@@ -40,7 +45,7 @@ impl MailboxKind {
     ///
     /// The order is Akka's. The first that says something wins:
     ///
-    /// 1. the deployment by configuration, which will come in here when there is one;
+    /// 1. the [deployment](crate::SystemBuilder::deploy), which has taken the builder's place by now;
     /// 2. the builder;
     /// 3. the dispatcher's own mailbox;
     /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];

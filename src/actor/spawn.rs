@@ -7,6 +7,7 @@ use crate::actor::mailbox_kind::{Full, MailboxKind};
 use crate::actor::turn::{Private, Recipe, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
+use crate::deployment::Deployment;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::supervision::Strategy;
@@ -106,6 +107,14 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         check_name(name)?;
     }
     let system = parent.core().system.clone();
+    let (dispatcher, mailbox, stash_capacity) = match system.deployed(&parent, name.as_deref(), &mailbox) {
+        Some(deployment) => (
+            deployment.dispatcher.clone().or(dispatcher),
+            deployment.mailbox.as_deref().map_or(mailbox, MailboxKind::named),
+            deployment.stash_capacity.map(stash_limit).or(stash_capacity),
+        ),
+        None => (dispatcher, mailbox, stash_capacity),
+    };
     let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
     system.actor_begins()?;
     let Place { home, own: mut own_home } = match system.place(dispatcher.as_deref()) {
@@ -162,6 +171,23 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     }
     system.actor_ended();
     Err(refusal)
+}
+
+impl SystemCore {
+    /// What the system says of an actor that is about to be created. The engine's own actors are not meant.
+    fn deployed(&self, parent: &AnyRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Deployment> {
+        if self.deployments.is_empty() || matches!(mailbox, MailboxKind::Unbounded) {
+            return None;
+        }
+        let path = parent.path();
+        // Without the guardian. The name of a child that is given none is not known yet.
+        self.deployments.find(path.elements().skip(1).chain([name.unwrap_or("$")]))
+    }
+}
+
+/// As many messages as a stash can count.
+pub fn stash_limit(message_count: usize) -> u32 {
+    u32::try_from(message_count).unwrap_or(u32::MAX)
 }
 
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes

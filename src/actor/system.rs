@@ -8,6 +8,7 @@ use crate::actor::mailbox_kind::{Mailbox, Mailboxes};
 use crate::actor::{Actor, Address, IntoActor};
 use crate::actor_ref::dead_letter_log::LetterLog;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
+use crate::deployment::{Deployment, Deployments, PatternError};
 use crate::dispatch::Dispatcher;
 use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::event_stream::EventStream;
@@ -23,6 +24,8 @@ use std::ops::Deref;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
+/// Messages that an inbox keeps; Akka's.
+const INBOX_CAPACITY: usize = 1000;
 /// How long [`System`]'s destructor waits for actors to end.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -67,6 +70,10 @@ pub struct SystemCore {
     pub(super) net: crate::net::DriverSlot,
     pub(super) dispatchers: Dispatchers,
     pub(super) mailboxes: Mailboxes,
+    pub(super) deployments: Deployments,
+    pub(super) inbox_capacity: usize,
+    #[cfg(feature = "config")]
+    pub(crate) settings: crate::config::Settings,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
     pub(super) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
@@ -84,13 +91,17 @@ pub struct SystemCore {
 #[must_use = "nothing starts before `build`"]
 pub struct SystemBuilder {
     name: String,
-    seed: u64,
+    pub(crate) seed: u64,
     clock: Option<StdArc<dyn Clock>>,
-    pub(super) dispatchers: Declared,
-    mailboxes: Vec<(String, Mailbox)>,
-    supervision: Strategy,
-    log_dead_letters: DeadLetterLog,
-    shutdown_phases: Phases,
+    pub(crate) dispatchers: Declared,
+    pub(crate) mailboxes: Vec<(String, Mailbox)>,
+    pub(crate) deployments: Deployments,
+    /// The first pattern that was none.
+    bad_pattern: Option<PatternError>,
+    pub(crate) supervision: Strategy,
+    pub(crate) log_dead_letters: DeadLetterLog,
+    pub(crate) inbox_capacity: usize,
+    pub(crate) shutdown_phases: Phases,
 }
 
 impl System {
@@ -103,8 +114,11 @@ impl System {
             clock: None,
             dispatchers: Declared::default(),
             mailboxes: Vec::new(),
+            deployments: Deployments::default(),
+            bad_pattern: None,
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
+            inbox_capacity: INBOX_CAPACITY,
             shutdown_phases: Phases::default(),
         }
     }
@@ -291,6 +305,36 @@ impl SystemBuilder {
         self
     }
 
+    /// Says something of the actors at a path below `/user` (or `/system`), or at all paths that match a pattern:
+    /// `*` is any one name, `prefix*` one with that prefix, and `**` at the end any number of them. At each level a
+    /// name beats `*`, which beats `prefix*`; `**` counts only where nothing else matches. It wins over what the
+    /// code that creates the actor says. The rules are Akka's.
+    ///
+    /// ```
+    /// use pointsman::Deployment;
+    /// use pointsman::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop")
+    ///     .dispatcher("blocking", Dispatcher::blocking())
+    ///     .deploy("/files/*", Deployment::new().dispatcher("blocking"))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deploy(mut self, pattern: &str, deployment: Deployment) -> Self {
+        if let Err(error) = self.deployments.add(pattern, deployment) {
+            self.bad_pattern.get_or_insert(error);
+        }
+        self
+    }
+
+    /// How many messages an [inbox](crate::Inbox) keeps that is given no other number: 1000 unless said otherwise.
+    pub fn inbox_capacity(mut self, message_count: usize) -> Self {
+        self.inbox_capacity = message_count;
+        self
+    }
+
     /// What everything random in the system derives from. 0 unless said otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -329,20 +373,28 @@ impl SystemBuilder {
     /// mailbox that no actor could have, a dispatcher that cannot be started as described, for example because a
     /// core that it is to be pinned to does not exist. Every worker has reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
+        #[cfg(feature = "config")]
+        let settings = crate::config::Settings::of(&self);
         let Self {
             name,
             seed,
             clock,
             dispatchers,
             mailboxes,
+            deployments,
+            bad_pattern,
             supervision,
             log_dead_letters,
+            inbox_capacity,
             shutdown_phases,
         } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
         if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(BuildError::Name { name });
+        }
+        if let Some(error) = bad_pattern {
+            return Err(BuildError::Deployment(error));
         }
         let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
@@ -361,6 +413,10 @@ impl SystemBuilder {
             name,
             dispatchers,
             mailboxes,
+            deployments,
+            inbox_capacity,
+            #[cfg(feature = "config")]
+            settings,
             tree: Mutex::new(None),
             next_uid: AtomicU32::new(1),
             living: AtomicUsize::new(0),

@@ -32,9 +32,9 @@ pub const TARGET: &str = "pointsman::dead_letters";
 #[must_use]
 pub struct DeadLetterLog {
     /// `None`: all of them.
-    count_max: Option<u64>,
-    pause: Duration,
-    during_shutdown: bool,
+    pub(crate) count_max: Option<u64>,
+    pub(crate) pause: Duration,
+    pub(crate) during_shutdown: bool,
 }
 
 impl DeadLetterLog {

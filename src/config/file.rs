@@ -1,15 +1,32 @@
 //! The sections and keys of a configuration file.
 
-use super::values::{Span, Whole};
+use super::values::{Count, LetterCount, Seed, Span, Whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+macro_rules! sections {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $kind:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+        pub struct $name {
+            $(
+                $(#[$key_doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$kind>,
+            )*
+        }
+    )*};
+}
+
 /// A whole file.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<Whole<0, { i64::MAX as u64 }>>,
+    pub seed: Option<Seed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inbox_capacity: Option<Count>,
     pub supervision: SupervisionSection,
     pub dead_letters: DeadLettersSection,
     pub dispatcher: BTreeMap<String, DispatcherSection>,
@@ -18,16 +35,70 @@ pub struct File {
     pub shutdown: ShutdownSection,
 }
 
-/// What happens to failing actors directly below `/user`.
-#[derive(Debug, Default, Serialize, Deserialize)]
+sections! {
+    /// What happens to failing actors directly below `/user`.
+    SupervisionSection {
+        on_failure: OnFailure,
+        restarts: Whole<0, { u32::MAX as u64 }>,
+        within: Span,
+    }
+
+    DeadLettersSection {
+        log: LetterCount,
+        pause: Span,
+        log_during_shutdown: bool,
+    }
+
+    /// One dispatcher. Which keys may stand here depends on the type.
+    DispatcherSection {
+        #[serde(rename = "type")]
+        kind: DispatcherType,
+        of: String,
+        threads: Whole<1, 1024>,
+        threads_min: Whole<1, 4096>,
+        threads_max: Whole<1, 4096>,
+        pin_to: Vec<Whole<0, 65535>>,
+        throughput: Whole<1, { u32::MAX as u64 }>,
+        deadline: Span,
+        spin: Span,
+        lifo: bool,
+        keep_alive: Span,
+        idle_shutdown: Span,
+        mailbox: String,
+        requires_mailbox: Requirement,
+    }
+
+    /// One named mailbox. How a mailbox sorts is a function, and said in code.
+    MailboxSection {
+        #[serde(rename = "type")]
+        kind: MailboxType,
+        capacity: Count,
+        on_full: OnFull,
+        wait: Span,
+        guard: Whole<1, { u32::MAX as u64 }>,
+    }
+
+    /// What is said of the actors at one pattern of paths.
+    DeploymentSection {
+        dispatcher: String,
+        mailbox: String,
+        stash_capacity: Whole<0, { u32::MAX as u64 }>,
+    }
+
+    PhaseSection {
+        depends_on: Vec<String>,
+        timeout: Span,
+        recover: bool,
+        enabled: bool,
+    }
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct SupervisionSection {
+pub struct ShutdownSection {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<OnFailure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub restarts: Option<Whole<0, { u32::MAX as u64 }>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub within: Option<Span>,
+    pub terminate_actor_system: Option<bool>,
+    pub phase: BTreeMap<String, PhaseSection>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,58 +108,11 @@ pub enum OnFailure {
     Stop,
     Resume,
     Escalate,
-    /// Only printed: a function cannot be written down.
-    #[serde(skip_deserializing)]
-    Custom,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct DeadLettersSection {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<Whole<0, { u32::MAX as u64 }>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_during_shutdown: Option<bool>,
-}
-
-/// One dispatcher. Which keys may stand here depends on the type.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct DispatcherSection {
-    #[serde(rename = "type")]
-    pub kind: DispatcherType,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<Whole<1, 1024>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads_min: Option<Whole<1, 4096>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads_max: Option<Whole<1, 4096>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pin_to: Option<Vec<Whole<0, 65535>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<Whole<1, { u32::MAX as u64 }>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spin: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lifo: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keep_alive: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_shutdown: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mailbox: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DispatcherType {
-    #[default]
     WorkStealing,
     Blocking,
     Pinned,
@@ -96,29 +120,20 @@ pub enum DispatcherType {
     Alias,
 }
 
-/// One named mailbox. Mailboxes that order their messages need a function and are declared in code.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct MailboxSection {
-    #[serde(rename = "type")]
-    pub kind: MailboxType,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<Whole<1, { i64::MAX as u64 }>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_full: Option<OnFull>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Span>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requirement {
+    Bounded,
+    Unbounded,
+    Sorted,
+    ControlAware,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MailboxType {
-    #[default]
     Unbounded,
     Bounded,
-    /// Only printed.
-    #[serde(skip_deserializing)]
-    Ordered,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,35 +143,4 @@ pub enum OnFull {
     DropOldest,
     DropNewest,
     Wait,
-}
-
-/// What is said of the actors at one pattern of paths.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct DeploymentSection {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dispatcher: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mailbox: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stash_capacity: Option<Whole<0, { i64::MAX as u64 }>>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct ShutdownSection {
-    pub phase: BTreeMap<String, PhaseSection>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct PhaseSection {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub depends_on: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recover: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
 }

@@ -83,3 +83,71 @@ impl<'de> Deserialize<'de> for Span {
         deserializer.deserialize_str(Text)
     }
 }
+
+/// A number of things, at least one.
+pub type Count = Whole<1, { i64::MAX as u64 }>;
+
+/// What random choices derive from. TOML has no number beyond `i64::MAX`: larger seeds are written as texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seed(pub u64);
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match i64::try_from(self.0) {
+            Ok(number) => serializer.serialize_i64(number),
+            Err(_) => serializer.collect_str(&self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Seed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer
+            .deserialize_any(NumberOr { text: "a number in quotes", parse: |text| text.parse().ok() })
+            .map(Seed)
+    }
+}
+
+/// How many dead letters are logged before each pause; `None`: all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LetterCount(pub Option<u64>);
+
+impl Serialize for LetterCount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(count) => serializer.serialize_i64(i64::try_from(count).unwrap_or(i64::MAX)),
+            None => serializer.serialize_str("all"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LetterCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = NumberOr { text: "\"all\"", parse: |text| (text == "all").then_some(u64::MAX) };
+        let count = deserializer.deserialize_any(all)?;
+        Ok(Self((count != u64::MAX).then_some(count)))
+    }
+}
+
+/// A whole number, or a text that stands for one.
+struct NumberOr {
+    /// What the text may be.
+    text: &'static str,
+    parse: fn(&str) -> Option<u64>,
+}
+
+impl Visitor<'_> for NumberOr {
+    type Value = u64;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number of at least 0, or {}", self.text)
+    }
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        u64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+        (self.parse)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}

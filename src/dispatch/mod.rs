@@ -61,44 +61,44 @@ pub enum Dispatcher {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct WorkStealing {
-    thread_count: Option<usize>,
-    pin_to: Option<Vec<usize>>,
-    throughput: u32,
-    deadline: Option<Duration>,
-    idle_shutdown: Option<Duration>,
-    spin: Duration,
-    lifo: bool,
-    mailboxes: Mailboxes,
+    pub(crate) thread_count: Option<usize>,
+    pub(crate) pin_to: Option<Vec<usize>>,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) idle_shutdown: Option<Duration>,
+    pub(crate) spin: Duration,
+    pub(crate) lifo: bool,
+    pub(crate) mailboxes: Mailboxes,
 }
 
 /// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Blocking {
-    thread_count: RangeInclusive<usize>,
-    keep_alive: Duration,
-    throughput: u32,
-    deadline: Option<Duration>,
-    idle_shutdown: Option<Duration>,
-    mailboxes: Mailboxes,
+    pub(crate) thread_count: RangeInclusive<usize>,
+    pub(crate) keep_alive: Duration,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) idle_shutdown: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Pinned {
-    throughput: u32,
-    deadline: Option<Duration>,
-    mailboxes: Mailboxes,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
 }
 
 /// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CallingThread {
-    throughput: u32,
-    deadline: Option<Duration>,
-    mailboxes: Mailboxes,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
 }
 
 /// What kind of dispatcher it is.
@@ -549,7 +549,7 @@ pub fn must_not_wait() -> bool {
 }
 
 /// As many threads as the operating system recommends.
-fn default_thread_count() -> usize {
+pub(crate) fn default_thread_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(scheduler::WORKER_COUNT_MAX)
 }
 

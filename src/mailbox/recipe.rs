@@ -62,9 +62,9 @@ const REQUIRED_CAPACITY: usize = 1000;
 /// ```
 #[derive(Clone)]
 pub struct Mailbox {
-    capacity: Option<usize>,
-    on_full: Full,
-    guard: Option<u32>,
+    pub(crate) capacity: Option<usize>,
+    pub(crate) on_full: Full,
+    pub(crate) guard: Option<u32>,
     sorting: Option<Sorting>,
 }
 
@@ -174,6 +174,12 @@ impl Mailbox {
     pub fn guard(mut self, message_count: u32) -> Self {
         self.guard = Some(message_count);
         self
+    }
+
+    /// Whether urgent messages overtake in it.
+    #[cfg(feature = "config")]
+    pub(crate) fn sorts(&self) -> bool {
+        self.sorting.is_some()
     }
 
     /// Whether it is what is required.

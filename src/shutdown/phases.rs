@@ -57,10 +57,10 @@ const DEFAULTS: [(&str, Duration); 12] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Phase {
-    pub(super) depends_on: Vec<String>,
-    pub(super) timeout: Duration,
-    pub(super) recover: bool,
-    pub(super) enabled: bool,
+    pub(crate) depends_on: Vec<String>,
+    pub(crate) timeout: Duration,
+    pub(crate) recover: bool,
+    pub(crate) enabled: bool,
 }
 
 impl Phase {
@@ -122,8 +122,8 @@ impl Default for Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Phases {
-    by_name: BTreeMap<String, Phase>,
-    pub(super) terminates_system: bool,
+    pub(crate) by_name: BTreeMap<String, Phase>,
+    pub(crate) terminates_system: bool,
 }
 
 impl Default for Phases {

@@ -67,6 +67,12 @@ impl Restart {
         self.window = Some(window);
         self
     }
+
+    /// How many, and within which time.
+    #[cfg(feature = "config")]
+    pub(crate) fn parts(self) -> (Option<u32>, Option<Duration>) {
+        (self.count, self.window)
+    }
 }
 
 /// A child's restarts so far.
@@ -198,6 +204,12 @@ impl Strategy {
             Some(decider) => decider(child, failure),
             None => default_decider(failure),
         }
+    }
+
+    /// Whether a function judges.
+    #[cfg(feature = "config")]
+    pub(crate) fn has_decider(&self) -> bool {
+        self.decider.is_some()
     }
 
     pub(crate) fn restart_limit(&self) -> Restart {

@@ -1,0 +1,329 @@
+//! What a configuration file does to a builder.
+
+use super::ConfigError;
+use super::file::{
+    DispatcherSection, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, PhaseSection,
+    Requirement, SupervisionSection,
+};
+use super::values::Span;
+use crate::shutdown::Phase;
+use crate::{Deployment, Dispatcher, Full, Mailbox, MailboxRequirement, Restart, Strategy, SystemBuilder};
+
+pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
+    if let Some(seed) = file.seed {
+        builder.seed = seed.0;
+    }
+    if let Some(capacity) = file.inbox_capacity {
+        builder.inbox_capacity = capacity.usize();
+    }
+    builder.supervision = supervision(&file.supervision, builder.supervision)?;
+    let letters = &mut builder.log_dead_letters;
+    if let Some(log) = file.dead_letters.log {
+        letters.count_max = log.0;
+    }
+    if let Some(pause) = file.dead_letters.pause {
+        letters.pause = pause.0;
+    }
+    if let Some(is_on) = file.dead_letters.log_during_shutdown {
+        letters.during_shutdown = is_on;
+    }
+    for (name, section) in &file.mailbox {
+        let known = builder.mailboxes.iter_mut().find(|(known, _)| known == name);
+        let changed = mailbox(name, section, known.as_ref().map(|(_, mailbox)| mailbox.clone()))?;
+        match known {
+            Some((_, mailbox)) => *mailbox = changed,
+            None => builder.mailboxes.push((name.clone(), changed)),
+        }
+    }
+    for (name, section) in file.dispatcher {
+        builder = dispatcher(name, section, builder)?;
+    }
+    for (pattern, section) in file.deployment {
+        let key = |rest: &str| format!("deployment.{pattern:?}{rest}");
+        let mut deployment = Deployment::new();
+        if let Some(name) = &section.dispatcher {
+            check_dispatcher(&key(".dispatcher"), name, &builder)?;
+            deployment = deployment.dispatcher(name);
+        }
+        if let Some(name) = &section.mailbox {
+            check_mailbox(&key(".mailbox"), name, &builder)?;
+            deployment = deployment.mailbox(name);
+        }
+        if let Some(capacity) = section.stash_capacity {
+            deployment = deployment.stash_capacity(capacity.usize());
+        }
+        let replaced = builder.deployments.replace(&pattern, deployment);
+        replaced.map_err(|error| ConfigError::key(key(""), error.to_string()))?;
+    }
+    if let Some(is_on) = file.shutdown.terminate_actor_system {
+        builder.shutdown_phases = builder.shutdown_phases.terminate_actor_system(is_on);
+    }
+    for (name, section) in file.shutdown.phase {
+        builder.shutdown_phases = builder.shutdown_phases.change(&name, |known| phase(section, known));
+    }
+    Ok(builder)
+}
+
+fn supervision(section: &SupervisionSection, known: Strategy) -> Result<Strategy, ConfigError> {
+    let strategy = match section.on_failure {
+        None => known,
+        Some(OnFailure::Default) => Strategy::default(),
+        Some(OnFailure::Stop) => Strategy::stop(),
+        Some(OnFailure::Resume) => Strategy::resume(),
+        Some(OnFailure::Escalate) => Strategy::escalate(),
+    };
+    let limit = match (section.restarts, section.within) {
+        (None, None) => return Ok(strategy),
+        (Some(count), None) => Restart::up_to(count.u32()),
+        (Some(count), Some(window)) => Restart::up_to(count.u32()).within(window.0),
+        (None, Some(window)) => Restart::always().within(window.0),
+    };
+    if matches!(section.on_failure, Some(OnFailure::Stop | OnFailure::Resume | OnFailure::Escalate)) {
+        let key = if section.restarts.is_some() { "supervision.restarts" } else { "supervision.within" };
+        return Err(ConfigError::key(
+            key,
+            "nothing is restarted: leave it out, or say on-failure = \"default\"",
+        ));
+    }
+    Ok(strategy.limit(limit))
+}
+
+fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, ConfigError> {
+    let key = |key: &str| format!("mailbox.{name}.{key}");
+    let mut mailbox = match (section.kind, known) {
+        (None, Some(known)) => known,
+        (None | Some(MailboxType::Unbounded), _) => Mailbox::unbounded(),
+        (Some(MailboxType::Bounded), _) => match section.capacity {
+            Some(capacity) => Mailbox::bounded(capacity.usize()),
+            None => return Err(ConfigError::key(key("capacity"), "a bounded mailbox needs one: at least 1")),
+        },
+    };
+    if section.kind == Some(MailboxType::Unbounded) && section.capacity.is_some() {
+        return Err(ConfigError::key(
+            key("capacity"),
+            "an unbounded mailbox has none: say type = \"bounded\"",
+        ));
+    }
+    if let Some(capacity) = section.capacity {
+        mailbox = mailbox.capacity(capacity.usize());
+    }
+    mailbox = match (section.on_full, section.wait) {
+        (None, None) => mailbox,
+        (Some(OnFull::Wait), Some(limit)) => mailbox.on_full(Full::Wait(limit.0)),
+        (Some(OnFull::Wait), None) => {
+            return Err(ConfigError::key(
+                key("wait"),
+                "on-full = \"wait\" needs it: how long senders wait, as \"10s\"",
+            ));
+        }
+        (_, Some(_)) => {
+            return Err(ConfigError::key(key("wait"), "senders wait only with on-full = \"wait\""));
+        }
+        (Some(OnFull::Reject), None) => mailbox.on_full(Full::Reject),
+        (Some(OnFull::DropOldest), None) => mailbox.on_full(Full::DropOldest),
+        (Some(OnFull::DropNewest), None) => mailbox.on_full(Full::DropNewest),
+    };
+    if let Some(guard) = section.guard {
+        mailbox = mailbox.guard(guard.u32());
+    }
+    mailbox.check().map_err(|fault| ConfigError::key(format!("mailbox.{name}"), fault.to_string()))?;
+    Ok(mailbox)
+}
+
+/// What may stand in the section of a dispatcher of this type.
+fn keys(kind: DispatcherType) -> &'static [&'static str] {
+    const ALL: [&str; 5] = ["type", "throughput", "deadline", "mailbox", "requires-mailbox"];
+    match kind {
+        DispatcherType::WorkStealing => {
+            &[ALL[0], ALL[1], ALL[2], ALL[3], ALL[4], "threads", "pin-to", "spin", "lifo", "idle-shutdown"]
+        }
+        DispatcherType::Blocking => &[
+            ALL[0],
+            ALL[1],
+            ALL[2],
+            ALL[3],
+            ALL[4],
+            "threads-min",
+            "threads-max",
+            "keep-alive",
+            "idle-shutdown",
+        ],
+        DispatcherType::Pinned | DispatcherType::CallingThread => &ALL,
+        DispatcherType::Alias => &["type", "of"],
+    }
+}
+
+fn dispatcher(
+    name: String,
+    section: DispatcherSection,
+    mut builder: SystemBuilder,
+) -> Result<SystemBuilder, ConfigError> {
+    let key = |key: &str| format!("dispatcher.{name}.{key}");
+    let place = builder.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
+    let known = place.map(|place| builder.dispatchers.dispatchers[place].1.clone());
+    let known_kind = known.as_ref().map(kind_of);
+    let kind = section.kind.or(known_kind).unwrap_or(DispatcherType::WorkStealing);
+    let said = toml::Table::try_from(&section).unwrap_or_default();
+    let allowed = keys(kind);
+    if let Some(stray) = said.keys().find(|said| !allowed.contains(&said.as_str())) {
+        let text = written(&kind);
+        return Err(ConfigError::key(
+            key(stray),
+            format!("a dispatcher of type {text} has none; it has {allowed:?}"),
+        ));
+    }
+    if let Some(mailbox) = &section.mailbox {
+        check_mailbox(&key("mailbox"), mailbox, &builder)?;
+    }
+    let known = known.filter(|_| known_kind == Some(kind));
+    let recipe = match kind {
+        DispatcherType::Alias => {
+            let Some(of) = section.of else {
+                return Err(ConfigError::key(
+                    key("of"),
+                    "an alias needs it: the name of the dispatcher it stands for",
+                ));
+            };
+            builder.dispatchers.dispatchers.retain(|(known, _)| *known != name);
+            builder.dispatchers.aliases.retain(|(known, _)| *known != name);
+            return Ok(builder.dispatcher_alias(&name, &of));
+        }
+        _ => recipe(&name, kind, &section, known)?,
+    };
+    builder.dispatchers.aliases.retain(|(known, _)| *known != name);
+    match place {
+        Some(place) => builder.dispatchers.dispatchers[place].1 = recipe,
+        None => builder.dispatchers.dispatchers.push((name, recipe)),
+    }
+    Ok(builder)
+}
+
+fn recipe(
+    name: &str,
+    kind: DispatcherType,
+    section: &DispatcherSection,
+    known: Option<Dispatcher>,
+) -> Result<Dispatcher, ConfigError> {
+    let mut recipe = known.unwrap_or_else(|| match kind {
+        DispatcherType::Blocking => Dispatcher::blocking().into(),
+        DispatcherType::Pinned => Dispatcher::pinned().into(),
+        DispatcherType::CallingThread => Dispatcher::calling_thread().into(),
+        DispatcherType::WorkStealing | DispatcherType::Alias => Dispatcher::work_stealing().into(),
+    });
+    // What all have.
+    let (throughput, deadline, mailboxes) = match &mut recipe {
+        Dispatcher::WorkStealing(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
+        Dispatcher::Blocking(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
+        Dispatcher::Pinned(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
+        Dispatcher::CallingThread(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
+    };
+    if let Some(messages) = section.throughput {
+        *throughput = messages.u32();
+    }
+    set(deadline, section.deadline);
+    if let Some(mailbox) = &section.mailbox {
+        mailboxes.own = Some(mailbox.as_str().into());
+    }
+    if let Some(requirement) = section.requires_mailbox {
+        mailboxes.required = Some(match requirement {
+            Requirement::Bounded => MailboxRequirement::Bounded,
+            Requirement::Unbounded => MailboxRequirement::Unbounded,
+            Requirement::Sorted => MailboxRequirement::Sorted,
+            Requirement::ControlAware => MailboxRequirement::ControlAware,
+        });
+    }
+    match &mut recipe {
+        Dispatcher::WorkStealing(it) => {
+            if let Some(threads) = section.threads {
+                it.thread_count = Some(threads.usize());
+            }
+            if let Some(cores) = &section.pin_to {
+                it.pin_to = Some(cores.iter().map(|core| core.usize()).collect());
+            }
+            if let Some(spin) = section.spin {
+                it.spin = spin.0;
+            }
+            if let Some(is_on) = section.lifo {
+                it.lifo = is_on;
+            }
+            set(&mut it.idle_shutdown, section.idle_shutdown);
+        }
+        Dispatcher::Blocking(it) => {
+            let min = section.threads_min.map_or(*it.thread_count.start(), |min| min.usize());
+            let max = section.threads_max.map_or(*it.thread_count.end(), |max| max.usize());
+            if min > max {
+                let key = if section.threads_max.is_some() { "threads-max" } else { "threads-min" };
+                let fault = format!("threads-min {min} is above threads-max {max}");
+                return Err(ConfigError::key(format!("dispatcher.{name}.{key}"), fault));
+            }
+            it.thread_count = min..=max;
+            if let Some(length) = section.keep_alive {
+                it.keep_alive = length.0;
+            }
+            set(&mut it.idle_shutdown, section.idle_shutdown);
+        }
+        Dispatcher::Pinned(_) | Dispatcher::CallingThread(_) => {}
+    }
+    Ok(recipe)
+}
+
+pub fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {
+    match dispatcher {
+        Dispatcher::WorkStealing(_) => DispatcherType::WorkStealing,
+        Dispatcher::Blocking(_) => DispatcherType::Blocking,
+        Dispatcher::Pinned(_) => DispatcherType::Pinned,
+        Dispatcher::CallingThread(_) => DispatcherType::CallingThread,
+    }
+}
+
+/// As it stands in a file.
+fn written(kind: &DispatcherType) -> String {
+    toml::Value::try_from(kind).map_or_else(|_| format!("{kind:?}"), |value| value.to_string())
+}
+
+fn set(place: &mut Option<std::time::Duration>, span: Option<Span>) {
+    if let Some(span) = span {
+        *place = Some(span.0);
+    }
+}
+
+fn phase(section: PhaseSection, mut known: Phase) -> Phase {
+    if let Some(names) = section.depends_on {
+        known.depends_on = names;
+    }
+    if let Some(timeout) = section.timeout {
+        known.timeout = timeout.0;
+    }
+    if let Some(is_on) = section.recover {
+        known.recover = is_on;
+    }
+    if let Some(is_on) = section.enabled {
+        known.enabled = is_on;
+    }
+    known
+}
+
+fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
+    let dispatchers = builder.dispatchers.dispatchers.iter().map(|(known, _)| known.as_str());
+    let aliases = builder.dispatchers.aliases.iter().map(|(known, _)| known.as_str());
+    one_of(key, name, "dispatcher", dispatchers.chain(aliases).chain(["default"]))
+}
+
+fn check_mailbox(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
+    one_of(key, name, "mailbox", builder.mailboxes.iter().map(|(known, _)| known.as_str()))
+}
+
+fn one_of<'a>(
+    key: &str,
+    name: &str,
+    what: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), ConfigError> {
+    let mut known: Vec<&str> = known.collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    known.sort_unstable();
+    known.dedup();
+    Err(ConfigError::key(key, format!("no {what} is named {name:?}: declare it, or choose one of {known:?}")))
+}

@@ -1,0 +1,175 @@
+//! The settings of a system, as a file.
+
+use super::apply::kind_of;
+use super::file::{
+    DeadLettersSection, DeploymentSection, DispatcherSection, DispatcherType, File, MailboxSection,
+    MailboxType, OnFailure, OnFull, PhaseSection, Requirement, ShutdownSection, SupervisionSection,
+};
+use super::values::{LetterCount, Seed, Span, Whole};
+use crate::dispatch::{Mailboxes, default_thread_count};
+use crate::mailbox::recipe::Choice;
+use crate::{Deployment, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
+use std::fmt;
+
+/// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
+///
+/// What is a function cannot be printed; a comment says so.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    file: File,
+    /// What the file cannot say.
+    notes: Vec<String>,
+}
+
+impl Settings {
+    pub(crate) fn of(builder: &SystemBuilder) -> Self {
+        let mut notes = Vec::new();
+        let mut file = File {
+            seed: Some(Seed(builder.seed)),
+            inbox_capacity: Some(whole(builder.inbox_capacity as u64)),
+            supervision: supervision(&builder.supervision, &mut notes),
+            dead_letters: DeadLettersSection {
+                log: Some(LetterCount(builder.log_dead_letters.count_max)),
+                pause: Some(Span(builder.log_dead_letters.pause)),
+                log_during_shutdown: Some(builder.log_dead_letters.during_shutdown),
+            },
+            shutdown: ShutdownSection {
+                terminate_actor_system: Some(builder.shutdown_phases.terminates_system),
+                ..ShutdownSection::default()
+            },
+            ..File::default()
+        };
+        for (alias, target) in &builder.dispatchers.aliases {
+            let section = DispatcherSection {
+                kind: Some(DispatcherType::Alias),
+                of: Some(target.clone()),
+                ..DispatcherSection::default()
+            };
+            file.dispatcher.insert(alias.clone(), section);
+        }
+        for (name, recipe) in &builder.dispatchers.dispatchers {
+            file.dispatcher.insert(name.clone(), dispatcher(name, recipe, &mut notes));
+        }
+        if !file.dispatcher.contains_key("default") {
+            let recipe = Dispatcher::work_stealing().into();
+            file.dispatcher.insert("default".to_owned(), dispatcher("default", &recipe, &mut notes));
+        }
+        for (name, known) in &builder.mailboxes {
+            file.mailbox.insert(name.clone(), mailbox(name, known, &mut notes));
+        }
+        for (pattern, known) in builder.deployments.written() {
+            file.deployment.insert(pattern.clone(), deployment(known));
+        }
+        for (name, phase) in &builder.shutdown_phases.by_name {
+            let section = PhaseSection {
+                depends_on: Some(phase.depends_on.clone()),
+                timeout: Some(Span(phase.timeout)),
+                recover: Some(phase.recover),
+                enabled: Some(phase.enabled),
+            };
+            file.shutdown.phase.insert(name.clone(), section);
+        }
+        Self { file, notes }
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for note in &self.notes {
+            writeln!(f, "# {note}")?;
+        }
+        f.write_str(&toml::to_string(&self.file).map_err(|_| fmt::Error)?)
+    }
+}
+
+fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
+    Whole(number)
+}
+
+fn supervision(strategy: &Strategy, notes: &mut Vec<String>) -> SupervisionSection {
+    let (count, window) = strategy.restart_limit().parts();
+    if strategy.has_decider() {
+        notes.push("supervision.on-failure: a function in the code decides".to_owned());
+    }
+    SupervisionSection {
+        on_failure: (!strategy.has_decider()).then_some(OnFailure::Default),
+        restarts: count.map(|count| whole(count.into())),
+        within: window.map(Span),
+    }
+}
+
+fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> DispatcherSection {
+    let (throughput, deadline) = match recipe {
+        Dispatcher::WorkStealing(it) => (it.throughput, it.deadline),
+        Dispatcher::Blocking(it) => (it.throughput, it.deadline),
+        Dispatcher::Pinned(it) => (it.throughput, it.deadline),
+        Dispatcher::CallingThread(it) => (it.throughput, it.deadline),
+    };
+    let Mailboxes { own, required } = recipe.mailboxes();
+    let mut section = DispatcherSection {
+        kind: Some(kind_of(recipe)),
+        throughput: Some(whole(throughput.into())),
+        deadline: deadline.map(Span),
+        idle_shutdown: recipe.idle_shutdown().map(Span),
+        requires_mailbox: required.map(|required| match required {
+            MailboxRequirement::Bounded => Requirement::Bounded,
+            MailboxRequirement::Unbounded => Requirement::Unbounded,
+            MailboxRequirement::Sorted => Requirement::Sorted,
+            MailboxRequirement::ControlAware => Requirement::ControlAware,
+        }),
+        ..DispatcherSection::default()
+    };
+    match own.as_ref().map(|own| &own.0) {
+        None => {}
+        Some(Choice::Name(mailbox)) => section.mailbox = Some(mailbox.clone()),
+        Some(Choice::Recipe(mailbox)) => {
+            notes.push(format!("dispatcher.{name}.mailbox: without a name, in the code: {mailbox}"));
+        }
+    }
+    match recipe {
+        Dispatcher::WorkStealing(it) => {
+            let cores = it.pin_to.as_ref();
+            let threads = it.thread_count.or(cores.map(Vec::len)).unwrap_or_else(default_thread_count);
+            section.threads = Some(whole(threads as u64));
+            section.pin_to = cores.map(|cores| cores.iter().map(|core| whole(*core as u64)).collect());
+            section.spin = Some(Span(it.spin));
+            section.lifo = Some(it.lifo);
+        }
+        Dispatcher::Blocking(it) => {
+            section.threads_min = Some(whole(*it.thread_count.start() as u64));
+            section.threads_max = Some(whole(*it.thread_count.end() as u64));
+            section.keep_alive = Some(Span(it.keep_alive));
+        }
+        Dispatcher::Pinned(_) | Dispatcher::CallingThread(_) => {}
+    }
+    section
+}
+
+fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSection {
+    if mailbox.sorts() {
+        notes.push(format!("mailbox.{name}: sorts by a function in the code: {mailbox}"));
+    }
+    let kind = if mailbox.capacity.is_some() { MailboxType::Bounded } else { MailboxType::Unbounded };
+    let (on_full, wait) = match mailbox.on_full {
+        Full::Reject => (OnFull::Reject, None),
+        Full::DropOldest => (OnFull::DropOldest, None),
+        Full::DropNewest => (OnFull::DropNewest, None),
+        Full::Wait(limit) => (OnFull::Wait, Some(Span(limit))),
+    };
+    MailboxSection {
+        // Without a type the file changes what the code has declared.
+        kind: (!mailbox.sorts()).then_some(kind),
+        capacity: mailbox.capacity.map(|capacity| whole(capacity as u64)),
+        on_full: Some(on_full),
+        wait,
+        guard: mailbox.guard.map(|guard| whole(guard.into())),
+    }
+}
+
+fn deployment(deployment: &Deployment) -> DeploymentSection {
+    DeploymentSection {
+        dispatcher: deployment.dispatcher.clone(),
+        mailbox: deployment.mailbox.clone(),
+        stash_capacity: deployment.stash_capacity.map(|capacity| whole(capacity as u64)),
+    }
+}
