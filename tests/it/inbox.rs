@@ -276,7 +276,7 @@ fn an_inbox_ends_with_its_system() {
 fn queries_that_time_out_while_messages_come_lose_none() {
     const MESSAGES: u32 = 2_000;
     let system = System::builder("hasty").build().unwrap();
-    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox_with_capacity(MESSAGES as usize).unwrap());
+    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox_with_capacity(MESSAGES as usize + 2).unwrap());
     let waiters: Vec<_> = (0..2)
         .map(|_| {
             let inbox = inbox.clone();
