@@ -71,6 +71,8 @@
 //! | to route | [`routing`] |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`] |
 //! | bounded mailboxes | [`Mailbox`], [`Full`] |
+//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
+//! | to receive outside actors | [`Inbox`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |

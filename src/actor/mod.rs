@@ -3,7 +3,8 @@
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `context.rs` what a running actor
 //! sees, with `own_timers.rs` and `watch.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs`
-//! how actors come to be; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
+//! how actors come to be; `address.rs`, `lookup.rs`, `selection.rs`, `identify.rs` how they are found; `empty.rs`,
+//! `temp.rs`, `graceful_stop.rs`, `inbox.rs` what refers to nobody or serves code outside; `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end.
 
 mod address;
 mod builder;

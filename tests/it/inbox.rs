@@ -65,7 +65,7 @@ fn those_who_wait_are_served_in_their_order_by_what_they_accept() {
         let inbox = inbox.clone();
         let begun = stage.system.ledger().asks.begun;
         let waiter = std::thread::spawn(move || inbox.select(LONG_BY_HAND, accepts));
-        // It is asked for under the lock of its turn at the latest when a further query has been answered.
+        // Its query is on its way; what it is to get finds it waiting or waits for it.
         wait_until(|| stage.system.ledger().asks.begun > begun);
         waiter
     };
