@@ -71,6 +71,8 @@
 //! | to route | [`routing`] |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
+//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
+//! | to receive outside actors | [`Inbox`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
 //! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |

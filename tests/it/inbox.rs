@@ -64,7 +64,7 @@ fn those_who_wait_are_served_in_their_order_by_what_they_accept() {
         let inbox = inbox.clone();
         let begun = stage.system.ledger().asks.begun;
         let waiter = std::thread::spawn(move || inbox.select(LONG_BY_HAND, accepts));
-        // It is asked for under the lock of its turn at the latest when a further query has been answered.
+        // Its query is on its way; what it is to get finds it waiting or waits for it.
         wait_until(|| stage.system.ledger().asks.begun > begun);
         waiter
     };
@@ -275,7 +275,7 @@ fn an_inbox_ends_with_its_system() {
 fn queries_that_time_out_while_messages_come_lose_none() {
     const MESSAGES: u32 = 2_000;
     let system = System::builder("hasty").build().unwrap();
-    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox_with_capacity(MESSAGES as usize).unwrap());
+    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox_with_capacity(MESSAGES as usize + 2).unwrap());
     let waiters: Vec<_> = (0..2)
         .map(|_| {
             let inbox = inbox.clone();
