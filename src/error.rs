@@ -1,7 +1,7 @@
 //! Every error that is not about one message type alone; send and ask errors live beside what returns them.
 
-use crate::actor::BackoffError;
 use crate::mailbox::recipe::MailboxFault;
+use crate::pattern::BackoffError;
 use crate::scheduler::StartError;
 use std::fmt;
 use std::time::Duration;

@@ -144,6 +144,7 @@ pub mod loom_hooks;
 mod mailbox;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
+mod pattern;
 pub mod routing;
 mod scheduler;
 pub mod shutdown;
@@ -155,11 +156,10 @@ pub mod testkit;
 mod time;
 
 pub use actor::{
-    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Backoff, BackoffError,
-    BackoffSupervisor, Behavior, Behaviors, Context, Delivered, Done, Full, Handling, Inbox, InboxError,
+    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full,
     IntoActor, LookupError, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, NamedTimers, PathError,
-    PathFault, PipeError, Resolution, SelectError, Selection, System, SystemBuilder, SystemRef, Terminated,
-    TimerKey, TimerName, WatchError,
+    PathFault, Resolution, SelectError, Selection, System, SystemBuilder, SystemRef, Terminated, TimerKey,
+    TimerName, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,
@@ -175,6 +175,9 @@ pub use error::{
 };
 pub use event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use ledger::Ledger;
+pub use pattern::{
+    Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Handling, Inbox, InboxError, PipeError,
+};
 pub use routing::Router;
 pub use scheduler::StartError;
 pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};

@@ -61,7 +61,7 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
 /// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct ActorBuilder {
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
 }
 
 impl ActorBuilder {

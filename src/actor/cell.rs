@@ -19,7 +19,7 @@
 //! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
 
 use crate::actor::children::Children;
-use crate::actor::identify::Inquiry;
+use crate::actor::find::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
@@ -69,14 +69,22 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
-    /// Positioned: what the recipe does when woken; for the engine's own actors.
-    Wake,
     /// Positioned: leave a router. Close, hand what lies behind to the router (an `ActorRef<M>`), and end.
     Drain(Box<dyn Any + Send>),
     /// Positioned: say who you are.
     Identify(Inquiry),
-    /// Positioned: run this on the state, a `Box<Act<A>>`.
+    /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.
     Apply(Box<dyn Any + Send>),
+}
+
+impl Control {
+    /// Positioned: run this on the state of an actor of type `A`; on another one it does nothing.
+    pub fn apply<A: crate::actor::Actor>(
+        act: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done + Send + 'static,
+    ) -> Self {
+        let act: Box<Act<A>> = Box::new(act);
+        Control::Apply(Box::new(act))
+    }
 }
 
 /// What [`Control::Apply`] runs.
@@ -217,7 +225,7 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     #[cfg(feature = "testkit")]
     if let Home::Stepping(stepper, kind) = home {
         // SAFETY: passed on to the caller.
-        return unsafe { super::stepping::schedule_stepping(header, &**stepper, *kind) };
+        return unsafe { super::system::schedule_stepping(header, &**stepper, *kind) };
     }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });

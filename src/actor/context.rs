@@ -33,7 +33,7 @@ impl<M: Send + 'static> Context<M> {
         Self { local, me }
     }
 
-    pub(super) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         // SAFETY: the cell outlives the turn, and the core is only read.
         unsafe { &(*self.local.as_ptr()).core }
     }
@@ -50,12 +50,12 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// This thread's row in the books.
-    pub(super) fn row(&self) -> &Row {
+    pub(crate) fn row(&self) -> &Row {
         self.core().system.ledger().mine()
     }
 
     /// Makes a dead letter of the message being handled, which was counted as handled.
-    pub(super) fn give_up(&self, message: M) {
+    pub(crate) fn give_up(&self, message: M) {
         let row = self.row();
         row.take_back_handled(1);
         self.core().system.dead_letter(row, &self.me.any_local(), message);

@@ -2,68 +2,43 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
-//! children; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs` and
-//! `stash.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs`, `path.rs` how actors come to be;
-//! `system.rs` the whole, `guardians.rs` the top of its tree, `end.rs` its end. Made of these: `behavior.rs`,
-//! `backoff.rs`.
+//! children; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs`,
+//! `stash.rs` and `unhandled.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
+//! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
-mod address;
-mod backoff;
-mod behavior;
 mod builder;
 mod cell;
 mod children;
 mod context;
-mod dispatchers;
-mod empty;
-mod end;
-mod graceful_stop;
-mod guardians;
-mod identify;
-mod inbox;
+mod find;
 mod life;
-mod lookup;
 mod mailbox_kind;
 mod own_timers;
 mod path;
-mod path_error;
-mod pipe;
 mod receive_timeout;
-mod selection;
 mod spawn;
 mod stash;
-pub(crate) mod stepping;
 mod system;
-mod temp;
 mod turn;
 mod unhandled;
 mod verdict;
 mod watch;
 
-pub use address::Address;
-pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
-pub use behavior::{Behavior, Behaviors, Handling};
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
-pub use dispatchers::OwnHome;
-pub use identify::{ActorIdentity, ActorNotFound, Resolution};
-pub use inbox::{Inbox, InboxError};
-pub use lookup::LookupError;
+pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
-pub use path::ActorPath;
 pub(crate) use path::check_name;
-pub use path_error::{PathError, PathFault};
-pub use pipe::PipeError;
-pub use selection::{Delivered, SelectError, Selection};
+pub use path::{ActorPath, Address, PathError, PathFault};
 pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
-pub use system::SystemCore;
-pub use system::{System, SystemBuilder, SystemRef};
-pub(crate) use turn::{ByContext, drop_guarded, guarded};
+pub(crate) use system::left_to_wait;
+pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
+pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};
 pub use watch::WatchError;
 
 use crate::actor_ref::AnyRef;

@@ -2,8 +2,8 @@
 
 use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
 use crate::actor::children::{Children, Refusal};
-use crate::actor::dispatchers::Place;
 use crate::actor::mailbox_kind::{Full, MailboxKind};
+use crate::actor::system::Place;
 use crate::actor::turn::{Private, Recipe, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};

@@ -64,7 +64,7 @@ impl Core {
     }
 
     /// Owner only.
-    pub(super) fn add_held(&self, more: i32) {
+    pub(crate) fn add_held(&self, more: i32) {
         // Ordering: Relaxed, both; only the owner writes, and see `held`.
         let held = self.held.load(Ordering::Relaxed);
         self.held.store(held.wrapping_add_signed(more), Ordering::Relaxed);

@@ -136,12 +136,6 @@ impl<M> Private<M> {
 /// A recipe: makes an actor's state, at its creation and at each restart.
 pub trait Recipe<A: Actor>: Send + 'static {
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
-
-    /// What [`Control::Wake`] does.
-    fn woken(actor: &mut A, ctx: &mut Context<A::Message>) -> Done {
-        let _ = (actor, ctx);
-        Ok(())
-    }
 }
 
 /// A recipe from a closure.
@@ -510,7 +504,6 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
-            Control::Wake => self.call(F::woken),
             Control::Drain(router) => {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
                     self.private(|private| private.extras().reroute = Some(*router));

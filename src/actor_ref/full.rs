@@ -1,7 +1,7 @@
 //! Waiting for room in a full mailbox.
 
 use crate::actor::Local;
-use crate::actor::stepping::left_to_wait;
+use crate::actor::left_to_wait;
 use crate::mailbox::{Pushed, Refused};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
 use crate::actor::SystemCore;
-use crate::actor::stepping::left_to_wait;
+use crate::actor::system::stepping::left_to_wait;
 use crate::actor_ref::AnyRef;
 use crate::error::ShutdownError;
 use crate::sync::atomic::Ordering;

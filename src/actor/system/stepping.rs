@@ -19,7 +19,7 @@ mod with_testkit {
     use super::*;
     use crate::actor::SystemBuilder;
     use crate::actor::cell::Header;
-    use crate::actor::dispatchers::Dispatch;
+    use crate::actor::system::dispatchers::Dispatch;
     use crate::actor_ref::AnyRef;
     use crate::dispatch::stepping::Stepper;
     use crate::dispatch::{Home, Kind, Running};
@@ -76,7 +76,7 @@ mod with_testkit {
 }
 
 #[cfg(feature = "testkit")]
-pub(super) use with_testkit::schedule_stepping;
+pub(in crate::actor) use with_testkit::schedule_stepping;
 
 /// How long a thread may wait that was to wait for `limit`: not at all, where it has run all turns itself.
 pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {

@@ -10,7 +10,7 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
 /// The dispatcher of actors that name none.
-pub(super) const DEFAULT: &str = "default";
+pub(in crate::actor) const DEFAULT: &str = "default";
 
 /// An alias may lead to a dispatcher over so many others; Akka's bound.
 const ALIAS_DEPTH_MAX: usize = 20;

@@ -5,7 +5,7 @@
 //! list; once a pattern has matched several, a place that does not exist below one of them is no news.
 
 use crate::actor::path::{PARENT, bad_character, elements, parse_uid};
-use crate::actor::path_error::{PathError, PathFault};
+use crate::actor::path::{PathError, PathFault};
 use crate::actor::{ActorPath, Address, Context, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, WrongType};
 use std::fmt;
@@ -84,7 +84,7 @@ pub enum SelectError<M> {
 }
 
 /// What a walk comes to.
-pub(super) enum Found {
+pub(in crate::actor) enum Found {
     Actors(Vec<AnyRef>),
     /// Nobody is at this path.
     Missing(ActorPath),
@@ -168,7 +168,7 @@ impl Selection {
         self.elements.iter().any(|element| matches!(element, Element::Pattern(_)))
     }
 
-    pub(super) fn system(&self) -> &SystemRef {
+    pub(in crate::actor) fn system(&self) -> &SystemRef {
         &self.system
     }
 
@@ -232,7 +232,7 @@ impl Selection {
     }
 
     /// Walks.
-    pub(super) fn resolve(&self) -> Found {
+    pub(in crate::actor) fn resolve(&self) -> Found {
         let core = self.system.core();
         let Some(tree) = core.tree() else { return Found::Missing(self.path()) };
         let mut reached = vec![self.anchor.clone().unwrap_or_else(|| tree.root.clone())];

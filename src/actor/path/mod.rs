@@ -1,7 +1,11 @@
 //! Names and paths of actors.
 
-use crate::actor::address::Address;
-use crate::actor::path_error::{PathError, PathFault};
+mod address;
+mod error;
+
+pub use address::Address;
+pub use error::{PathError, PathFault};
+
 use crate::error::{NameError, NameFault};
 use std::cmp::Ordering;
 use std::fmt;
@@ -161,10 +165,10 @@ impl ActorPath {
 }
 
 /// What goes up.
-pub(super) const PARENT: &str = "..";
+pub(in crate::actor) const PARENT: &str = "..";
 
 /// The elements of a path or selection with their positions. Runs of `/` count as one.
-pub(super) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(in crate::actor) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut position = 0;
     let at = text.split('/').map(move |name| {
         let begin = position;
@@ -175,7 +179,7 @@ pub(super) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The number behind a `#`.
-pub(super) fn parse_uid(text: &str) -> Option<u32> {
+pub(in crate::actor) fn parse_uid(text: &str) -> Option<u32> {
     // `parse` takes a sign too.
     let digits = text.bytes().all(|digit| digit.is_ascii_digit());
     text.parse().ok().filter(|uid| digits && *uid != 0)
@@ -280,7 +284,7 @@ fn generated(mut number: u64) -> String {
 }
 
 /// The number that a generated name stands for.
-pub(super) fn generated_number(name: &str) -> Option<u64> {
+pub(in crate::actor) fn generated_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('$')?.bytes();
     let number = digits.rev().try_fold(0_u64, |number, digit| {
         let value = DIGITS.iter().position(|other| *other == digit)?;
@@ -312,7 +316,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 }
 
 /// The first character that a path element cannot have, and where it stands.
-pub(super) fn bad_character(name: &str) -> Option<(usize, char)> {
+pub(in crate::actor) fn bad_character(name: &str) -> Option<(usize, char)> {
     let bytes = name.as_bytes();
     name.char_indices().find(|(position, character)| !match character {
         '%' => bytes.get(position + 1..position + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)),

@@ -1,10 +1,25 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 
+//!
+//! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
+//! systems whose actors run on the thread of a test.
+
+mod dispatchers;
+mod end;
+mod guardians;
+mod stepping;
+
+pub use dispatchers::{OwnHome, Place};
+pub use guardians::Never;
+pub use stepping::left_to_wait;
+#[cfg(feature = "testkit")]
+pub(in crate::actor) use stepping::schedule_stepping;
+
 use crate::actor::builder::ActorBuilder;
-use crate::actor::dispatchers::{Declared, Dispatchers, Place};
-use crate::actor::end::End;
-use crate::actor::guardians::Tree;
 use crate::actor::mailbox_kind::{Mailbox, Mailboxes};
+use crate::actor::system::dispatchers::{Declared, Dispatchers};
+use crate::actor::system::end::End;
+use crate::actor::system::guardians::Tree;
 use crate::actor::{Actor, Address, IntoActor};
 use crate::actor_ref::dead_letter_log::LetterLog;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
@@ -62,27 +77,27 @@ pub struct SystemCore {
     pub(crate) name: String,
     seed: u64,
     books: Books,
-    pub(super) events: EventStream,
-    pub(super) dead_letters: DeadLetters,
-    pub(super) timers: Timers,
+    pub(in crate::actor) events: EventStream,
+    pub(in crate::actor) dead_letters: DeadLetters,
+    pub(in crate::actor) timers: Timers,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
-    pub(super) net: crate::net::DriverSlot,
-    pub(super) dispatchers: Dispatchers,
-    pub(super) mailboxes: Mailboxes,
-    pub(super) deployments: Deployments,
-    pub(super) inbox_capacity: usize,
+    pub(in crate::actor) net: crate::net::DriverSlot,
+    pub(in crate::actor) dispatchers: Dispatchers,
+    pub(in crate::actor) mailboxes: Mailboxes,
+    pub(in crate::actor) deployments: Deployments,
+    pub(crate) inbox_capacity: usize,
     #[cfg(feature = "config")]
     pub(crate) settings: crate::config::Settings,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
-    pub(super) tree: Mutex<Option<Tree>>,
+    pub(in crate::actor) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
     /// Actors that have not ended.
     living: AtomicUsize,
     /// No more actors.
-    pub(super) closed: AtomicBool,
-    pub(super) end: Mutex<End>,
-    pub(super) ended: Condvar,
+    pub(in crate::actor) closed: AtomicBool,
+    pub(in crate::actor) end: Mutex<End>,
+    pub(in crate::actor) ended: Condvar,
     pub(crate) coordinator: Coordinator,
     pub(crate) callbacks: Callbacks,
 }

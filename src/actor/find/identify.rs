@@ -1,7 +1,7 @@
 //! Asking who stands somewhere. Every actor answers by itself, at the place of the question among its messages.
 
 use crate::actor::cell::Control;
-use crate::actor::selection::{Found, Selection};
+use crate::actor::find::selection::{Found, Selection};
 use crate::actor::turn::{drop_guarded, guarded};
 use crate::actor::{ActorPath, SystemCore};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Timekeeper, ask};

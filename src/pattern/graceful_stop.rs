@@ -1,6 +1,6 @@
 //! Knowing outside actors when one has ended, and stopping it.
 
-use crate::actor::guardians::Never;
+use crate::actor::Never;
 use crate::actor::{Actor, Context, Done, Terminated};
 use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, ReplyTo, Timekeeper, ask};
 use std::time::Duration;

@@ -7,10 +7,10 @@
 //! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
-use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::spawn::spawn_held;
-use crate::actor::turn::ByContext;
+use crate::actor::ByContext;
+use crate::actor::spawn_held;
 use crate::actor::{Actor, Context, Done, SystemRef, Terminated, TimerKey};
+use crate::actor::{ActorBuilder, IntoActor};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Watchable};
 use crate::error::{SendError, SpawnError};
 use crate::grace::{self, Published};

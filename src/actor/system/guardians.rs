@@ -1,9 +1,9 @@
 //! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
 use crate::actor::cell::Control;
-use crate::actor::dispatchers::DEFAULT;
 use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
+use crate::actor::system::dispatchers::DEFAULT;
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;

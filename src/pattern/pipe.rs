@@ -5,12 +5,12 @@
 //! its own, within the dispatcher's throughput. No message is counted for that: the ledger sees only the result.
 //! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
 
-use crate::actor::cell::Control;
-use crate::actor::guardians::Never;
-use crate::actor::mailbox_kind::MailboxKind;
-use crate::actor::spawn::{Plan, spawn_cell};
-use crate::actor::turn::{Recipe, drop_guarded, guarded};
+use crate::actor::Control;
+use crate::actor::MailboxKind;
+use crate::actor::Never;
 use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
+use crate::actor::{Plan, spawn_cell};
+use crate::actor::{Recipe, drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::Failure;
@@ -213,6 +213,8 @@ struct Running<F, W, M> {
 /// The future's waker.
 struct Alarm {
     pipe: AnyRef,
+    /// Makes the control that polls it.
+    poll: fn() -> Control,
     /// It has been woken since the last poll began, and control is on its way.
     is_rung: AtomicBool,
 }
@@ -227,7 +229,7 @@ impl Wake for Alarm {
         // follows, which sees what was written before this.
         if !self.is_rung.swap(true, Ordering::AcqRel) {
             // A pipe that has ended needs no poll.
-            let _ = self.pipe.send_positioned(Control::Wake);
+            let _ = self.pipe.send_positioned((self.poll)());
         }
     }
 }
@@ -288,7 +290,13 @@ where
 
     fn started(&mut self, ctx: &mut Context<Never>) -> Done {
         let pipe = ctx.me().any_local();
-        self.alarm = Some(StdArc::new(Alarm { pipe, is_rung: AtomicBool::new(false) }));
+        let poll = || {
+            Control::apply(|pipe: &mut Self, ctx| {
+                pipe.poll(ctx);
+                Ok(())
+            })
+        };
+        self.alarm = Some(StdArc::new(Alarm { pipe, poll, is_rung: AtomicBool::new(false) }));
         self.poll(ctx);
         Ok(())
     }
@@ -309,10 +317,5 @@ where
 {
     fn make(&mut self, _: &mut Context<Never>) -> Result<Pipe<F, W, M>, Failure> {
         self.0.take().ok_or_else(|| Failure::msg("a piped future runs once"))
-    }
-
-    fn woken(pipe: &mut Pipe<F, W, M>, ctx: &mut Context<Never>) -> Done {
-        pipe.poll(ctx);
-        Ok(())
     }
 }

@@ -4,9 +4,9 @@
 //! turn. So sending, watching and stopping need no case of their own: a message is a dead letter, a watch is
 //! answered at once.
 
+use crate::actor::Never;
 use crate::actor::cell::{Core, FullPolicy, Header, Kind, Local, VTable};
 use crate::actor::children::Children;
-use crate::actor::guardians::Never;
 use crate::actor::path::Name;
 use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{ActorPath, SystemCore, SystemRef};
@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
 /// The last name of the path where messages go that are to be dead letters.
-pub(super) const DEAD_LETTERS: &str = "deadLetters";
+pub(in crate::actor) const DEAD_LETTERS: &str = "deadLetters";
 
 impl SystemRef {
     /// A reference to nobody that stands at `path`. What is sent to it is a dead letter with that path as its
@@ -84,7 +84,7 @@ impl SystemCore {
     }
 
     /// What stands at `/deadLetters`, of no type of message yet.
-    pub(super) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
+    pub(in crate::actor) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
         self.nobody::<Never>(dead_letters_path()).any_local()
     }
 }

@@ -1,6 +1,6 @@
 //! Promises: short-lived actors under `/temp` that serve one ask each.
 
-use crate::actor::builder::ActorBuilder;
+use crate::actor::ActorBuilder;
 use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
 use crate::actor_ref::{ActorRef, Ask, ReplyTo, Timekeeper, ask};
 use crate::supervision::Failure;
@@ -35,7 +35,7 @@ impl SystemRef {
 impl SystemCore {
     /// Begins an ask that an actor under `/temp` serves, and that actor, which ends with the ask. No actor if
     /// the system is at its end; the ask has failed then.
-    pub(super) fn serve<R: Send + 'static, A: Actor>(
+    pub(crate) fn serve<R: Send + 'static, A: Actor>(
         self: &StdArc<Self>,
         make: impl FnOnce(ReplyTo<R>) -> A,
     ) -> (Option<ActorRef<A::Message>>, Ask<R>) {

@@ -4,10 +4,10 @@
 //! control, so that they are in no count of messages; they wait in the order in which they came, and each message
 //! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
-use crate::actor::builder::ActorBuilder;
-use crate::actor::cell::{Act, Control};
-use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor::ActorBuilder;
+use crate::actor::Control;
 use crate::actor::{Actor, Context, Done, SystemRef, Terminated, WatchError};
+use crate::actor::{drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
 use crate::error::SpawnError;
 use crate::sync::HashMap;
@@ -172,11 +172,11 @@ impl<M: Send + 'static> Inbox<M> {
     /// Has the actor do something behind the messages that this thread has sent it. An inbox that has ended does
     /// nothing.
     fn apply(&self, act: impl FnOnce(&mut Keeper<M>, &mut Context<M>) + Send + 'static) {
-        let act: Box<Act<Keeper<M>>> = Box::new(move |keeper, ctx| {
+        let act = Control::apply(move |keeper: &mut Keeper<M>, ctx| {
             act(keeper, ctx);
             Ok(())
         });
-        let _ = self.actor.any_local().send_positioned(Control::Apply(Box::new(act)));
+        let _ = self.actor.any_local().send_positioned(act);
     }
 }
 
