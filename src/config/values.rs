@@ -32,9 +32,10 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
         impl<const MIN: u64, const MAX: u64> Visitor<'_> for Number<MIN, MAX> {
             type Value = Whole<MIN, MAX>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match MAX {
-                    u64::MAX => write!(f, "a whole number of at least {MIN}"),
-                    _ => write!(f, "a whole number from {MIN} to {MAX}"),
+                if MAX >= i64::MAX as u64 {
+                    write!(f, "a whole number of at least {MIN}")
+                } else {
+                    write!(f, "a whole number from {MIN} to {MAX}")
                 }
             }
             fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {

@@ -5,6 +5,8 @@ mod ask;
 mod backoff;
 mod basics;
 mod behavior;
+#[cfg(feature = "config")]
+mod configuration;
 mod coordinated_shutdown;
 mod dead_letters;
 mod dispatchers;

@@ -149,7 +149,7 @@ fn ticks_and_notices_count_as_messages() {
     scene.run(Msg::Quiet, move |ctx| {
         ctx.after(5 * MS, Msg::Work);
         ctx.after(8 * MS, Msg::Quiet(Box::new(|_| Ok(()))));
-        ctx.watch(&any);
+        let _ = ctx.watch(&any);
     });
     assert_eq!(scene.advance(14), [0; 0]);
     assert_eq!(scene.advance(1), [15]);

@@ -96,7 +96,7 @@ fn the_first_message_to_a_promise_is_the_answer_and_later_ones_are_dead_letters(
     assert_eq!(stage.system.typed_at::<u32>("/temp/$a"), Ok(reference.clone()));
     let watcher = stage.spawn(&stage.role("w"));
     let watched = reference.any().unwrap();
-    query(&watcher, move |_, ctx| ctx.watch(&watched)).unwrap();
+    query(&watcher, move |_, ctx| ctx.watch(&watched)).unwrap().unwrap();
     for number in 1..=3 {
         reference.tell(number as u32);
     }

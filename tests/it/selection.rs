@@ -488,7 +488,7 @@ fn what_a_selection_resolves_to_can_be_watched() {
         }
         fn receive(&mut self, identity: ActorIdentity, ctx: &mut Context<ActorIdentity>) -> Done {
             if let Some(actor) = identity.actor {
-                ctx.watch(&actor);
+                let _ = ctx.watch(&actor);
                 actor.stop();
             }
             Ok(())

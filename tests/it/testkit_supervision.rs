@@ -195,7 +195,7 @@ fn every_watcher_gets_one_notice_however_the_end_and_the_watch_meet() {
         for watcher in &watchers {
             let watched = watched.clone();
             act(watcher, move |_, ctx| {
-                ctx.watch(&watched);
+                let _ = ctx.watch(&watched);
                 Ok(())
             });
         }
@@ -204,7 +204,7 @@ fn every_watcher_gets_one_notice_however_the_end_and_the_watch_meet() {
         act(&victim, move |_, ctx| {
             last.tell(Tell::new(|_, ctx| {
                 let itself = ctx.me().clone();
-                ctx.watch(&itself);
+                let _ = ctx.watch(&itself);
                 Ok(())
             }));
             ctx.stop();

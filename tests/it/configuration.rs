@@ -1,0 +1,289 @@
+//! Settings from a file, in code, and printed.
+
+use crate::support::*;
+use pointsman::config::ConfigError;
+use pointsman::prelude::*;
+use pointsman::shutdown::phase;
+use pointsman::{BuildError, Deployment, DispatcherKind, MailboxRequirement, SpawnError};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The key and the fault of a configuration that is wrong.
+fn refused(toml: &str) -> (String, String) {
+    let builder = System::builder("refused")
+        .dispatcher("files", Dispatcher::blocking())
+        .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)));
+    match builder.config(toml) {
+        Err(ConfigError::Key { key, fault }) => (key, fault),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it is accepted: {toml}"),
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_sections_around_them_and_what_there_is() {
+    for (toml, key, known) in [
+        ("sede = 1", "sede", "`seed`"),
+        ("[dispatcher.files]\nthread = 1", "dispatcher.files.thread", "`threads`"),
+        ("[deployment.\"/a\"]\nmailbocks = \"x\"", "deployment./a.mailbocks", "`mailbox`"),
+        ("[shutdown.phase.flush]\ntime-out = \"1s\"", "shutdown.phase.flush.time-out", "`timeout`"),
+        ("[dead-letter]\nlog = 1", "dead-letter", "`dead-letters`"),
+    ] {
+        let (refused_key, fault) = refused(toml);
+        assert_eq!(refused_key, key, "{fault}");
+        assert!(fault.contains("unknown field") && fault.contains(known), "{fault}");
+    }
+}
+
+#[test]
+fn wrong_values_are_refused_with_what_stands_there_and_what_may_stand_there() {
+    for (toml, key, stands, may_stand) in [
+        ("seed = -1", "seed", "-1", "at least 0"),
+        ("seed = \"x\"", "seed", "\"x\"", "a number in quotes"),
+        ("inbox-capacity = 0", "inbox-capacity", "0", "at least 1"),
+        ("[dispatcher.default]\nthreads = 0", "dispatcher.default.threads", "0", "from 1 to 1024"),
+        ("[dispatcher.default]\nthreads = 1025", "dispatcher.default.threads", "1025", "from 1 to 1024"),
+        ("[dispatcher.default]\nthreads = \"4\"", "dispatcher.default.threads", "\"4\"", "from 1 to 1024"),
+        ("[dispatcher.default]\nspin = 5", "dispatcher.default.spin", "5", "\"250ms\""),
+        ("[dispatcher.default]\nspin = \"5 parsecs\"", "dispatcher.default.spin", "5 parsecs", "\"250ms\""),
+        (
+            "[dispatcher.default]\ntype = \"fork-join\"",
+            "dispatcher.default.type",
+            "fork-join",
+            "`work-stealing`",
+        ),
+        ("[dead-letters]\nlog = \"some\"", "dead-letters.log", "some", "\"all\""),
+        ("[mailbox.x]\ntype = \"bounded\"\ncapacity = 0", "mailbox.x.capacity", "0", "at least 1"),
+        ("[mailbox.x]\non-full = \"explode\"", "mailbox.x.on-full", "explode", "`drop-oldest`"),
+        ("[shutdown.phase.x]\nrecover = \"yes\"", "shutdown.phase.x.recover", "\"yes\"", "boolean"),
+    ] {
+        let (refused_key, fault) = refused(toml);
+        assert_eq!(refused_key, key, "{fault}");
+        assert!(fault.contains(stands) && fault.contains(may_stand), "{key}: {fault}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_refused() {
+    for (toml, key, text) in [
+        ("[dispatcher.files]\nspin = \"1ms\"", "dispatcher.files.spin", "\"blocking\""),
+        ("[dispatcher.one]\ntype = \"pinned\"\nthreads = 2", "dispatcher.one.threads", "\"pinned\""),
+        ("[dispatcher.files]\nthreads-min = 70", "dispatcher.files.threads-min", "above threads-max 64"),
+        ("[dispatcher.io]\ntype = \"alias\"", "dispatcher.io.of", "stands for"),
+        ("[dispatcher.io]\nmailbox = \"none\"", "dispatcher.io.mailbox", "[\"first\"]"),
+        ("[mailbox.x]\ntype = \"bounded\"", "mailbox.x.capacity", "needs one"),
+        ("[mailbox.x]\ntype = \"unbounded\"\ncapacity = 1", "mailbox.x.capacity", "has none"),
+        ("[mailbox.x]\ntype = \"bounded\"\ncapacity = 1\non-full = \"wait\"", "mailbox.x.wait", "how long"),
+        ("[mailbox.x]\nwait = \"1s\"", "mailbox.x.wait", "on-full"),
+        ("[mailbox.first]\nguard = 3", "mailbox.first", "guard"),
+        (
+            "[deployment.\"/a\"]\ndispatcher = \"none\"",
+            "deployment.\"/a\".dispatcher",
+            "[\"default\", \"files\"]",
+        ),
+        ("[deployment.\"/a\"]\nmailbox = \"none\"", "deployment.\"/a\".mailbox", "[\"first\"]"),
+        ("[deployment.\"a\"]", "deployment.\"a\"", "begin with '/'"),
+        (
+            "[supervision]\non-failure = \"stop\"\nrestarts = 3",
+            "supervision.restarts",
+            "nothing is restarted",
+        ),
+    ] {
+        let (refused_key, fault) = refused(toml);
+        assert_eq!(refused_key, key, "{fault}");
+        assert!(fault.contains(text), "{key}: {fault}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_and_a_file_that_is_not_there_are_told_apart() {
+    let error = System::builder("x").config("seed = ").unwrap_err();
+    assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("line 1")), "{error}");
+    let error = System::builder("x").config_file("/nowhere/pointsman.toml").unwrap_err();
+    assert!(error.to_string().contains("/nowhere/pointsman.toml"), "{error}");
+    assert!(matches!(error, ConfigError::Read { .. }));
+}
+
+#[test]
+fn the_file_changes_what_the_code_has_said_key_by_key() {
+    let system = System::builder("changed")
+        .seed(1)
+        .dispatcher("default", Dispatcher::work_stealing().threads(1).spin(7 * MS))
+        .dispatcher("files", Dispatcher::blocking().threads(2..=3).keep_alive(9 * MS))
+        .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)))
+        .config(
+            r#"
+            [dispatcher.default]
+            throughput = 5
+            [dispatcher.files]
+            threads-max = 4
+            [mailbox.first]
+            capacity = 10
+            [shutdown.phase.service-stop]
+            timeout = "30s"
+            "#,
+        )
+        .unwrap()
+        .build()
+        .unwrap();
+    let printed = system.settings().to_string();
+    for line in [
+        "seed = 1",
+        "threads = 1",
+        "spin = \"7ms\"",
+        "throughput = 5",
+        "threads-min = 2",
+        "threads-max = 4",
+        "keep-alive = \"9ms\"",
+        "capacity = 10",
+        "# mailbox.first: sorts by a function in the code: bounded priority mailbox (capacity 10, on full Reject)",
+        "depends-on = [\"service-requests-done\"]",
+        "timeout = \"30s\"",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
+    }
+}
+
+#[test]
+fn printed_settings_make_the_same_system() {
+    let full = include_str!("../../examples/pointsman.toml");
+    let system = System::builder("first").config(full).unwrap().build().unwrap();
+    let printed = system.settings().to_string();
+    let again = System::builder("second").config(&printed).unwrap().build().unwrap();
+    assert_eq!(again.settings().to_string(), printed);
+    // The defaults print, too.
+    let printed = System::builder("third").build().unwrap().settings().to_string();
+    let again = System::builder("fourth").config(&printed).unwrap().build().unwrap();
+    assert_eq!(again.settings().to_string(), printed);
+    let large = System::builder("fifth").seed(u64::MAX).build().unwrap().settings().to_string();
+    assert!(large.contains(&format!("seed = \"{}\"", u64::MAX)), "{large}");
+    assert!(System::builder("sixth").config(&large).is_ok());
+}
+
+#[test]
+fn settings_from_a_file_have_their_effect() {
+    let system = System::builder("effect")
+        .config(
+            r#"
+            inbox-capacity = 2
+            [supervision]
+            restarts = 1
+            [dead-letters]
+            log = 0
+            [dispatcher.io]
+            type = "blocking"
+            threads-max = 2
+            [dispatcher.files]
+            type = "alias"
+            of = "io"
+            [dispatcher.strict]
+            type = "pinned"
+            requires-mailbox = "bounded"
+            [mailbox.two]
+            type = "bounded"
+            capacity = 2
+            on-full = "drop-newest"
+            [deployment."/held/*"]
+            dispatcher = "files"
+            mailbox = "two"
+            stash-capacity = 1
+            [shutdown.phase.flush]
+            depends-on = ["service-stop"]
+            enabled = false
+            "#,
+        )
+        .unwrap()
+        .build()
+        .unwrap();
+    // The code says otherwise, and the file wins.
+    let parent = system.actor("held").spawn(Role::new("parent", &channel_of_notes()).recipe()).unwrap();
+    let (sender, made) = std::sync::mpsc::channel();
+    act(&parent, move |_, ctx| {
+        let role = Role::new("child", &channel_of_notes());
+        let child =
+            ctx.actor("child").mailbox(Mailbox::bounded(100)).stash_capacity(9).spawn(role.recipe())?;
+        sender.send(child)?;
+        Ok(())
+    });
+    let child: ActorRef<Tell> = made.recv_timeout(LONG).unwrap();
+    let thread = query(&child, |_, _| std::thread::current().name().map(str::to_owned)).unwrap();
+    assert!(thread.as_deref().is_some_and(|name| name.starts_with("effect-io")), "{thread:?}");
+    let stashed = query(&child, |_, ctx| {
+        let stash = |ctx: &mut Context<Tell>| ctx.stash(Tell::new(|_, _| Ok(()))).is_ok();
+        (stash(ctx), stash(ctx))
+    });
+    assert_eq!(stashed, Ok((true, false)));
+    let release = hold(&child);
+    for _ in 0..5 {
+        note(&child, "x");
+    }
+    assert_eq!(system.ledger().dropped, 3);
+    drop(release);
+    // A dispatcher's requirement.
+    let refused = system.actor("strict").dispatcher("strict").mailbox(Mailbox::unbounded()).spawn(|| Idle);
+    assert!(matches!(refused, Err(SpawnError::Mailbox { .. })), "{refused:?}");
+    // The strategy of `/user`.
+    let failing = system.actor("failing").spawn(Role::new("failing", &channel_of_notes()).recipe()).unwrap();
+    fail(&failing);
+    fail(&failing);
+    wait_until(|| failing.is_closed());
+    // The phases.
+    let shutdown = system.coordinated_shutdown();
+    let phases = shutdown.phases();
+    assert!(
+        phases.iter().position(|name| *name == "flush")
+            > phases.iter().position(|name| *name == phase::SERVICE_STOP)
+    );
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+struct Idle;
+impl Actor for Idle {
+    type Message = u32;
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        Ok(())
+    }
+}
+
+fn channel_of_notes() -> std::sync::mpsc::Sender<String> {
+    std::sync::mpsc::channel().0
+}
+
+#[test]
+fn a_deployment_is_for_paths_and_wins_over_the_code() {
+    let system = System::builder("deployed")
+        .dispatcher("own", Dispatcher::pinned())
+        .dispatcher("other", Dispatcher::pinned().requires_mailbox(MailboxRequirement::Bounded))
+        .mailbox("one", Mailbox::bounded(1))
+        .deploy("/a", Deployment::new().dispatcher("own"))
+        .deploy("/b*", Deployment::new().mailbox("unknown"))
+        .deploy("/c", Deployment::new().dispatcher("other").mailbox("one"))
+        .build()
+        .unwrap();
+    let thread = |name: &str| {
+        let role = Role::new("x", &channel_of_notes());
+        let actor = system.actor(name).spawn(role.recipe())?;
+        Ok::<_, SpawnError>(query(&actor, |_, _| std::thread::current().name().map(str::to_owned)).unwrap())
+    };
+    assert!(thread("a").unwrap().is_some_and(|name| name.starts_with("deployed-own")));
+    assert!(thread("d").unwrap().is_some_and(|name| name.starts_with("deployed-default")));
+    // A mailbox that nobody knows is an error when the actor is created, and the name is free afterwards.
+    for _ in 0..2 {
+        let refused = thread("bee").unwrap_err();
+        assert!(refused.to_string().contains("unknown"), "{refused}");
+    }
+    assert!(thread("c").is_ok());
+    let refused = System::builder("x").deploy("/a/**/b", Deployment::new()).build().unwrap_err();
+    assert!(matches!(refused, BuildError::Deployment(_)), "{refused}");
+    // The engine's own actors are not meant.
+    let system = System::builder("own")
+        .dispatcher("strict", Dispatcher::work_stealing().threads(1))
+        .deploy("/**", Deployment::new().dispatcher("strict"))
+        .build()
+        .unwrap();
+    let inbox = system.inbox::<u32>().unwrap();
+    inbox.to_ref().tell(7u32);
+    assert_eq!(inbox.receive(LONG), Ok(7));
+    assert_eq!(DispatcherKind::Pinned, Dispatcher::from(Dispatcher::pinned()).kind());
+}
