@@ -1,4 +1,8 @@
 //! Guides: what the parts do together. Their text is in the folder `docs` of the source.
+//!
+//! [Lifecycle](lifecycle), [supervision](supervision), [delivery](delivery), [shutdown](shutdown), and the
+//! [words](words) of other systems. Configuration and testing are told where their features are: in the modules
+//! `config` and `testkit`.
 
 #[doc = include_str!("../docs/lifecycle.md")]
 pub mod lifecycle {}
@@ -11,3 +15,6 @@ pub mod delivery {}
 
 #[doc = include_str!("../docs/words.md")]
 pub mod words {}
+
+#[doc = include_str!("../docs/shutdown.md")]
+pub mod shutdown {}

@@ -227,7 +227,7 @@ impl Actor for Writer {
 // Bound 1: the watch, the pill and the stop are three races at once; bound 2 takes 150,000 executions.
 #[test]
 fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
-    model("selection_graceful_stop_races_stop", 1, 4_000, || {
+    model("selection_graceful_stop_races_stop", 1, 3_000, || {
         let system = system(&ManualClock::new());
         let note = Arc::new(Note(UnsafeCell::new(0)));
         let writes = note.clone();
@@ -248,7 +248,7 @@ fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
 // Bound 1: the end of a system is long.
 #[test]
 fn a_graceful_stop_races_the_end_of_the_system() {
-    model("selection_graceful_stop_races_end", 1, 7_200, || {
+    model("selection_graceful_stop_races_end", 1, 5_500, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let stopper = {
