@@ -1,8 +1,6 @@
 //! Guides: what the parts do together. Their text is in the folder `docs` of the source.
 //!
-//! [Lifecycle](lifecycle), [supervision](supervision), [delivery](delivery), [shutdown](shutdown), and the
-//! [words](words) of other systems. Configuration and testing are told where their features are: in the modules
-//! `config` and `testkit`.
+//! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
 #[doc = include_str!("../docs/lifecycle.md")]
 pub mod lifecycle {}

@@ -14,7 +14,7 @@ const STUCK_NAMED_MAX: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum End {
     NotYet,
-    /// Not yet, and the [`System`] is gone: nobody will join the threads, so they end by themselves.
+    /// Not yet, and the [`System`](crate::System) is gone: nobody will join the threads, so they end by themselves.
     Orphaned,
     /// The root has ended, and with it every actor.
     TreeEnded,
