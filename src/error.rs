@@ -1,4 +1,4 @@
-//! Every error that is not about one message type alone; send and ask errors live beside what returns them.
+//! The errors of sending, creating, starting and ending; others live beside what returns them.
 
 use crate::mailbox::recipe::MailboxFault;
 use crate::pattern::BackoffError;
@@ -186,7 +186,8 @@ impl fmt::Display for SpawnError {
             SpawnError::Name(error) => error.fmt(f),
             SpawnError::NameTaken { path } => write!(
                 f,
-                "name taken: {path} exists or is still stopping, choose another name or wait for its termination"
+                "name taken: {path} exists or is still stopping, choose another name, or create it when its parent has \
+                 got the notice of its termination"
             ),
             SpawnError::UnknownDispatcher { name, known } => write!(
                 f,

@@ -86,8 +86,9 @@
 //!
 //! # Guarantees
 //!
-//! A message is handled at most once. Messages of one sender to one actor are handled in the order sent. The
-//! engine keeps these invariants; comments in the source cite them by number, and `loom-tests` models them:
+//! A message is handled at most once. Messages of one sender (a thread, or an actor wherever it runs) to one actor are
+//! handled in the order sent, unless the actor's [mailbox sorts](Mailbox#order) or the actor itself
+//! [puts messages aside](Context::stash). The engine keeps these invariants; comments in the source cite them by number, and `loom-tests` models them:
 //!
 //! 1. A delivery is in exactly one place: handled once, dead-lettered once, handed back once, dropped by a
 //!    named policy once, or queued.
@@ -107,9 +108,11 @@
 //!
 //! # How the source is laid out
 //!
-//! Arrows point one way: `sync` (the only door to atomics and threads) ← `grace`, `striped` ← `mailbox` ←
-//! `scheduler` ← `dispatch` ← `actor`, `actor_ref`, `event_stream`, `shutdown`, `supervision`, `time` ←
-//! `routing`, `net`, `testkit`.
+//! From the ground up, each resting on those before it: `sync` (the only door to atomics and threads), `grace` and
+//! `striped`, `mailbox`, `scheduler`, `dispatch`; then the core, whose parts know each other: `actor`, `actor_ref`,
+//! `supervision`, `time`, `ledger`, `deployment`, `event_stream`; then what is made of it: `routing`, `net`, `pattern`,
+//! `shutdown`, `config`, `testkit`. The core names these only to hand out their builders and to keep their state for a
+//! system.
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirror internals are public through the hooks, and shrunken sizes leave loops and comparisons empty.
 #![cfg_attr(

@@ -306,7 +306,7 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
 }
 
 // SAFETY: the mailbox synchronises senders and owner by itself; `private`, `actor` and `recipe` are touched
-// only by the holder of the one ownership token, which moves between threads through the tail word.
+// only by the holder of the one ownership token, which moves between threads through the mailbox's word.
 unsafe impl<M: Send> Send for Local<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Local<M> {}

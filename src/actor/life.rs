@@ -296,7 +296,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         for (_, control) in waiting {
             if let Control::Drain(router) = control {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-                    self.private(|private| private.extras().reroute = Some(*router));
+                    let former = self.private(|private| private.extras().reroute.replace(*router));
+                    drop_guarded(former);
                 }
             } else {
                 drop_guarded(control);

@@ -506,7 +506,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             },
             Control::Drain(router) => {
                 if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-                    self.private(|private| private.extras().reroute = Some(*router));
+                    let former = self.private(|private| private.extras().reroute.replace(*router));
+                    drop_guarded(former);
                 }
                 self.begin_stop();
             }

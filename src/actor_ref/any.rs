@@ -220,7 +220,6 @@ impl fmt::Display for WrongType {
 
 impl std::error::Error for WrongType {}
 
-/// Only here, so that nobody outside can make an `AnyRef` to what is no actor.
 const _: () = {
     assert!(size_of::<Option<AnyRef>>() == size_of::<usize>());
     assert!(Kind::Local as u8 == 0);

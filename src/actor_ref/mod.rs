@@ -399,6 +399,9 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Ends the actor once it has handled everything that this thread has sent so far.
+    ///
+    /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that messages pass by:
+    /// it ends at once, and its children with it, whatever lies in their mailboxes.
     pub fn poison(&self) {
         if let Some(any) = self.any() {
             any.poison();

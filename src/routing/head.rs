@@ -6,12 +6,12 @@
 //! its sender chooses again. No step waits for anybody: the old table is freed once nobody can read it.
 //!
 //! **How a change is all or nothing.** The logic's [`index`](RoutingLogic::index) runs on the new list before
-//! list and table change, and routees made for it end unless they get there. A panic in it fails the head,
-//! which restarts as the router was.
+//! list and table change, and routees made for it end unless they get there. A panic in it is logged and changes
+//! nothing, least of all the routees: it is no failure of the head, whose restart would restart them.
 
 use super::router::{ManageError, Shared};
 use super::{Routee, Routees, RoutingLogic};
-use crate::actor::{Actor, Context, Done, Terminated};
+use crate::actor::{Actor, Context, Done, Terminated, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, Call, Request};
 use crate::error::SpawnError;
 use crate::grace;
@@ -239,19 +239,22 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
         match message {
             Manage::ResizeTo(call) => {
                 let size = call.request.size;
-                let outcome = self.resize(size, ctx);
-                call.answer(|_| outcome);
+                if let Some(outcome) = self.change(ctx, |head, ctx| head.resize(size, ctx)) {
+                    call.answer(|_| outcome);
+                }
             }
             Manage::Add(call) => {
                 let (request, reply_to) = call.into_parts();
-                let count = self.add(request.routee, ctx);
-                let _ = reply_to.send(count);
+                if let Some(count) = self.change(ctx, |head, ctx| head.add(request.routee, ctx)) {
+                    let _ = reply_to.send(count);
+                }
             }
             Manage::Remove(call) => {
                 let (request, reply_to) = call.into_parts();
-                let removed = self.remove(&request.routee, ctx);
-                let _ = reply_to.send(removed);
-                self.stop_if_empty(ctx);
+                if let Some(removed) = self.change(ctx, |head, ctx| head.remove(&request.routee, ctx)) {
+                    let _ = reply_to.send(removed);
+                    self.stop_if_empty(ctx);
+                }
             }
             Manage::Routees(call) => {
                 let list = {
@@ -277,7 +280,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     }
 
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
-        self.forget(&terminated.actor);
+        // One whose notice panics goes with the next that ends.
+        self.change(ctx, |head, _| head.forget(&terminated.actor));
         self.stop_if_empty(ctx);
         Ok(())
     }
@@ -288,6 +292,24 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and whoever
+    /// asked for it learns from the reply port, which is dropped.
+    fn change<R>(
+        &mut self,
+        ctx: &mut Context<Manage<M>>,
+        change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
+    ) -> Option<R> {
+        match guarded(|| Ok(change(self, ctx))) {
+            Ok(changed) => Some(changed),
+            Err(failure) => {
+                // The cause's text is made by user code.
+                let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
+                log::error!(target: "pointsman", "{} could not be changed: {text}", ctx.path());
+                None
+            }
+        }
+    }
+
     fn resize(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         let path = || ctx.path().to_string();
         if self.board.make.is_none() {

@@ -42,8 +42,8 @@ pub enum Pick {
 ///
 /// # Concurrency
 ///
-/// Everything here runs on the senders' threads, many at a time. A panic unwinds to the sender; the message is
-/// a dead letter.
+/// Everything here but [`index`](Self::index) runs on the senders' threads, many at a time. A panic unwinds to the
+/// sender; the message is a dead letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///

@@ -61,6 +61,7 @@ pub use report::{
 pub(crate) use callbacks::Callbacks;
 
 use crate::actor::{Done, SystemRef, drop_guarded};
+use crate::dispatch::stepping::Reached;
 use crate::sync::{Condvar, Mutex, lock};
 use run::Work;
 use std::fmt;
@@ -301,18 +302,31 @@ impl ShutdownRun {
     /// # Errors
     ///
     /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running;
-    /// the system ended without a run; this is one of the system's own threads, or a work-stealing worker.
+    /// the system ended without a run; this is one of the system's own threads, a work-stealing worker, a turn on a
+    /// calling-thread dispatcher, or a task of the run.
+    ///
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that
+    /// never ends is waited for for ever, unless another thread moves the clock.
     pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
+        /// How long the thread of a test sleeps before it looks for turns to run again.
+        const NAP: Duration = Duration::from_millis(1);
         let core = self.system.core();
-        if crate::scheduler::on_worker() || core.runs_current_thread() {
+        if crate::dispatch::must_not_wait() || core.runs_current_thread() || run::is_task() {
             return Err(ShutdownRunError::OwnThread);
         }
-        let mut state = lock(&core.coordinator.state);
         loop {
+            let reached = core.run_turns(&mut || self.is_over());
+            let state = lock(&core.coordinator.state);
             if let Stage::Over { outcome, .. } = &state.stage {
                 return (**outcome).clone();
             }
-            state = core.coordinator.over.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            let over = &core.coordinator.over;
+            // The run has threads of its own, so there may be turns again later.
+            if reached == Reached::Elsewhere {
+                drop(over.wait(state));
+            } else {
+                drop(over.wait_timeout(state, NAP));
+            }
         }
     }
 

@@ -12,7 +12,8 @@ use crate::actor::{Done, SystemCore, drop_guarded, guarded};
 use crate::actor_ref::Alarms;
 use crate::event_stream::quietly;
 use crate::sync::thread::{self, Thread};
-use crate::sync::{Condvar, Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, per_thread};
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -22,6 +23,16 @@ use std::time::Duration;
 pub type Work = Box<dyn FnOnce() -> Running + Send>;
 
 type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+per_thread! {
+    /// Whether this thread performs a task.
+    static IS_TASK: Cell<bool> = Cell::new(false);
+}
+
+/// Whether the calling thread performs a task, for which its run waits.
+pub fn is_task() -> bool {
+    IS_TASK.try_with(Cell::get).unwrap_or(false)
+}
 
 /// The task that ends the system.
 const TERMINATE: &str = "terminate-system";
@@ -227,7 +238,10 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
         let builder = thread::Builder::new().name(task.name.replace('\0', ""));
         names.push(task.name);
         let (core, shared) = (core.clone(), progress.clone());
-        let body = move || shared.perform(task.work, place, || core.now().saturating_sub(began));
+        let body = move || {
+            let _ = IS_TASK.try_with(|is_task| is_task.set(true));
+            shared.perform(task.work, place, || core.now().saturating_sub(began));
+        };
         if let Err(error) = builder.spawn(body) {
             let outcome = TaskOutcome::Failed(format!("no thread for it: {error}"));
             lock(&progress.state).ends[place] = Some((outcome, Duration::ZERO));

@@ -2,8 +2,10 @@
 
 use super::{CoordinatedShutdown, ShutdownReason};
 use crate::actor::SystemRef;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc as StdArc;
@@ -11,7 +13,7 @@ use std::sync::Arc as StdArc;
 impl CoordinatedShutdown {
     /// Begins the run when the process gets SIGTERM or SIGINT, with [`ShutdownReason::Signal`]. A second signal
     /// while the run goes on ends the process at once, as it would by default. Nothing listens to signals unless
-    /// this is called; what listens ends with the system's actors. Needs the feature `signals`.
+    /// this is called. When the system's actors have ended, a signal does again what it does by default. Needs the feature `signals`.
     ///
     /// The main thread then waits for the [outcome](Self::outcome), whoever begins the run:
     ///
@@ -31,6 +33,11 @@ impl CoordinatedShutdown {
     ///
     /// If the operating system refuses the handler or a thread; or if the system has ended.
     pub fn on_signals(&self) -> io::Result<()> {
+        // What listens stays in place for good; so once the actors have ended a signal does what it does by default.
+        let has_ended = StdArc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT] {
+            flag::register_conditional_default(signal, has_ended.clone())?;
+        }
         let mut signals = Signals::new([SIGTERM, SIGINT])?;
         let handle = signals.handle();
         let core = StdArc::downgrade(self.system.core());
@@ -48,7 +55,15 @@ impl CoordinatedShutdown {
         };
         thread::Builder::new().name("pointsman-signals".to_owned()).spawn(listen)?;
         let close = handle.clone();
-        self.system.on_termination(move || close.close()).map_err(|ended| {
+        let ended = has_ended.clone();
+        let at_the_end = move || {
+            // Ordering: Relaxed; a signal that comes at this moment is taken the one way or the other.
+            ended.store(true, Ordering::Relaxed);
+            close.close();
+        };
+        self.system.on_termination(at_the_end).map_err(|ended| {
+            // Ordering: Relaxed; as above.
+            has_ended.store(true, Ordering::Relaxed);
             handle.close();
             io::Error::other(ended)
         })

@@ -494,6 +494,20 @@ fn an_actor_begins_the_shutdown_and_is_told_not_to_wait_for_it() {
 }
 
 #[test]
+fn a_task_is_told_not_to_wait_for_its_own_run() {
+    let stage = staged("task", |phases| phases);
+    let (outcome, log) = (stage.system.coordinated_shutdown().outcome(), stage.log.clone());
+    let task = move || {
+        log.send(format!("{}", matches!(outcome.wait(), Err(ShutdownRunError::OwnThread))))?;
+        Ok(())
+    };
+    stage.system.coordinated_shutdown().add_task("first", "waits", task).unwrap();
+    stage.system.coordinated_shutdown().run("by a task").wait().unwrap();
+    stage.expect(&["true"]);
+    end(stage);
+}
+
+#[test]
 fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
     let stage = Stage::new("callbacks");
     stage.spawn(&stage.role("a"));

@@ -307,6 +307,34 @@ impl RoutingLogic<u64> for PanicsAtSize {
     }
 }
 
+/// Says how many messages its state has seen.
+struct Sum(u64, std::sync::mpsc::Sender<u64>);
+impl Actor for Sum {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        self.0 += 1;
+        self.1.send(self.0)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_while_the_table_is_made_costs_no_routee_its_state() {
+    let system = system();
+    let (sender, sums) = std::sync::mpsc::channel();
+    let made = move |_: &mut Context<u64>| Sum(0, sender.clone());
+    let forbidden = Arc::new(AtomicU64::new(2));
+    let router = system.router("sums").pool(1, made).logic(PanicsAtSize(forbidden)).spawn().unwrap();
+    for sum in 1..=3 {
+        router.tell(0u64);
+        assert_eq!(sums.recv_timeout(LONG), Ok(sum));
+    }
+    assert!(matches!(router.resize_to(2), Err(ManageError::HeadFailed { .. })));
+    router.tell(0u64);
+    assert_eq!(sums.recv_timeout(LONG), Ok(4));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 #[test]
 fn a_panic_while_the_table_is_made_changes_nothing() {
     let system = system();

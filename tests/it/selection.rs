@@ -111,7 +111,8 @@ fn a_selection_reaches_whoever_stands_there() {
         // A wildcard stays within one name.
         ("/user/*coin", vec![]),
         ("/user/shop/till-1/coin/../note/.././coin", vec![]),
-        ("/user/shop/till-1/*/../coin", vec!["/user/shop/till-1/coin", "/user/shop/till-1/coin"]),
+        // Whoever is reached on several ways gets one copy.
+        ("/user/shop/till-1/*/../coin", vec!["/user/shop/till-1/coin"]),
     ] {
         assert_eq!(town.reached(path), reached, "{path}");
     }

@@ -63,3 +63,34 @@ fn sigterm_and_sigint_drain_the_service_and_the_books_balance() {
         assert!(said.iter().any(|line| line == "end 100 100 0"), "{said:?}");
     }
 }
+
+#[test]
+#[ignore = "run by the test below in a process of its own"]
+fn a_process_that_outlives_its_system() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let system = System::builder("short").build().unwrap();
+    system.coordinated_shutdown().on_signals().unwrap();
+    system.shutdown(LONG).unwrap();
+    println!("\nready");
+    std::thread::park_timeout(LONG);
+}
+
+#[cfg(unix)]
+#[test]
+fn when_the_system_has_ended_a_signal_does_again_what_it_does_by_default() {
+    use std::os::unix::process::ExitStatusExt;
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "signals::a_process_that_outlives_its_system", "--ignored", "--nocapture"])
+        .env(ROLE, "short")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "ready"));
+    let id = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: a system call without pointers; the process is our child and not waited for yet.
+    assert_eq!(unsafe { libc::kill(id, libc::SIGTERM) }, 0);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+}

@@ -460,6 +460,26 @@ fn whoever_waits_for_the_end_on_the_test_thread_runs_to_it() {
 }
 
 #[test]
+fn a_coordinated_shutdown_is_run_on_the_test_thread() {
+    for_seeds(5, |system| {
+        let actor = doer(system, "a");
+        let done = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10 {
+            let done = done.clone();
+            actor.tell(Do::new(move |_| {
+                done.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        let shutdown = system.coordinated_shutdown();
+        let drained = [actor.any().expect("an actor")];
+        shutdown.add_drain(pointsman::shutdown::phase::SERVICE_STOP, "drain", drained).unwrap();
+        let report = shutdown.run("the test is over").wait().unwrap();
+        assert_eq!((done.load(Ordering::SeqCst), report.ledger.balance()), (10, 0), "{report}");
+        assert_eq!(system.living_actors(), 0);
+    });
+}
+
+#[test]
 fn other_threads_may_send() {
     let system = TestSystem::new();
     let count: Arc<AtomicUsize> = Arc::default();

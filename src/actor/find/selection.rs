@@ -8,6 +8,7 @@ use crate::actor::path::{PARENT, bad_character, elements, parse_uid};
 use crate::actor::path::{PathError, PathFault};
 use crate::actor::{ActorPath, Address, Context, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, WrongType};
+use crate::sync::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
@@ -258,6 +259,11 @@ impl Selection {
                 if next.len() == before && !fanned_out {
                     return Found::Missing(requested(Some(actor.path()), &self.elements[index..]));
                 }
+            }
+            if *element == Element::Parent {
+                // Siblings have one parent.
+                let mut seen: HashSet<AnyRef> = HashSet::default();
+                next.retain(|actor| seen.insert(actor.clone()));
             }
             fanned_out |= next.len() > 1;
             reached = next;

@@ -1,5 +1,4 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
-
 //!
 //! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
 //! systems whose actors run on the thread of a test.
