@@ -36,7 +36,7 @@ pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
 pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
-pub(crate) use system::left_to_wait;
+pub(crate) use system::{INTERNAL, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};
 pub use watch::WatchError;

@@ -3,7 +3,7 @@
 use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
 use crate::actor::children::{Children, Refusal};
 use crate::actor::mailbox_kind::{Full, MailboxKind};
-use crate::actor::system::Place;
+use crate::actor::system::{INTERNAL, Place};
 use crate::actor::turn::{Private, Recipe, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -214,7 +214,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
     system.actor_begins()?;
-    let Place { home, own: own_home } = match system.place(None) {
+    let Place { home, own: own_home } = match system.place(Some(INTERNAL)) {
         Ok(place) => place,
         Err(error) => {
             system.actor_ended();

@@ -7,7 +7,9 @@ use super::file::{
 };
 use super::values::Span;
 use crate::shutdown::Phase;
-use crate::{Deployment, Dispatcher, Full, Mailbox, MailboxRequirement, Restart, Strategy, SystemBuilder};
+use crate::{
+    Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Restart, Strategy, SystemBuilder,
+};
 
 pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
     if let Some(seed) = file.seed {
@@ -40,7 +42,8 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
     }
     for (pattern, section) in file.deployment {
         let key = |rest: &str| format!("deployment.{pattern:?}{rest}");
-        let mut deployment = Deployment::new();
+        let mut deployment =
+            builder.deployments.written().get(&pattern).cloned().unwrap_or_else(Deployment::new);
         if let Some(name) = &section.dispatcher {
             check_dispatcher(&key(".dispatcher"), name, &builder)?;
             deployment = deployment.dispatcher(name);
@@ -64,28 +67,34 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
     Ok(builder)
 }
 
-fn supervision(section: &SupervisionSection, known: Strategy) -> Result<Strategy, ConfigError> {
-    let strategy = match section.on_failure {
-        None => known,
-        Some(OnFailure::Default) => Strategy::default(),
-        Some(OnFailure::Stop) => Strategy::stop(),
-        Some(OnFailure::Resume) => Strategy::resume(),
-        Some(OnFailure::Escalate) => Strategy::escalate(),
+fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<Strategy, ConfigError> {
+    let directive = match section.on_failure {
+        None => None,
+        Some(OnFailure::Default) => Some(None),
+        Some(OnFailure::Stop) => Some(Some(Directive::Stop)),
+        Some(OnFailure::Resume) => Some(Some(Directive::Resume)),
+        Some(OnFailure::Escalate) => Some(Some(Directive::Escalate)),
     };
-    let limit = match (section.restarts, section.within) {
-        (None, None) => return Ok(strategy),
-        (Some(count), None) => Restart::up_to(count.u32()),
-        (Some(count), Some(window)) => Restart::up_to(count.u32()).within(window.0),
-        (None, Some(window)) => Restart::always().within(window.0),
-    };
-    if matches!(section.on_failure, Some(OnFailure::Stop | OnFailure::Resume | OnFailure::Escalate)) {
+    if let Some(directive) = directive {
+        strategy.set_always(directive);
+    }
+    if section.restarts.is_none() && section.within.is_none() {
+        return Ok(strategy);
+    }
+    if matches!(strategy.as_always(), Ok(Some(_))) {
         let key = if section.restarts.is_some() { "supervision.restarts" } else { "supervision.within" };
         return Err(ConfigError::key(
             key,
             "nothing is restarted: leave it out, or say on-failure = \"default\"",
         ));
     }
-    Ok(strategy.limit(limit))
+    let (count, window) = strategy.restart_limit().parts();
+    let count = section.restarts.map(|count| count.u32()).or(count);
+    let limit = count.map_or(Restart::always(), Restart::up_to);
+    Ok(strategy.limit(match section.within.map(|window| window.0).or(window) {
+        Some(window) => limit.within(window),
+        None => limit,
+    }))
 }
 
 fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, ConfigError> {

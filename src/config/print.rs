@@ -8,7 +8,7 @@ use super::file::{
 use super::values::{LetterCount, Seed, Span, Whole};
 use crate::dispatch::{Mailboxes, default_thread_count};
 use crate::mailbox::recipe::Choice;
-use crate::{Deployment, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
+use crate::{Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
 use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
@@ -88,13 +88,27 @@ fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
 
 fn supervision(strategy: &Strategy, notes: &mut Vec<String>) -> SupervisionSection {
     let (count, window) = strategy.restart_limit().parts();
-    if strategy.has_decider() {
-        notes.push("supervision.on-failure: a function in the code decides".to_owned());
+    let on_failure = match strategy.as_always() {
+        Ok(None) => Some(OnFailure::Default),
+        Ok(Some(Directive::Stop)) => Some(OnFailure::Stop),
+        Ok(Some(Directive::Resume)) => Some(OnFailure::Resume),
+        Ok(Some(Directive::Escalate)) => Some(OnFailure::Escalate),
+        Ok(Some(Directive::Restart)) | Err(()) => {
+            notes.push("supervision.on-failure: a function in the code decides".to_owned());
+            None
+        }
+    };
+    if strategy.is_all_for_one() {
+        notes.push("supervision: all for one, in the code".to_owned());
     }
+    if strategy.is_quiet() {
+        notes.push("supervision: quiet, in the code".to_owned());
+    }
+    let restarts = matches!(strategy.as_always(), Ok(None) | Err(()));
     SupervisionSection {
-        on_failure: (!strategy.has_decider()).then_some(OnFailure::Default),
-        restarts: count.map(|count| whole(count.into())),
-        within: window.map(Span),
+        on_failure,
+        restarts: count.filter(|_| restarts).map(|count| whole(count.into())),
+        within: window.filter(|_| restarts).map(Span),
     }
 }
 

@@ -108,7 +108,17 @@ impl RestartHistory {
     }
 }
 
-type Decider = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
+type Function = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
+
+/// Who says what is done about a failure.
+#[derive(Clone)]
+enum Decider {
+    /// Akka's default.
+    Default,
+    /// The same for every failure.
+    Always(Directive),
+    Function(StdArc<Function>),
+}
 
 /// How a parent judges the failures of a child: the directive for each failure, how often it may be
 /// restarted, and whether the siblings share its fate.
@@ -140,8 +150,7 @@ type Decider = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Strategy {
-    /// `None`: the default decider.
-    decider: Option<StdArc<Decider>>,
+    decider: Decider,
     limit: Restart,
     all_for_one: bool,
     quiet: bool,
@@ -155,23 +164,27 @@ impl Strategy {
 
     /// As [`decide`](Self::decide), by a function that is also told which child has failed.
     pub fn decide_for(decider: impl Fn(&AnyRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
-        Self { decider: Some(StdArc::new(decider)), ..Self::default() }
+        Self { decider: Decider::Function(StdArc::new(decider)), ..Self::default() }
     }
 
     /// Every failure stops the child: Akka's stopping strategy.
     pub fn stop() -> Self {
-        Self::decide(|_| Directive::Stop)
+        Self::always(Directive::Stop)
     }
 
     /// Every failure is passed over: the child keeps its state. A child that failed while it was created
     /// has none, and is created anew.
     pub fn resume() -> Self {
-        Self::decide(|_| Directive::Resume)
+        Self::always(Directive::Resume)
     }
 
     /// Every failure becomes the parent's own.
     pub fn escalate() -> Self {
-        Self::decide(|_| Directive::Escalate)
+        Self::always(Directive::Escalate)
+    }
+
+    fn always(directive: Directive) -> Self {
+        Self { decider: Decider::Always(directive), ..Self::default() }
     }
 
     /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are
@@ -201,15 +214,26 @@ impl Strategy {
     /// What the decider says. Runs user code.
     pub(crate) fn directive(&self, child: &AnyRef, failure: &Failure) -> Directive {
         match &self.decider {
-            Some(decider) => decider(child, failure),
-            None => default_decider(failure),
+            Decider::Function(decide) => decide(child, failure),
+            Decider::Always(directive) => *directive,
+            Decider::Default => default_decider(failure),
         }
     }
 
-    /// Whether a function judges.
+    /// Judges as the default does, or the same way every time; the limit and all else stay.
     #[cfg(feature = "config")]
-    pub(crate) fn has_decider(&self) -> bool {
-        self.decider.is_some()
+    pub(crate) fn set_always(&mut self, directive: Option<Directive>) {
+        self.decider = directive.map_or(Decider::Default, Decider::Always);
+    }
+
+    /// What it says every time; `Ok(None)`: what the default says. An error if a function judges.
+    #[cfg(feature = "config")]
+    pub(crate) fn as_always(&self) -> Result<Option<Directive>, ()> {
+        match self.decider {
+            Decider::Default => Ok(None),
+            Decider::Always(directive) => Ok(Some(directive)),
+            Decider::Function(_) => Err(()),
+        }
     }
 
     pub(crate) fn restart_limit(&self) -> Restart {
@@ -229,7 +253,7 @@ impl Default for Strategy {
     /// Akka's default: initialization failures, kills and death pacts stop, everything else restarts,
     /// without a limit.
     fn default() -> Self {
-        Self { decider: None, limit: Restart::always(), all_for_one: false, quiet: false }
+        Self { decider: Decider::Default, limit: Restart::always(), all_for_one: false, quiet: false }
     }
 }
 
@@ -243,10 +267,20 @@ impl From<Restart> for Strategy {
 impl fmt::Debug for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Strategy")
-            .field("decider", &if self.decider.is_some() { "custom" } else { "default" })
+            .field("decider", &self.decider)
             .field("limit", &self.limit)
             .field("all_for_one", &self.all_for_one)
             .finish()
+    }
+}
+
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("Default"),
+            Self::Always(directive) => write!(f, "Always({directive:?})"),
+            Self::Function(_) => f.write_str("Function(..)"),
+        }
     }
 }
 

@@ -112,8 +112,15 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
         .dispatcher("default", Dispatcher::work_stealing().threads(1).spin(7 * MS))
         .dispatcher("files", Dispatcher::blocking().threads(2..=3).keep_alive(9 * MS))
         .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)))
+        .supervision(Strategy::from(Restart::up_to(3)).quiet())
+        .deploy("/a", Deployment::new().dispatcher("files"))
         .config(
             r#"
+            [supervision]
+            on-failure = "default"
+            within = "1m"
+            [deployment."/a"]
+            stash-capacity = 7
             [dispatcher.default]
             throughput = 5
             [dispatcher.files]
@@ -130,6 +137,11 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
     let printed = system.settings().to_string();
     for line in [
         "seed = 1",
+        "restarts = 3",
+        "within = \"1m\"",
+        "# supervision: quiet, in the code",
+        "dispatcher = \"files\"",
+        "stash-capacity = 7",
         "threads = 1",
         "spin = \"7ms\"",
         "throughput = 5",
@@ -152,6 +164,23 @@ fn printed_settings_make_the_same_system() {
     let printed = system.settings().to_string();
     let again = System::builder("second").config(&printed).unwrap().build().unwrap();
     assert_eq!(again.settings().to_string(), printed);
+    for on_failure in ["default", "stop", "resume", "escalate"] {
+        let said = format!("on-failure = \"{on_failure}\"");
+        let system =
+            System::builder("verdict").config(&format!("[supervision]\n{said}")).unwrap().build().unwrap();
+        let printed = system.settings().to_string();
+        assert!(printed.lines().any(|line| line == said), "{said}\n{printed}");
+        let again = System::builder("again").config(&printed).unwrap().build().unwrap();
+        assert_eq!(again.settings().to_string(), printed);
+    }
+    // What is a function is told.
+    let strategy = Strategy::decide(|_| Directive::Stop).all_for_one();
+    let printed = System::builder("told").supervision(strategy).build().unwrap().settings().to_string();
+    assert!(
+        printed.starts_with(
+            "# supervision.on-failure: a function in the code decides\n# supervision: all for one"
+        )
+    );
     // The defaults print, too.
     let printed = System::builder("third").build().unwrap().settings().to_string();
     let again = System::builder("fourth").config(&printed).unwrap().build().unwrap();
@@ -220,6 +249,14 @@ fn settings_from_a_file_have_their_effect() {
     }
     assert_eq!(system.ledger().dropped, 3);
     drop(release);
+    let inbox = system.inbox::<u32>().unwrap();
+    (0..5u32).for_each(|number| inbox.to_ref().tell(number));
+    wait_until(|| system.ledger().dropped == 3 + 3);
+    crate::logged::listen();
+    child.poison();
+    wait_until(|| child.is_closed());
+    note(&child, "too late");
+    assert_eq!(crate::logged::lines("effect"), Vec::<String>::new());
     // A dispatcher's requirement.
     let refused = system.actor("strict").dispatcher("strict").mailbox(Mailbox::unbounded()).spawn(|| Idle);
     assert!(matches!(refused, Err(SpawnError::Mailbox { .. })), "{refused:?}");
@@ -286,4 +323,53 @@ fn a_deployment_is_for_paths_and_wins_over_the_code() {
     inbox.to_ref().tell(7u32);
     assert_eq!(inbox.receive(LONG), Ok(7));
     assert_eq!(DispatcherKind::Pinned, Dispatcher::from(Dispatcher::pinned()).kind());
+}
+
+#[test]
+fn the_defaults_are_those_of_the_table() {
+    let system = System::builder("defaults")
+        .dispatcher("default", Dispatcher::work_stealing().threads(2))
+        .dispatcher("blocking", Dispatcher::blocking())
+        .build()
+        .unwrap();
+    let printed = system.settings().to_string();
+    let until_phases = printed.split("[shutdown.phase").next().unwrap();
+    assert_eq!(
+        until_phases.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        [
+            "seed = 0",
+            "inbox-capacity = 1000",
+            "[supervision]",
+            "on-failure = \"default\"",
+            "[dead-letters]",
+            "log = 10",
+            "pause = \"5m\"",
+            "log-during-shutdown = false",
+            "[dispatcher.blocking]",
+            "type = \"blocking\"",
+            "threads-min = 1",
+            "threads-max = 64",
+            "throughput = 64",
+            "keep-alive = \"10s\"",
+            "[dispatcher.default]",
+            "type = \"work-stealing\"",
+            "threads = 2",
+            "throughput = 64",
+            "spin = \"5us\"",
+            "lifo = true",
+            "[mailbox]",
+            "[deployment]",
+            "[shutdown]",
+            "terminate-actor-system = true",
+        ]
+    );
+    for (phase, timeout) in [("service-stop", "5s"), ("actor-system-terminate", "10s")] {
+        let section = printed.split(&format!("[shutdown.phase.{phase}]")).nth(1).unwrap();
+        let lines: Vec<&str> = section.lines().skip(1).take(4).collect();
+        assert_eq!(
+            lines[1..],
+            [&format!("timeout = \"{timeout}\""), "recover = true", "enabled = true"],
+            "{phase}"
+        );
+    }
 }

@@ -474,3 +474,25 @@ fn in_a_turn_on_the_calling_thread_nobody_may_wait() {
     assert_eq!(query(&b, |_, _| 2), Ok(2));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+#[test]
+fn on_a_dispatcher_of_its_own_the_engine_goes_on_while_handlers_block() {
+    let system = System::builder("internal")
+        .dispatcher("default", Dispatcher::work_stealing().threads(1))
+        .dispatcher("internal", Dispatcher::work_stealing().threads(1))
+        .dispatcher("other", Dispatcher::pinned())
+        .build()
+        .unwrap();
+    let (log, _notes) = std::sync::mpsc::channel();
+    let blocking = system.actor("blocking").spawn(Role::new("blocking", &log).recipe()).unwrap();
+    let release = hold(&blocking);
+    let other = system.actor("other").dispatcher("other").spawn(Role::new("other", &log).recipe()).unwrap();
+    fail(&other);
+    // `/user` has judged, although the only default worker waits.
+    assert_eq!(query(&other, |puppet, _| puppet.value), Ok(0));
+    let inbox = system.inbox::<u32>().unwrap();
+    inbox.to_ref().tell(7u32);
+    assert_eq!(inbox.receive(LONG), Ok(7));
+    drop(release);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The dispatcher of actors that name none.
 pub(in crate::actor) const DEFAULT: &str = "default";
 
+/// The dispatcher of the engine's own actors; the default one unless it is declared.
+pub(crate) const INTERNAL: &str = "internal";
+
 /// An alias may lead to a dispatcher over so many others; Akka's bound.
 const ALIAS_DEPTH_MAX: usize = 20;
 
@@ -155,7 +158,10 @@ impl Dispatchers {
     /// The name of the dispatcher that this name or alias stands for.
     pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
         let name = name.unwrap_or(DEFAULT);
-        self.aliases.get(name).map_or(name, String::as_str)
+        let name = self.aliases.get(name).map_or(name, String::as_str);
+        let is_default = name == INTERNAL && !self.by_name.contains_key(INTERNAL);
+        // Over the alias that the default may be.
+        if is_default { self.resolve(None) } else { name }
     }
 
     /// Where a new actor runs that names this dispatcher.

@@ -3,7 +3,7 @@
 use crate::actor::cell::Control;
 use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
-use crate::actor::system::dispatchers::DEFAULT;
+use crate::actor::system::dispatchers::{DEFAULT, INTERNAL};
 use crate::actor::turn::ByContext;
 use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
 use crate::actor_ref::AnyRef;
@@ -89,7 +89,7 @@ impl SystemCore {
             let plan = Plan {
                 parent: Ok(root.clone()),
                 name: Some(name.to_owned()),
-                dispatcher: None,
+                dispatcher: Some(INTERNAL.to_owned()),
                 mailbox: MailboxKind::Unbounded,
                 on_failure: None,
                 routee_index: 0,

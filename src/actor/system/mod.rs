@@ -8,6 +8,7 @@ mod end;
 mod guardians;
 mod stepping;
 
+pub(crate) use dispatchers::INTERNAL;
 pub use dispatchers::{OwnHome, Place};
 pub use guardians::Never;
 pub use stepping::left_to_wait;
@@ -287,7 +288,9 @@ impl fmt::Debug for SystemRef {
 
 impl SystemBuilder {
     /// Declares a dispatcher. `"default"` is where actors run that name none; without one it is
-    /// work-stealing with a thread for each core. The name is not empty and has no control characters: it is
+    /// work-stealing with a thread for each core. `"internal"` is where the engine's own actors run (guardians,
+    /// inboxes, promises), so that handlers which block cannot keep them from working; without one they run on the
+    /// default one, where nothing should block. The name is not empty and has no control characters: it is
     /// part of the names of the dispatcher's threads, after the system's.
     pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
         self.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
