@@ -321,8 +321,10 @@ impl<M: Send + 'static> Keeper<M> {
         if !std::mem::replace(&mut self.warned, true) {
             let (path, capacity) = (ctx.path(), self.capacity);
             log::warn!(
-                "inbox {path} is full with {capacity} messages and drops what comes: receive more often, or give \
-                 it a larger capacity"
+                target: "pointsman",
+                "system {:?}: inbox {path} is full with {capacity} messages and drops what comes: receive more often, \
+                 or give it a larger capacity",
+                ctx.system().name()
             );
         }
     }

@@ -306,3 +306,23 @@ fn queries_that_time_out_while_messages_come_lose_none() {
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handled), (u64::from(MESSAGES) + 2, u64::from(MESSAGES) + 2), "{ledger}");
 }
+
+#[test]
+fn surplus_is_warned_of_once() {
+    crate::logged::listen();
+    let system = System::builder("warning").build().unwrap();
+    let inbox = system.inbox_with_capacity::<u32>(2).unwrap();
+    for round in 0..3 {
+        (0..4u32).for_each(|number| inbox.to_ref().tell(number));
+        wait_until(|| system.ledger().dropped == 2 * (round + 1));
+        for number in 0..2 {
+            assert_eq!(inbox.receive(LONG), Ok(number));
+        }
+    }
+    let warnings: Vec<String> =
+        crate::logged::lines("warning").into_iter().filter(|line| line.starts_with('!')).collect();
+    let expected = "! inbox /system/$a is full with 2 messages and drops what comes: receive more often, or give it \
+                    a larger capacity";
+    assert_eq!(warnings, [expected]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
