@@ -4,7 +4,7 @@ use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
-use pointsman::{AnyRef, DeadLetterReason};
+use pointsman::{Answerable, AnyRef, Attempt, DeadLetterReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -240,10 +240,25 @@ impl Request for Add {
     type Reply = u32;
 }
 
-#[derive(Message)]
 enum SumMsg {
     Add(Call<Add>),
     Hold(std::sync::mpsc::Receiver<()>, std::sync::mpsc::Sender<()>),
+}
+
+// As `#[derive(Message)]` writes it; this runs without the feature `macros`, too.
+impl From<Call<Add>> for SumMsg {
+    fn from(call: Call<Add>) -> Self {
+        SumMsg::Add(call)
+    }
+}
+
+impl Answerable for SumMsg {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        match self {
+            SumMsg::Add(call) => call.fork(attempt),
+            SumMsg::Hold(..) => false,
+        }
+    }
 }
 
 struct Sum(u32);
