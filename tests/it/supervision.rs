@@ -575,7 +575,7 @@ fn the_verdict_goes_by_the_parents_state_at_the_failure() {
 }
 
 #[test]
-fn the_failure_of_a_child_that_was_told_to_stop_is_not_judged() {
+fn the_failure_of_a_child_that_has_ended_meanwhile_is_not_judged() {
     let stage = Stage::new("ended");
     let judged = Arc::new(AtomicUsize::new(0));
     let count = judged.clone();
