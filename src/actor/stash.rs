@@ -155,6 +155,9 @@ impl<M: Send + 'static> Context<M> {
 
     /// Puts everything stashed in front of the mailbox, in the order in which it was stashed; it is handled
     /// next, also before what an earlier call has put there. The stash is empty afterwards.
+    ///
+    /// This takes no room in a bounded mailbox: however full that is, nothing is refused, dropped or lost. (In
+    /// Akka what finds no room becomes a dead letter.)
     pub fn unstash_all(&mut self) {
         let fills_front = self.private(|private| {
             let Some(extras) = &mut private.extras else { return false };

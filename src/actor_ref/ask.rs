@@ -32,6 +32,9 @@ pub enum AskError {
     /// or the request ended as a dead letter.
     NoReply,
     /// The time ran out. The request may still be handled; its reply will be late.
+    ///
+    /// Unlike Akka's, the error names neither the target nor the type of the message: who asks knows both, and
+    /// can add them where it reports the error.
     Timeout {
         /// The time that was given.
         after: Duration,

@@ -81,6 +81,50 @@ fn by_default_a_restart_is_stopped_recipe_started() {
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// Has a child of one name in each of its lives, and leaves `restarting` as it is.
+struct Nest(Sender<&'static str>);
+
+impl Actor for Nest {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Err(Failure::msg("as told"))
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        let notes = self.0.clone();
+        ctx.actor("leaf").spawn(move || Leaf(notes.clone()))?;
+        self.0.send("started")?;
+        Ok(())
+    }
+    fn stopped(&mut self, _: &mut Context<()>) {
+        let _ = self.0.send("stopped");
+    }
+}
+
+struct Leaf(Sender<&'static str>);
+
+impl Actor for Leaf {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn stopped(&mut self, _: &mut Context<()>) {
+        let _ = self.0.send("leaf stopped");
+    }
+}
+
+#[test]
+fn by_default_a_restart_stops_the_children_and_their_names_are_free_in_started() {
+    let stage = Stage::new("nest");
+    let (notes, noted) = channel();
+    let nest = stage.system.actor("nest").spawn(move || Nest(notes.clone())).unwrap();
+    nest.tell(());
+    let mut life: Vec<_> = (0..4).map(|_| noted.recv_timeout(LONG).unwrap()).collect();
+    // The leaf stops while its parent's hook goes on.
+    life[1..3].sort();
+    assert_eq!(life, ["started", "leaf stopped", "stopped", "started"]);
+    stage.end(&[]);
+}
+
 fn stops_at_first(hook: Hook, panics: bool) {
     let stage = Stage::new("first");
     let role = stage.role("a").on_hook(move |now, _| {
@@ -160,6 +204,24 @@ fn a_failed_start_takes_the_children_made_in_it_with_it() {
     let actor = child(&parent, &role);
     assert_eq!(query(&actor, |_, ctx| ctx.children().len()), Ok(1));
     drop(stage);
+}
+
+#[test]
+fn a_failed_recipe_takes_the_children_made_in_it_with_it() {
+    let stage = Stage::new("brood");
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::decide(|_| Directive::Restart)));
+    let (role, child_role) = (stage.role("a"), stage.role("child"));
+    let mut failed = false;
+    let recipe = move |ctx: &mut Context<Tell>| {
+        ctx.actor("child").spawn(child_role.recipe()).expect("the old child is gone");
+        if !std::mem::replace(&mut failed, true) {
+            return Err(Failure::msg("once"));
+        }
+        role.recipe()()
+    };
+    let actor = query(&parent, move |_, ctx| ctx.actor("a").spawn_with(recipe).unwrap()).unwrap();
+    assert_eq!(query(&actor, |_, ctx| ctx.children().len()), Ok(1));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 #[test]

@@ -156,6 +156,19 @@ fn a_sender_waits_for_room_until_its_deadline() {
 }
 
 #[test]
+fn what_is_told_and_finds_no_room_until_its_deadline_is_one_dead_letter() {
+    let (system, sink, numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(Duration::from_millis(1))));
+    let release = hold(&sink);
+    sink.tell(0u64);
+    sink.tell(1u64);
+    assert_eq!(system.ledger().dead_lettered, 1);
+    drop(release);
+    assert_eq!(seen(&numbers, 1), [0]);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.balance()), (1, 0, 0), "{ledger}");
+}
+
+#[test]
 fn a_waiting_sender_is_refused_when_the_actor_stops() {
     let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(LONG)));
     let release = hold(&sink);

@@ -129,6 +129,17 @@ fn a_message_starts_the_idle_time_anew_unless_it_is_marked() {
 }
 
 #[test]
+fn the_question_who_it_is_leaves_the_idle_time_running() {
+    let scene = scene("identified");
+    scene.set(10 * MS);
+    assert_eq!(scene.advance(8), [0; 0]);
+    let subject = scene.stage.system.select("/user/subject").unwrap();
+    assert!(subject.resolve_one(LONG).wait().is_ok());
+    assert_eq!(scene.advance(2), [10]);
+    scene.end();
+}
+
+#[test]
 fn a_message_that_takes_long_is_no_idle_time() {
     let scene = scene("long");
     scene.set(10 * MS);

@@ -1,6 +1,7 @@
 //! References to nobody, to dead letters, and promises.
 
 use crate::support::*;
+use crate::watch::Confirming;
 use pointsman::prelude::*;
 use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
 use std::sync::mpsc::{Receiver, channel};
@@ -58,6 +59,16 @@ fn who_watches_nobody_is_told_at_once() {
     watch(&watcher, &stage.system.dead_letters_ref());
     stage.expect(&["w Started 1", "w lost gone", "w lost deadLetters"]);
     stage.end(&["w Stopped 1"]);
+}
+
+#[test]
+fn the_notice_about_nobody_confirms_no_existence() {
+    let stage = Stage::new("unconfirmed");
+    let nobody = stage.system.empty_ref::<u32>(&"/user/gone".parse().unwrap()).any().unwrap();
+    let (sender, confirmed) = channel();
+    let _watcher = stage.system.spawn(move || Confirming(sender.clone(), nobody.clone())).unwrap();
+    assert_eq!(confirmed.recv_timeout(LONG), Ok(false));
+    stage.end(&[]);
 }
 
 #[test]

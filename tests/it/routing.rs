@@ -1,11 +1,12 @@
 //! Routers: choosing, membership, loss.
 
+use crate::support::wait_until;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, ManageError, Pick, Random, RouteContext, Routee, Routees, RoutingLogic,
     SmallestMailbox,
 };
-use pointsman::{DeadLetterReason, SendError};
+use pointsman::{DeadLetterReason, ManualClock, SendError};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -443,6 +444,48 @@ fn a_routee_that_fails_and_is_stopped_on_its_way_out_hands_back_what_it_has() {
     assert_eq!(counts(&got, 3), HashMap::from([(1, 3)]));
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+/// Fails at each message.
+struct Fails;
+
+impl Actor for Fails {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        Err(Failure::msg("as told"))
+    }
+}
+
+#[test]
+fn a_routee_is_restarted_three_times_a_minute_unless_its_pool_says_otherwise() {
+    for (limit, restarts) in [(None, [3, 3]), (Some(Restart::up_to(1)), [1, 0])] {
+        let clock = ManualClock::new();
+        let system = System::builder("routing").clock(clock.clone()).build().unwrap();
+        let (sender, made) = mpsc::channel();
+        let sender = Mutex::new(sender);
+        let mut router = system.router("pool").pool(1, move |_| {
+            sender.lock().unwrap().send(()).unwrap();
+            Fails
+        });
+        if let Some(limit) = limit {
+            router = router.on_failure(limit);
+        }
+        let router = router.spawn().unwrap();
+        made.recv_timeout(LONG).unwrap();
+        let fail_and_restart = |times| {
+            for _ in 0..times {
+                router.tell(1u64);
+                made.recv_timeout(LONG).expect("it is made anew");
+            }
+        };
+        fail_and_restart(restarts[0]);
+        clock.advance(Duration::from_secs(61));
+        fail_and_restart(restarts[1]);
+        router.tell(1u64);
+        wait_until(|| router.is_closed());
+        assert!(made.try_recv().is_err());
+        assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+    }
 }
 
 struct OutOfRange;

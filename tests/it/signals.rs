@@ -2,12 +2,33 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
-use pointsman::shutdown::phase;
+use pointsman::shutdown::{Phases, phase};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Says to the second process that it is the second.
 const ROLE: &str = "POINTSMAN_SIGNAL_TEST";
+
+/// Runs a test in a second process until it says that it is ready; returns what it says then.
+#[cfg(unix)]
+fn start(test: &str) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(ROLE, "second")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "ready"));
+    (child, lines)
+}
+
+#[cfg(unix)]
+fn send(child: &Child, signal: libc::c_int) {
+    let id = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: a system call without pointers; the process is our child and not waited for yet.
+    assert_eq!(unsafe { libc::kill(id, signal) }, 0);
+}
 
 struct Counter(u64);
 impl Actor for Counter {
@@ -44,17 +65,8 @@ fn a_service_that_waits_for_its_end() {
 #[test]
 fn sigterm_and_sigint_drain_the_service_and_the_books_balance() {
     for (signal, text) in [(libc::SIGTERM, "(signal 15)"), (libc::SIGINT, "(signal 2)")] {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "signals::a_service_that_waits_for_its_end", "--ignored", "--nocapture"])
-            .env(ROLE, "service")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert!(lines.any(|line| line == "ready"));
-        let id = libc::pid_t::try_from(child.id()).unwrap();
-        // SAFETY: a system call without pointers; the process is our child and not waited for yet.
-        assert_eq!(unsafe { libc::kill(id, signal) }, 0);
+        let (mut child, lines) = start("signals::a_service_that_waits_for_its_end");
+        send(&child, signal);
         let said: Vec<String> = lines.collect();
         assert!(child.wait().unwrap().success(), "{said:?}");
         let first = said.iter().find(|line| line.contains("shut down")).expect("a report");
@@ -81,16 +93,38 @@ fn a_process_that_outlives_its_system() {
 #[test]
 fn when_the_system_has_ended_a_signal_does_again_what_it_does_by_default() {
     use std::os::unix::process::ExitStatusExt;
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "signals::a_process_that_outlives_its_system", "--ignored", "--nocapture"])
-        .env(ROLE, "short")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line == "ready"));
-    let id = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: a system call without pointers; the process is our child and not waited for yet.
-    assert_eq!(unsafe { libc::kill(id, libc::SIGTERM) }, 0);
+    let (mut child, _lines) = start("signals::a_process_that_outlives_its_system");
+    send(&child, libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+}
+
+#[test]
+#[ignore = "run by the test below in a process of its own"]
+fn a_service_whose_end_takes_long() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let phases = Phases::default().change(phase::SERVICE_STOP, |stop| stop.timeout(LONG));
+    let system = System::builder("long").shutdown_phases(phases).build().unwrap();
+    let shutdown = system.coordinated_shutdown();
+    shutdown.on_signals().unwrap();
+    let long = || {
+        println!("\nbegun");
+        std::thread::park_timeout(LONG);
+        Ok(())
+    };
+    shutdown.add_task(phase::SERVICE_STOP, "long", long).unwrap();
+    println!("\nready");
+    shutdown.outcome().wait().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_in_the_run_ends_the_process_at_once() {
+    use std::os::unix::process::ExitStatusExt;
+    let (mut child, mut lines) = start("signals::a_service_whose_end_takes_long");
+    send(&child, libc::SIGTERM);
+    assert!(lines.any(|line| line == "begun"));
+    send(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
 }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{StashError, Terminated};
+use pointsman::{SendError, StashError, Terminated};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Puts items aside until it is open.
@@ -185,6 +185,24 @@ fn a_full_stash_hands_the_message_back() {
     assert_eq!(scene.end(), (3 + 1 + 1 + 2 + 1, 2));
     let error = StashError { message: (), capacity: 2 };
     assert!(error.to_string().starts_with("stash full: 2 are stashed"), "{error}");
+}
+
+#[test]
+fn what_is_unstashed_needs_no_room_in_a_full_mailbox() {
+    let stage = Stage::new("bounded");
+    let role = stage.role("a");
+    let actor = stage.system.actor("a").mailbox(Mailbox::bounded(2)).spawn(role.recipe()).unwrap();
+    query(&actor, |_, ctx| ["s1", "s2", "s3"].map(|text| ctx.stash(noting(text)).is_ok())).unwrap();
+    let release = hold_then(&actor, |ctx| {
+        ctx.unstash_all();
+        Ok(())
+    });
+    note(&actor, "m1");
+    note(&actor, "m2");
+    assert!(matches!(actor.try_tell(noting("m3")), Err(SendError::Full(_))));
+    drop(release);
+    stage.expect(&["a Started 1", "a s1", "a s2", "a s3", "a m1", "a m2"]);
+    stage.end(&["a Stopped 1"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{FailureKind, ManualClock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -111,17 +112,19 @@ fn kept_children_are_restarted_with_their_parent() {
 }
 
 /// A parent whose verdict is held back until it is released.
-fn undecided(stage: &Stage, directive: Directive) -> (ActorRef<Tell>, std::sync::mpsc::Sender<()>) {
-    let (release, held) = std::sync::mpsc::channel();
+fn undecided(stage: &Stage, directive: Directive) -> (ActorRef<Tell>, Sender<()>) {
+    let (release, held) = channel();
     let held = Arc::new(Mutex::new(held));
-    let parent = stage.spawn(&stage.role("p").strategy(move || {
-        let held = held.clone();
-        Strategy::decide(move |_| {
-            let _ = held.lock().unwrap().recv();
-            directive
-        })
-    }));
+    let parent = stage.spawn(&stage.role("p").strategy(move || held_back(&held, directive)));
     (parent, release)
+}
+
+fn held_back(held: &Arc<Mutex<Receiver<()>>>, directive: Directive) -> Strategy {
+    let held = held.clone();
+    Strategy::decide(move |_| {
+        let _ = held.lock().unwrap().recv();
+        directive
+    })
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
     fail(&actor);
     wait_until(|| actor.load() == pointsman::Load::Suspended);
     // From outside, since the parent itself handles nothing now.
-    let (sender, born) = std::sync::mpsc::channel();
+    let (sender, born) = channel();
     let grandchild = stage.role("g");
     let late = builder
         .spawn(
@@ -179,6 +182,30 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
     // It fails only now, and is restarted by its own parent.
     stage.expect(&["g Restarting 1", "g Restarted 2"]);
     stage.end(&["a Stopped 1", "g Stopped 2", "late Stopped 1", "p Stopped 1"]);
+}
+
+#[test]
+fn a_child_is_born_suspended_as_often_as_its_parent() {
+    let stage = Stage::new("twice");
+    let (top, release_top) = undecided(&stage, Directive::Resume);
+    let (release_middle, held) = channel();
+    let held = Arc::new(Mutex::new(held));
+    let role = stage.role("middle").strategy(move || held_back(&held, Directive::Resume));
+    let middle = child(&top, &role);
+    let actor = child(&middle, &stage.role("a"));
+    let builder = query(&actor, |_, ctx| ctx.actor("late")).unwrap();
+    // By its own failure and by that of its parent.
+    let release = hold_and_fail(&actor);
+    fail(&middle);
+    wait_until(|| middle.load() == pointsman::Load::Suspended);
+    drop(release);
+    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    let late = builder.spawn(stage.role("late").recipe()).unwrap();
+    drop(release_top);
+    drop(release_middle);
+    assert_eq!(query(&late, |_, _| ()), Ok(()));
+    assert_eq!(query(&actor, |_, _| ()), Ok(()));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 #[test]
@@ -223,6 +250,38 @@ fn an_escalated_failure_is_judged_above_and_its_verdict_reaches_the_culprit() {
         assert_eq!(query(&sibling, |puppet, _| puppet.value), Ok(0));
         assert_eq!(query(&middle, |puppet, _| puppet.value), Ok(0));
     }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[derive(Debug)]
+struct Cause(u32);
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cause {}", self.0)
+    }
+}
+
+impl std::error::Error for Cause {}
+
+#[test]
+fn an_escalated_failure_keeps_its_cause_and_is_told_of_the_parent() {
+    let stage = Stage::new("cause");
+    let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+    let judged = seen.clone();
+    let top = stage.spawn(&stage.role("top").strategy(move || {
+        let judged = judged.clone();
+        Strategy::decide_for(move |child, failure| {
+            let cause = failure.downcast_ref().map(|&Cause(number)| number);
+            judged.lock().unwrap().push((child.path().to_string(), failure.kind(), cause));
+            Directive::Resume
+        })
+    }));
+    let middle = child(&top, &stage.role("middle").strategy(Strategy::escalate));
+    let culprit = child(&middle, &stage.role("culprit"));
+    act(&culprit, |_, _| Err(Cause(7).into()));
+    assert_eq!(query(&culprit, |_, _| ()), Ok(()));
+    assert_eq!(*seen.lock().unwrap(), [("/user/top/middle".to_owned(), FailureKind::Error, Some(7))]);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -470,6 +529,74 @@ fn a_decider_may_ask_which_child_has_failed() {
         fail(&actor);
         assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(value), "{name}");
     }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Has one child, and becomes lenient when told to.
+struct Boss {
+    lenient: bool,
+    child: Role,
+    born: Sender<ActorRef<Tell>>,
+}
+
+impl Actor for Boss {
+    type Message = ReplyTo<()>;
+    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> Done {
+        self.born.send(ctx.actor("a").spawn(self.child.recipe())?)?;
+        Ok(())
+    }
+    fn receive(&mut self, done: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> Done {
+        self.lenient = true;
+        let _ = done.send(());
+        Ok(())
+    }
+    fn supervision(&self) -> Strategy {
+        if self.lenient { Strategy::resume() } else { Strategy::default() }
+    }
+}
+
+#[test]
+fn the_verdict_goes_by_the_parents_state_at_the_failure() {
+    let stage = Stage::new("state");
+    let (born, births) = channel();
+    let role = stage.role("a");
+    let recipe = move || Boss { lenient: false, child: role.clone(), born: born.clone() };
+    let boss = stage.system.actor("boss").spawn(recipe).unwrap();
+    let actor = births.recv_timeout(LONG).unwrap();
+    let value_after_a_failure = || {
+        query(&actor, |puppet, _| puppet.value = 5).unwrap();
+        fail(&actor);
+        query(&actor, |puppet, _| puppet.value)
+    };
+    assert_eq!(value_after_a_failure(), Ok(0));
+    boss.ask_with(|done| done).wait().unwrap();
+    assert_eq!(value_after_a_failure(), Ok(5));
+    stage.end(&["a Restarted 2", "a Restarting 1", "a Started 1", "a Stopped 2"]);
+}
+
+#[test]
+fn the_failure_of_a_child_that_has_ended_meanwhile_is_not_judged() {
+    let stage = Stage::new("ended");
+    let judged = Arc::new(AtomicUsize::new(0));
+    let count = judged.clone();
+    let parent = stage.spawn(&stage.role("p").strategy(move || {
+        let count = count.clone();
+        Strategy::decide(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Directive::Restart
+        })
+    }));
+    // Keeps the parent's restart waiting.
+    let slow = child(&parent, &stage.role("slow"));
+    let failing = child(&parent, &stage.role("failing"));
+    let (release_slow, release_failing) = (hold(&slow), hold_and_fail(&failing));
+    fail(&parent);
+    while stage.note() != "p Restarting 1" {}
+    drop(release_failing);
+    wait_for_end(&stage, &failing);
+    drop(release_slow);
+    assert_eq!(query(&parent, |_, ctx| ctx.children().len()), Ok(0));
+    assert_eq!(judged.load(Ordering::SeqCst), 0);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 

@@ -227,10 +227,15 @@ pub fn act(
 
 /// Tells a puppet to note something.
 pub fn note(puppet: &ActorRef<Tell>, text: &'static str) {
-    act(puppet, move |puppet, _| {
+    puppet.tell(noting(text));
+}
+
+/// The message that makes a puppet note something.
+pub fn noting(text: &'static str) -> Tell {
+    Tell::new(move |puppet, _| {
         puppet.note(format_args!("{text}"));
         Ok(())
-    });
+    })
 }
 
 pub fn fail(puppet: &ActorRef<Tell>) {
@@ -303,13 +308,26 @@ impl Actor for Watcher {
 
 /// Holds a puppet in a handler until the returned sender is used or dropped.
 pub fn hold(puppet: &ActorRef<Tell>) -> Sender<()> {
+    hold_then(puppet, |_| Ok(()))
+}
+
+/// As [`hold`]; the handler fails when it is released.
+pub fn hold_and_fail(puppet: &ActorRef<Tell>) -> Sender<()> {
+    hold_then(puppet, |_| Err(Failure::msg("as told")))
+}
+
+/// As [`hold`]; the handler does `then` when it is released.
+pub fn hold_then(
+    puppet: &ActorRef<Tell>,
+    then: impl FnOnce(&mut Context<Tell>) -> Done + Send + 'static,
+) -> Sender<()> {
     let (release, held) = channel::<()>();
     let (sender, inside) = channel();
-    act(puppet, move |_, _| {
+    act(puppet, move |_, ctx| {
         sender.send(())?;
         // Either way is a release.
         let _ = held.recv();
-        Ok(())
+        then(ctx)
     });
     inside.recv_timeout(LONG).expect("the handler runs");
     release

@@ -3,7 +3,7 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{FailureKind, Terminated, WatchError};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 
 #[test]
@@ -97,13 +97,6 @@ fn the_notice_is_behind_what_was_queued_before_the_end() {
     stage.end(&["w Stopped 1"]);
 }
 
-fn noting(text: &'static str) -> Tell {
-    Tell::new(move |puppet, _| {
-        puppet.note(format_args!("{text}"));
-        Ok(())
-    })
-}
-
 #[test]
 fn watch_with_brings_a_message_instead_of_the_hook() {
     let stage = Stage::new("with");
@@ -167,7 +160,7 @@ fn behind_a_function_there_is_nothing_to_watch() {
 }
 
 /// Tells of each notice whether the actor was alive when the watch began.
-struct Confirming(Sender<bool>, AnyRef);
+pub struct Confirming(pub Sender<bool>, pub AnyRef);
 
 impl Actor for Confirming {
     type Message = ReplyTo<()>;
@@ -266,6 +259,19 @@ fn watching_oneself_changes_nothing() {
     stage.end(&[]);
 }
 
+#[test]
+fn a_message_about_ones_own_end_is_dropped_at_once() {
+    let stage = Stage::new("self");
+    let actor = stage.spawn(&stage.role("a"));
+    let (sender, dropped) = channel::<()>();
+    let message = Tell::new(move |_, _| Ok(sender.send(())?));
+    query(&actor, |_, ctx| ctx.watch_with(&ctx.me().clone(), message).unwrap()).unwrap();
+    assert_eq!(dropped.try_recv(), Err(TryRecvError::Disconnected));
+    actor.stop();
+    wait_for_end(&stage, &actor);
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
 /// Watches, and leaves `terminated` as it is.
 struct Pact(AnyRef);
 
@@ -298,6 +304,23 @@ fn an_unhandled_notice_is_a_death_pact() {
     let kinds = kinds.lock().unwrap();
     assert_eq!(kinds[0].0, FailureKind::DeathPact);
     assert!(kinds[0].1.contains("/user/a"), "{kinds:?}");
+}
+
+#[test]
+fn by_default_a_death_pact_stops_the_actor() {
+    let stage = Stage::new("pact");
+    let watched = stage.spawn(&stage.role("a"));
+    let any = watched.any().unwrap();
+    let (sender, made) = channel();
+    let recipe = move || {
+        sender.send(())?;
+        Ok::<_, Failure>(Pact(any.clone()))
+    };
+    let pact = stage.system.actor("pact").spawn(recipe).unwrap();
+    watched.stop();
+    wait_until(|| pact.is_closed());
+    assert_eq!(made.try_iter().count(), 1);
+    stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
 /// Re-creates its child under the same name in the notice of its end.
