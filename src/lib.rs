@@ -79,7 +79,9 @@
 //! | code that runs later, outside actors | [`SystemRef::scheduler`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | sockets | `net` (feature `net`, on by default) |
-//! | to end a service in phases | [`shutdown`] |
+//! | to end a service in phases, by a signal | [`shutdown`] |
+//! | a future's result as a message | [`Context::pipe_to_self`] |
+//! | settings from outside the code | [`Deployment`], `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`] |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
 //! | how it all goes together | [`guide`] |

@@ -108,7 +108,8 @@ impl<M: Send + 'static> Context<M> {
     ///                 ctx.unstash_all();
     ///             }
     ///             (StoreMsg::Read(reply_to), Some(content)) => drop(reply_to.send(content.clone())),
-    ///             (read, None) => ctx.stash(read)?,
+    ///             // A full stash hands it back; dropped here, its reply port tells the asker.
+    ///             (read, None) => drop(ctx.stash(read)),
     ///         }
     ///         Ok(())
     ///     }
@@ -128,6 +129,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// [`StashError`] with the message when the stash is full; see
     /// [`stash_capacity`](crate::ActorBuilder::stash_capacity).
+    ///
+    /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.
     pub fn stash(&mut self, message: M) -> Result<(), StashError<M>> {
         if let Err(capacity) = self.has_room_in_stash() {
             return Err(StashError { message, capacity });

@@ -104,7 +104,8 @@ impl AnyRef {
         let _ = self.send_system(Control::Stop);
     }
 
-    /// Ends the actor once it has handled everything that this thread has sent so far.
+    /// Ends the actor once it has handled everything that this thread has sent so far. For heads of routers and backoff
+    /// supervisors see [`ActorRef::poison`](crate::ActorRef::poison).
     pub fn poison(&self) {
         let _ = self.send_positioned(Control::PoisonPill);
     }

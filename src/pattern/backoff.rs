@@ -206,8 +206,10 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Ends the supervisor with the child, once a message has been accepted for which `is_last` is true; at
-    /// once, if there is no child then. Asked for each message on the sender's thread.
+    /// Once a message has been accepted for which `is_last` is true, the supervisor does not make its child anew: it
+    /// ends when the child does, which must stop itself. If there is no child the supervisor ends at once, and the
+    /// message is a dead letter unless [`without_child`](Self::without_child) takes it. Asked for each message on the
+    /// sender's thread.
     pub fn last_message(mut self, is_last: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.is_last = Some(Box::new(is_last));
         self
