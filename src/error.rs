@@ -309,7 +309,10 @@ impl fmt::Display for BuildError {
                 "invalid system name {name:?}: start with a letter or digit, go on with letters, digits, '-' or '_'"
             ),
             BuildError::DuplicateDispatcher { name } => {
-                write!(f, "two dispatchers are named {name:?}: give each a name of its own, and call `config` last")
+                write!(
+                    f,
+                    "two dispatchers are named {name:?}: give each a name of its own, and call `config` last"
+                )
             }
             BuildError::DispatcherName { name, fault: NameFault::Character { character, position } } => {
                 write!(
