@@ -13,6 +13,9 @@ const LONG: Duration = Duration::from_secs(30);
 /// Of each thread in a child; more than the allocator may want besides.
 const STACK_BYTES: i64 = 64 << 20;
 
+/// `/`, `/user`, `/system` and `/temp`.
+const GUARDIANS: usize = 4;
+
 /// Set in children.
 const CHILD: &str = "POINTSMAN_NO_THREADS_CHILD";
 
@@ -90,8 +93,8 @@ fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
     }
     let before = thread_count();
     let build = || System::builder("refused").dispatcher("default", Dispatcher::pinned()).build();
-    // The root, `/system` and `/user` get theirs one after the other.
-    for guardians in 0..3 {
+    // The guardians get theirs one after the other.
+    for guardians in 0..GUARDIANS as i64 {
         match with_room_for(guardians, build) {
             Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "default"),
             other => panic!("with room for {guardians}: {other:?}"),
@@ -112,8 +115,8 @@ fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
     let system = with_room_for(3, build_idle).expect("room for all");
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
     wait_for_threads(before);
-    let system = with_room_for(3, build).expect("room for all");
-    assert_eq!((system.living_actors(), thread_count()), (3, before + 3));
+    let system = with_room_for(GUARDIANS as i64, build).expect("room for all");
+    assert_eq!((system.living_actors(), thread_count()), (GUARDIANS, before + GUARDIANS));
     let actor = system.actor("a").spawn(|| Answers).expect("no limit any more");
     assert_eq!(actor.ask(Get).wait(), Ok(5));
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
@@ -146,14 +149,14 @@ fn an_actor_that_gets_no_thread_leaves_its_name_free() {
             Err(SpawnError::Thread(StartError::Thread(_))) => {}
             other => panic!("{dispatcher}: {other:?}"),
         }
-        assert_eq!(system.living_actors(), 3);
+        assert_eq!(system.living_actors(), GUARDIANS);
         wait_for_threads(others + 1);
         let actor = spawn().expect("no limit any more");
         assert_eq!(actor.ask(Get).wait(), Ok(5));
         assert_eq!(thread_count(), others + 1 + threads);
         actor.stop();
         let began = std::time::Instant::now();
-        while system.living_actors() > 3 {
+        while system.living_actors() > GUARDIANS {
             assert!(began.elapsed() < LONG, "it never ends");
             std::thread::yield_now();
         }
