@@ -20,6 +20,7 @@ enum Msg {
 
 struct Subject {
     idle: Sender<(Duration, Duration)>,
+    ended: Sender<()>,
 }
 
 impl Actor for Subject {
@@ -38,6 +39,7 @@ impl Actor for Subject {
         !matches!(message, Msg::Quiet(_))
     }
     fn terminated(&mut self, _: Terminated, _: &mut Context<Msg>) -> Done {
+        self.ended.send(())?;
         Ok(())
     }
 }
@@ -47,13 +49,17 @@ struct Scene {
     clock: ManualClock,
     actor: ActorRef<Msg>,
     idle: Receiver<(Duration, Duration)>,
+    /// Notices of watched actors.
+    ended: Receiver<()>,
 }
 
 fn scene(name: &str) -> Scene {
     let stage = Stage::new(name);
-    let (sender, idle) = channel();
-    let actor = stage.system.actor("subject").spawn(move || Subject { idle: sender.clone() }).unwrap();
-    Scene { clock: stage.clock.clone(), stage, actor, idle }
+    let (idle_sender, idle) = channel();
+    let (ended_sender, ended) = channel();
+    let recipe = move || Subject { idle: idle_sender.clone(), ended: ended_sender.clone() };
+    let actor = stage.system.actor("subject").spawn(recipe).unwrap();
+    Scene { clock: stage.clock.clone(), stage, actor, idle, ended }
 }
 
 impl Scene {
@@ -166,7 +172,7 @@ fn ticks_and_notices_count_as_messages() {
     assert_eq!(scene.advance(1), [15]);
     assert_eq!(scene.advance(4), [0; 0]);
     watched.stop();
-    wait_until(|| scene.stage.system.living_actors() == GUARDIANS + 1);
+    scene.ended.recv_timeout(LONG).expect("a notice");
     scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [29]);
