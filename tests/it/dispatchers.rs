@@ -321,7 +321,7 @@ fn a_systems_threads_have_its_name() {
 fn threads_without_actors_end_and_start_again() {
     const SECOND: Duration = Duration::from_secs(1);
     let stealing = Dispatcher::work_stealing().threads(2).idle_shutdown(SECOND).into();
-    let blocking = Dispatcher::blocking().threads(2..=4).idle_shutdown(SECOND).into();
+    let blocking = Dispatcher::blocking().threads(2..=2).idle_shutdown(SECOND).into();
     for (name, threads, recipe) in [("idle1", "idle1-w-", stealing), ("idle2", "idle2-w-", blocking)] {
         let recipe: Dispatcher = recipe;
         let stage = Stage::with(name, |builder| builder.dispatcher("w", recipe));

@@ -1,4 +1,4 @@
-//! Behaviour of the whole engine, one module per subject.
+//! Behaviour of the whole engine, one module per subject. `coverage.md` tells which rule is shown by which test.
 
 mod adapters;
 mod ask;

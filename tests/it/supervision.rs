@@ -41,7 +41,7 @@ fn stop_ends_the_child_and_dead_letters_what_is_behind_the_failure() {
 }
 
 #[test]
-fn kinds_of_failure_reach_the_decider_and_the_default_stops_kills_and_pacts() {
+fn kinds_of_failure_reach_the_decider_and_the_default_stops_kills() {
     let stage = Stage::new("kinds");
     let kinds: Arc<Mutex<Vec<FailureKind>>> = Arc::default();
     let seen = kinds.clone();
