@@ -677,3 +677,35 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
     );
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+/// Fails at every message, and tells with what it is restarted.
+struct Told(&'static str, std::sync::mpsc::Sender<String>);
+impl Actor for Told {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Err(Failure::msg("as told"))
+    }
+    fn restarting(&mut self, failure: &Failure, _: &mut Context<()>) -> Done {
+        self.1.send(format!("{}: {failure}", self.0))?;
+        Ok(())
+    }
+}
+
+#[test]
+fn who_shares_a_fate_is_told_whose() {
+    let stage = Stage::new("whose");
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().all_for_one()));
+    let (sender, causes) = std::sync::mpsc::channel();
+    let culprit = query(&parent, move |_, ctx| {
+        let [culprit, _] = ["one", "two"].map(|name| {
+            let sender = sender.clone();
+            ctx.actor(name).spawn(move || Told(name, sender.clone())).expect("the name is free")
+        });
+        culprit
+    });
+    culprit.unwrap().tell(());
+    let mut told: Vec<String> = (0..2).map(|_| causes.recv_timeout(LONG).expect("a restart")).collect();
+    told.sort();
+    assert_eq!(told, ["one: as told", "two: sibling /user/p/one failed: as told"]);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
