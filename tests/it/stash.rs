@@ -297,7 +297,8 @@ fn a_stop_goes_before_what_is_unstashed() {
         ctx.unstash_all();
         Ok(())
     });
-    wait_until(|| actor.is_closed());
+    // Closed is not yet emptied.
+    wait_until(|| stage.system.ledger().dead_lettered == 1);
     let ledger = stage.system.ledger();
     assert_eq!((ledger.handled, ledger.dead_lettered), (2, 1), "{ledger}");
     stage.end(&["a \"handled\"", "a Started 1", "a Stopped 1"]);
