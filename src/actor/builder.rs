@@ -3,7 +3,7 @@
 use crate::actor::mailbox_kind::{MailboxChoice, MailboxKind};
 use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
 use crate::actor::turn::ByContext;
-use crate::actor::{Actor, Context};
+use crate::actor::{Actor, Context, INTERNAL};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::{Failure, Strategy};
@@ -77,6 +77,13 @@ impl ActorBuilder {
                 stash_capacity: None,
             },
         }
+    }
+
+    /// For the engine's own actors: what users say of mailboxes and paths is not meant for them, and they have a
+    /// dispatcher of their own if there is one.
+    pub(crate) fn internal(mut self) -> Self {
+        self.plan.mailbox = MailboxKind::Unbounded;
+        self.dispatcher(INTERNAL)
     }
 
     /// Runs the actor on the dispatcher of this name instead of `"default"`.

@@ -6,7 +6,7 @@
 
 use crate::actor::ActorBuilder;
 use crate::actor::Control;
-use crate::actor::{Actor, Context, Done, INTERNAL, SystemRef, Terminated, WatchError};
+use crate::actor::{Actor, Context, Done, SystemRef, Terminated, WatchError};
 use crate::actor::{drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
 use crate::error::SpawnError;
@@ -71,7 +71,7 @@ impl SystemRef {
             return Err(SpawnError::ZeroCapacity { path: "/system/$".to_owned() });
         }
         let actor = ActorBuilder::new(self.core().system_guardian(), None)
-            .dispatcher(INTERNAL)
+            .internal()
             .spawn(move || Keeper::<M>::new(capacity))?;
         Ok(Inbox { actor })
     }

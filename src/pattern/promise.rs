@@ -1,7 +1,7 @@
 //! Promises: short-lived actors under `/temp` that serve one ask each.
 
 use crate::actor::ActorBuilder;
-use crate::actor::{Actor, Context, Done, INTERNAL, SystemCore, SystemRef};
+use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
 use crate::actor_ref::{ActorRef, Ask, ReplyTo, Timekeeper, ask};
 use crate::supervision::Failure;
 use std::sync::Arc as StdArc;
@@ -50,7 +50,7 @@ impl SystemCore {
         let mut state = Some(make(reply_to));
         let parent = tree.map(|tree| tree.temp).ok_or_else(|| self.name.clone());
         let recipe = move || state.take().ok_or_else(|| Failure::msg("it serves one ask"));
-        let made = ActorBuilder::new(parent, None).dispatcher(INTERNAL).spawn(recipe).ok();
+        let made = ActorBuilder::new(parent, None).internal().spawn(recipe).ok();
         if let Some(actor) = &made {
             ask::served_by(&mut ask, actor.any_local());
         }

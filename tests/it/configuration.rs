@@ -318,12 +318,14 @@ fn a_deployment_is_for_paths_and_wins_over_the_code() {
     // The engine's own actors are not meant.
     let system = System::builder("own")
         .dispatcher("strict", Dispatcher::work_stealing().threads(1))
-        .deploy("/**", Deployment::new().dispatcher("strict"))
+        .mailbox("one", Mailbox::bounded(1).on_full(Full::DropNewest))
+        .deploy("/**", Deployment::new().dispatcher("strict").mailbox("one"))
         .build()
         .unwrap();
     let inbox = system.inbox::<u32>().unwrap();
-    inbox.to_ref().tell(7u32);
-    assert_eq!(inbox.receive(LONG), Ok(7));
+    (0..100u32).for_each(|number| inbox.to_ref().tell(number));
+    assert_eq!(inbox.receive(LONG), Ok(0));
+    assert_eq!((system.ledger().dropped, system.ledger().queued), (0, 99));
     assert_eq!(DispatcherKind::Pinned, Dispatcher::from(Dispatcher::pinned()).kind());
 }
 
