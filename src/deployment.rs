@@ -4,6 +4,8 @@ use crate::actor::check_name;
 use crate::error::NameError;
 use std::collections::BTreeMap;
 use std::fmt;
+#[cfg(feature = "net")]
+use std::time::Duration;
 
 /// What a system says about the actors at certain paths; see
 /// [`SystemBuilder::deploy`](crate::SystemBuilder::deploy).
@@ -21,6 +23,67 @@ pub struct Deployment {
     pub(crate) dispatcher: Option<String>,
     pub(crate) mailbox: Option<String>,
     pub(crate) stash_capacity: Option<usize>,
+    #[cfg(feature = "net")]
+    pub(crate) listener: ListenerSettings,
+}
+
+/// How a [listener](crate::net::Listener) treats its connections: said in code by its
+/// [builder](crate::net::ListenerBuilder), and by [`Deployment::listener`], which wins. What neither says is at its
+/// default.
+#[cfg(feature = "net")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListenerSettings {
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) low_mark: Option<usize>,
+    pub(crate) high_mark: Option<usize>,
+    pub(crate) linger: Option<Duration>,
+    pub(crate) nodelay: Option<bool>,
+}
+
+#[cfg(feature = "net")]
+impl ListenerSettings {
+    /// Says nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most this many connections are open at a time; more wait in the operating system's queue until
+    /// one ends. No limit unless said otherwise; 0 is taken as 1.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.max_connections = Some(count.max(1));
+        self
+    }
+
+    /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
+    /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
+    pub fn marks(mut self, low: usize, high: usize) -> Self {
+        (self.low_mark, self.high_mark) = (Some(low), Some(high));
+        self
+    }
+
+    /// For how long the last bytes of a connection whose actor has ended may take to go out; 2 seconds
+    /// unless said otherwise. A shutdown waits for them too, within its own deadline.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = Some(linger);
+        self
+    }
+
+    /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = Some(nodelay);
+        self
+    }
+
+    /// These settings, and `other`'s where they say nothing.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        Self {
+            max_connections: self.max_connections.or(other.max_connections),
+            low_mark: self.low_mark.or(other.low_mark),
+            high_mark: self.high_mark.or(other.high_mark),
+            linger: self.linger.or(other.linger),
+            nodelay: self.nodelay.or(other.nodelay),
+        }
+    }
 }
 
 impl Deployment {
@@ -44,6 +107,14 @@ impl Deployment {
     /// How many messages may be stashed.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
         self.stash_capacity = Some(messages);
+        self
+    }
+
+    /// How the listener at this path treats its connections. Where those run is said of its children: of
+    /// `/gate/*` for the listener `/gate`.
+    #[cfg(feature = "net")]
+    pub fn listener(mut self, settings: ListenerSettings) -> Self {
+        self.listener = settings;
         self
     }
 }
@@ -139,6 +210,13 @@ impl Deployments {
             return Err(PatternError::Relative { pattern: pattern.to_owned() });
         };
         let twice = || PatternError::Twice { pattern: pattern.to_owned() };
+        if elements.starts_with("user/") || elements.starts_with("system/") {
+            // No error: an actor below `/user` may have such a name.
+            log::warn!(
+                target: "pointsman",
+                "deployment {pattern:?} is meant for /user{pattern}: leave the guardian out of the pattern"
+            );
+        }
         let mut level = &mut self.top;
         let mut elements = elements.split('/').peekable();
         while let Some(element) = elements.next() {

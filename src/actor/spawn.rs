@@ -183,6 +183,12 @@ impl SystemCore {
         // Without the guardian. The name of a child that is given none is not known yet.
         self.deployments.find(path.elements().skip(1).chain([name.unwrap_or("$")]))
     }
+
+    /// What the system says of the actor of this name right below `/user`.
+    #[cfg(feature = "net")]
+    pub(crate) fn deployed_at_top(&self, name: &str) -> Option<&Deployment> {
+        self.deployments.find(std::iter::once(name))
+    }
 }
 
 /// As many messages as a stash can count.

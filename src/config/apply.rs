@@ -55,6 +55,10 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
         if let Some(capacity) = section.stash_capacity {
             deployment = deployment.stash_capacity(capacity.usize());
         }
+        #[cfg(feature = "net")]
+        if let Some(section) = &section.listener {
+            listener(&key(".listener"), section, &mut deployment.listener)?;
+        }
         let replaced = builder.deployments.replace(&pattern, deployment);
         replaced.map_err(|error| ConfigError::key(key(""), error.to_string()))?;
     }
@@ -274,6 +278,28 @@ fn recipe(
         Dispatcher::Pinned(_) | Dispatcher::CallingThread(_) => {}
     }
     Ok(recipe)
+}
+
+#[cfg(feature = "net")]
+fn listener(
+    key: &str,
+    section: &super::file::ListenerSection,
+    settings: &mut crate::net::ListenerSettings,
+) -> Result<(), ConfigError> {
+    settings.max_connections =
+        section.max_connections.map(|count| count.usize()).or(settings.max_connections);
+    settings.low_mark = section.low_mark.map(|bytes| bytes.usize()).or(settings.low_mark);
+    settings.high_mark = section.high_mark.map(|bytes| bytes.usize()).or(settings.high_mark);
+    settings.linger = section.linger.map(|length| length.0).or(settings.linger);
+    settings.nodelay = section.nodelay.or(settings.nodelay);
+    match (settings.low_mark, settings.high_mark) {
+        (Some(low), Some(high)) if low > high => {
+            let name = if section.low_mark.is_some() { "low-mark" } else { "high-mark" };
+            let fault = format!("low-mark {low} is above high-mark {high}");
+            Err(ConfigError::key(format!("{key}.{name}"), fault))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {

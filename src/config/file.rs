@@ -83,6 +83,17 @@ sections! {
         dispatcher: String,
         mailbox: String,
         stash_capacity: Whole<0, { u32::MAX as u64 }>,
+        #[cfg(feature = "net")]
+        listener: ListenerSection,
+    }
+
+    /// How a listener treats its connections.
+    ListenerSection {
+        max_connections: Count,
+        low_mark: Count,
+        high_mark: Count,
+        linger: Span,
+        nodelay: bool,
     }
 
     PhaseSection {

@@ -185,5 +185,19 @@ fn deployment(deployment: &Deployment) -> DeploymentSection {
         dispatcher: deployment.dispatcher.clone(),
         mailbox: deployment.mailbox.clone(),
         stash_capacity: deployment.stash_capacity.map(|capacity| whole(capacity as u64)),
+        #[cfg(feature = "net")]
+        listener: listener(&deployment.listener),
     }
+}
+
+#[cfg(feature = "net")]
+fn listener(settings: &crate::net::ListenerSettings) -> Option<super::file::ListenerSection> {
+    let said = settings != &crate::net::ListenerSettings::new();
+    said.then(|| super::file::ListenerSection {
+        max_connections: settings.max_connections.map(|count| whole(count as u64)),
+        low_mark: settings.low_mark.map(|bytes| whole(bytes as u64)),
+        high_mark: settings.high_mark.map(|bytes| whole(bytes as u64)),
+        linger: settings.linger.map(Span),
+        nodelay: settings.nodelay,
+    })
 }

@@ -4,6 +4,7 @@
 
 use crate::actor::{Actor, ActorBuilder, Context, Done, SystemRef};
 use crate::actor_ref::AnyRef;
+use crate::deployment::ListenerSettings;
 use crate::error::SpawnError;
 use crate::net::Ready;
 use crate::net::connection::{Connection, Marks};
@@ -33,16 +34,32 @@ pub struct ListenerBuilder {
     system: SystemRef,
     name: String,
     address: Address,
-    settings: Settings,
+    dispatcher: Option<String>,
+    settings: ListenerSettings,
 }
 
+/// What the builder and the system's deployment have said, with defaults for the rest.
 #[derive(Debug, Clone)]
 struct Settings {
     dispatcher: Option<String>,
-    connections_max: usize,
+    max_connections: usize,
     marks: Marks,
     linger: Duration,
     nodelay: bool,
+}
+
+impl Settings {
+    fn new(dispatcher: Option<String>, said: &ListenerSettings) -> Self {
+        let high = said.high_mark.unwrap_or(MARKS_DEFAULT.high);
+        let low = said.low_mark.unwrap_or(MARKS_DEFAULT.low).min(high);
+        Self {
+            dispatcher,
+            max_connections: said.max_connections.unwrap_or(usize::MAX),
+            marks: Marks { low, high },
+            linger: said.linger.unwrap_or(LINGER_DEFAULT),
+            nodelay: said.nodelay.unwrap_or(true),
+        }
+    }
 }
 
 /// A handle to a listener. Dropping it changes nothing: the listener ends with its system, or by
@@ -130,13 +147,8 @@ impl SystemRef {
             system: self.clone(),
             name: name.to_owned(),
             address: address.into(),
-            settings: Settings {
-                dispatcher: None,
-                connections_max: usize::MAX,
-                marks: MARKS_DEFAULT,
-                linger: LINGER_DEFAULT,
-                nodelay: true,
-            },
+            dispatcher: None,
+            settings: ListenerSettings::new(),
         }
     }
 }
@@ -144,34 +156,31 @@ impl SystemRef {
 impl ListenerBuilder {
     /// Runs the connections' actors on the dispatcher of this name instead of `"default"`.
     pub fn dispatcher(mut self, name: &str) -> Self {
-        self.settings.dispatcher = Some(name.to_owned());
+        self.dispatcher = Some(name.to_owned());
         self
     }
 
-    /// At most this many connections are open at a time; more wait in the operating system's queue until
-    /// one ends. No limit unless said otherwise; 0 is taken as 1.
+    /// As [`ListenerSettings::max_connections`].
     pub fn max_connections(mut self, count: usize) -> Self {
-        self.settings.connections_max = count.max(1);
+        self.settings = self.settings.max_connections(count);
         self
     }
 
-    /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
-    /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
+    /// As [`ListenerSettings::marks`].
     pub fn marks(mut self, low: usize, high: usize) -> Self {
-        self.settings.marks = Marks { low: low.min(high), high };
+        self.settings = self.settings.marks(low, high);
         self
     }
 
-    /// For how long the last bytes of a connection whose actor has ended may take to go out; 2 seconds
-    /// unless said otherwise. A shutdown waits for them too, within its own deadline.
+    /// As [`ListenerSettings::linger`].
     pub fn linger(mut self, linger: Duration) -> Self {
-        self.settings.linger = linger;
+        self.settings = self.settings.linger(linger);
         self
     }
 
-    /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
+    /// As [`ListenerSettings::nodelay`].
     pub fn nodelay(mut self, nodelay: bool) -> Self {
-        self.settings.nodelay = nodelay;
+        self.settings = self.settings.nodelay(nodelay);
         self
     }
 
@@ -191,7 +200,9 @@ impl ListenerBuilder {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
     {
-        let Self { system, name, address, settings } = self;
+        let Self { system, name, address, dispatcher, settings } = self;
+        let deployed = system.core().deployed_at_top(&name).map(|deployed| deployed.listener.or(&settings));
+        let settings = Settings::new(dispatcher, &deployed.unwrap_or(settings));
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let driver = system.core().net().driver().map_err(ListenError::Driver)?;
@@ -363,7 +374,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         for _ in 0..ACCEPTS_MAX {
-            if !self.acceptable || self.resting || self.open >= self.settings.connections_max {
+            if !self.acceptable || self.resting || self.open >= self.settings.max_connections {
                 return;
             }
             let accepted = match &*lock(&self.shared.socket) {

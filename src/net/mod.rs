@@ -74,6 +74,9 @@ pub use self::{
 };
 
 #[cfg(not(pointsman_loom))]
+pub use crate::deployment::ListenerSettings;
+
+#[cfg(not(pointsman_loom))]
 pub(crate) use driver::DriverSlot;
 
 /// Tells an actor that its connection can go on; hand it to [`Connection::ready`].

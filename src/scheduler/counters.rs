@@ -11,12 +11,10 @@ pub const SEAT_COUNT_MAX: usize = 32;
 
 const SEARCHER: u64 = 1 << 32;
 const SLEEPERS: u64 = SEARCHER - 1;
-const SEARCHERS: u64 = 0xffff << 32;
 
-// Every worker of a group may be a searcher at once, with room to spare.
-const _: () = assert!(SEAT_COUNT_MAX as u64 <= SEARCHERS / SEARCHER);
+// Every worker of a group may be a searcher at once: the count has 16 bits, above the mask of sleepers.
+const _: () = assert!(SEAT_COUNT_MAX < 1 << 16);
 const _: () = assert!(SLEEPERS.count_ones() as usize == SEAT_COUNT_MAX);
-const _: () = assert!(SLEEPERS & SEARCHERS == 0);
 
 /// The shared word of one group. Written by read-modify-writes only.
 #[derive(Debug)]

@@ -27,6 +27,8 @@ fn unknown_keys_are_refused_with_the_sections_around_them_and_what_there_is() {
         ("sede = 1", "sede", "`seed`"),
         ("[dispatcher.files]\nthread = 1", "dispatcher.files.thread", "`threads`"),
         ("[deployment.\"/a\"]\nmailbocks = \"x\"", "deployment./a.mailbocks", "`mailbox`"),
+        #[cfg(feature = "net")]
+        ("[deployment.\"/a\".listener]\nbacklog = 1", "deployment./a.listener.backlog", "`max-connections`"),
         ("[shutdown.phase.flush]\ntime-out = \"1s\"", "shutdown.phase.flush.time-out", "`timeout`"),
         ("[dead-letter]\nlog = 1", "dead-letter", "`dead-letters`"),
     ] {
@@ -84,6 +86,12 @@ fn keys_that_do_not_go_together_are_refused() {
         ),
         ("[deployment.\"/a\"]\nmailbox = \"none\"", "deployment.\"/a\".mailbox", "[\"first\"]"),
         ("[deployment.\"a\"]", "deployment.\"a\"", "begin with '/'"),
+        #[cfg(feature = "net")]
+        (
+            "[deployment.\"/a\".listener]\nlow-mark = 2\nhigh-mark = 1",
+            "deployment.\"/a\".listener.low-mark",
+            "2 is above high-mark 1",
+        ),
         (
             "[supervision]\non-failure = \"stop\"\nrestarts = 3",
             "supervision.restarts",
@@ -235,7 +243,7 @@ fn settings_from_a_file_have_their_effect() {
         sender.send(child)?;
         Ok(())
     });
-    let child: ActorRef<Tell> = made.recv_timeout(LONG).unwrap();
+    let child: ActorRef<Tell> = made.soon().unwrap();
     let thread = query(&child, |_, _| std::thread::current().name().map(str::to_owned)).unwrap();
     assert!(thread.as_deref().is_some_and(|name| name.starts_with("effect-io")), "{thread:?}");
     let stashed = query(&child, |_, ctx| {

@@ -1,8 +1,10 @@
 //! Sockets: connections, back-pressure, the several ways to end, and what the operating system refuses.
 
-use pointsman::SpawnError;
-use pointsman::net::{Address, Closed, Connection, Flushed, ListenError, ReadOutcome, Ready};
+use pointsman::net::{
+    Address, Closed, Connection, Flushed, ListenError, ListenerSettings, ReadOutcome, Ready,
+};
 use pointsman::prelude::*;
+use pointsman::{Deployment, SpawnError};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -438,7 +440,21 @@ fn a_client_that_sends_and_never_reads_is_cut_off() {
 
 #[test]
 fn more_connections_than_allowed_wait_for_their_turn() {
-    let system = System::builder("net").build().unwrap();
+    at_most_two_connections(System::builder("net").build().unwrap(), 2);
+}
+
+#[test]
+fn a_deployment_wins_over_what_the_code_says_of_a_listener() {
+    let deployment = Deployment::new().listener(ListenerSettings::new().max_connections(2));
+    at_most_two_connections(System::builder("net").deploy("/echo", deployment).build().unwrap(), 10);
+    #[cfg(feature = "config")]
+    {
+        let file = "[deployment.\"/echo\".listener]\nmax-connections = 2";
+        at_most_two_connections(System::builder("net").config(file).unwrap().build().unwrap(), 10);
+    }
+}
+
+fn at_most_two_connections(system: System, said_in_code: usize) {
     let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     struct Counted(Echo, Arc<AtomicUsize>);
     impl Actor for Counted {
@@ -455,7 +471,7 @@ fn more_connections_than_allowed_wait_for_their_turn() {
     let most_open = most.clone();
     let listener = system
         .listener("echo", local())
-        .max_connections(2)
+        .max_connections(said_in_code)
         .spawn(move |connection, _| {
             most_open.fetch_max(1 + open.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
             Counted(Echo::new(connection), open.clone())
