@@ -22,7 +22,7 @@ fn keep(keep: Sender<ReplyTo<u32>>) -> impl FnOnce(ReplyTo<u32>) -> Tell {
 
 #[test]
 fn a_panic_or_a_dropped_port_fails_the_ask_at_once() {
-    let stage = Stage::new("noreply");
+    let stage = Stage::threads("noreply");
     let actor = stage.spawn(&stage.role("a"));
     let panics = actor.ask_with(|reply_to: ReplyTo<u32>| {
         Tell::new(move |_, _| {
@@ -53,11 +53,11 @@ fn a_panic_or_a_dropped_port_fails_the_ask_at_once() {
 
 #[test]
 fn a_deadline_goes_by_the_systems_clock() {
-    let stage = Stage::new("deadline");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let (sender, ports) = channel();
     let ask = actor.ask_with(keep(sender)).within(SECOND);
-    let port = ports.recv_timeout(LONG).unwrap();
+    let port = ports.soon().unwrap();
     assert!(port.wanted());
     let waiter = std::thread::spawn(move || ask.wait());
     stage.clock.advance(SECOND / 2);
@@ -91,14 +91,14 @@ fn block_on<F: Future>(future: F, woken: &Receiver<()>, waker: &Waker) -> F::Out
     loop {
         match future.as_mut().poll(&mut std::task::Context::from_waker(waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => woken.recv_timeout(LONG).expect("a pending future is woken"),
+            Poll::Pending => woken.soon().expect("a pending future is woken"),
         }
     }
 }
 
 #[test]
 fn an_ask_is_a_future_under_any_executor() {
-    let stage = Stage::new("future");
+    let stage = Stage::threads("future");
     let actor = stage.spawn(&stage.role("a"));
     let (sender, woken) = channel();
     let waker = Waker::from(Arc::new(Alarm(sender)));
@@ -114,7 +114,7 @@ fn an_ask_is_a_future_under_any_executor() {
     // Its deadline, by hand.
     let (sender, ports) = channel();
     let ask = actor.ask_with(keep(sender)).within(SECOND);
-    let _port = ports.recv_timeout(LONG).unwrap();
+    let _port = ports.soon().unwrap();
     let clock = stage.clock.clone();
     let waiter = std::thread::spawn(move || block_on(ask, &woken, &waker));
     clock.advance(SECOND);
@@ -179,7 +179,7 @@ impl Actor for Peer {
 
 #[test]
 fn an_actor_gets_its_answer_as_a_message() {
-    let stage = Stage::new("peers");
+    let stage = Stage::turns();
     let (outcomes, got) = channel();
     let spawn = |name: &str| {
         let outcomes = outcomes.clone();
@@ -188,7 +188,7 @@ fn an_actor_gets_its_answer_as_a_message() {
     };
     let (asker, target) = (spawn("asker"), spawn("target"));
     let ask = |get, deadline| asker.tell(PeerMsg::Ask(target.clone(), get, deadline));
-    let next = || got.recv_timeout(LONG).unwrap();
+    let next = || got.soon().unwrap();
     for deadline in [None, Some(SECOND)] {
         ask(Get::Answer, deadline);
         assert_eq!(next(), Ok(42));
@@ -236,7 +236,7 @@ fn an_actor_gets_its_answer_as_a_message() {
 
 #[test]
 fn asking_with_no_time_sends_nothing() {
-    let stage = Stage::new("notime");
+    let stage = Stage::turns();
     let (outcomes, _got) = channel();
     let peer = move || Peer { outcomes: outcomes.clone(), kept: Vec::new() };
     let target = stage.system.actor("target").spawn(peer).unwrap();
@@ -276,7 +276,7 @@ impl Actor for Broker {
 
 #[test]
 fn a_forwarded_request_is_answered_by_the_second_actor() {
-    let stage = Stage::new("forward");
+    let stage = Stage::turns();
     let (outcomes, _got) = channel();
     let peer = move || Peer { outcomes: outcomes.clone(), kept: Vec::new() };
     let second = stage.system.actor("second").spawn(peer).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{Backoff, BackoffError, BackoffSupervisor, Load, SendError, SpawnError};
+use pointsman::{Backoff, BackoffError, BackoffSupervisor, Load, SendError, SpawnError, SystemBuilder};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -39,9 +39,14 @@ impl Ward {
     }
 
     fn with(backoff: Backoff<Tell>, change: impl FnOnce(Role) -> Role) -> Self {
-        let stage = Stage::with("ward", |builder| {
-            builder.dispatcher("one", Dispatcher::work_stealing().threads(1)).seed(7)
-        });
+        Self::on(Stage::turns_with(Self::dispatcher), backoff, change)
+    }
+
+    fn dispatcher(builder: SystemBuilder) -> SystemBuilder {
+        builder.dispatcher("one", Dispatcher::work_stealing().threads(1))
+    }
+
+    fn on(stage: Stage, backoff: Backoff<Tell>, change: impl FnOnce(Role) -> Role) -> Self {
         // The clones of one role count together.
         let role = change(stage.role("c"));
         let recipe = Mutex::new(role.recipe());
@@ -76,7 +81,7 @@ impl Ward {
         let name = format!("probe-{}", self.probes.get());
         let probe = self.stage.system.actor(&name).dispatcher("one");
         probe.spawn(move || Probe(sender.clone())).unwrap();
-        turn.recv_timeout(LONG).unwrap();
+        turn.soon().unwrap();
     }
 
     fn end_child(&self) {
@@ -142,7 +147,7 @@ fn the_reference_is_good_at_once_and_for_each_child() {
 
 #[test]
 fn a_message_to_the_supervisors_reference_is_one_delivery() {
-    let stage = Stage::new("books");
+    let stage = Stage::turns();
     let role = stage.role("c");
     let supervisor = stage
         .system
@@ -376,7 +381,7 @@ impl Actor for Counter {
 
 #[test]
 fn after_a_last_message_the_child_is_not_created_anew() {
-    let stage = Stage::new("last");
+    let stage = Stage::turns();
     let backoff = || Backoff::on_stop(SECOND, SECOND).last_message(|message: &u32| *message == 0);
     let with_child =
         stage.system.actor("s").spawn_backoff(backoff(), |_: &mut Context<u32>| Counter).unwrap();
@@ -396,7 +401,7 @@ fn after_a_last_message_the_child_is_not_created_anew() {
 
 #[test]
 fn a_last_message_that_a_full_mailbox_hands_back_was_not_sent() {
-    let stage = Stage::new("full");
+    let stage = Stage::threads("full");
     let (entered, inside) = std::sync::mpsc::channel();
     let (release, held) = std::sync::mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
@@ -418,7 +423,7 @@ fn a_last_message_that_a_full_mailbox_hands_back_was_not_sent() {
         .spawn_backoff(backoff, move |_: &mut Context<u32>| Slow(entered.clone(), held.clone()))
         .unwrap();
     supervisor.tell(1u32);
-    inside.recv_timeout(LONG).unwrap();
+    inside.soon().unwrap();
     supervisor.tell(2u32);
     assert!(matches!(supervisor.try_tell(0u32), Err(SendError::Full(0))));
     supervisor.child().unwrap().stop();
@@ -430,7 +435,8 @@ fn a_last_message_that_a_full_mailbox_hands_back_was_not_sent() {
 #[test]
 fn jitter_lengthens_each_delay_by_chance_and_alike_for_one_seed() {
     let delays = || {
-        let ward = Ward::new(Backoff::on_stop(10 * SECOND, 10 * SECOND).jitter(1.0).manual_reset());
+        let backoff = Backoff::on_stop(10 * SECOND, 10 * SECOND).jitter(1.0).manual_reset();
+        let ward = Ward::on(Stage::turns_of(7, Ward::dispatcher), backoff, |role| role);
         let delays: Vec<u64> = (1..=8)
             .map(|restarts| {
                 ward.end_child();
@@ -448,7 +454,7 @@ fn jitter_lengthens_each_delay_by_chance_and_alike_for_one_seed() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused_and_leave_nothing_behind() {
-    let stage = Stage::new("senseless");
+    let stage = Stage::turns();
     let living = stage.system.living_actors();
     let refused = |backoff: Backoff<u32>| match stage
         .system
@@ -516,7 +522,7 @@ fn the_supervisor_is_watched_through_its_handle_and_outlives_its_children() {
 
 #[test]
 fn what_recipe_and_settings_captured_is_freed_with_the_supervisor() {
-    let stage = Stage::new("freed");
+    let stage = Stage::turns();
     let token = Arc::new(());
     let (in_recipe, in_function) = (token.clone(), token.clone());
     let backoff = Backoff::on_failure(SECOND, SECOND).without_child(move |_: u32| {

@@ -20,7 +20,7 @@ fn staged(name: &str, change: impl FnOnce(Phases) -> Phases) -> Stage {
         .phase("second", Phase::new().after("first"))
         .phase("third", Phase::new().after("second"))
         .change(phase::ACTOR_SYSTEM_TERMINATE, |last| last.after("third"));
-    Stage::with(name, |builder: SystemBuilder| builder.shutdown_phases(change(phases)))
+    Stage::threads_with(name, |builder: SystemBuilder| builder.shutdown_phases(change(phases)))
 }
 
 /// Adds a task that notes its name.
@@ -228,8 +228,8 @@ fn a_phase_that_takes_too_long_is_left_behind() {
         .unwrap();
     add(&stage, "second", "b");
     let run = stage.system.coordinated_shutdown().run("done");
-    runs.recv_timeout(LONG).unwrap();
-    polls.recv_timeout(LONG).unwrap();
+    runs.soon().unwrap();
+    polls.soon().unwrap();
     stage.clock.advance(3 * SECOND - Duration::from_millis(1));
     assert!(!run.is_over() && stage.notes.try_recv().is_err());
     stage.clock.advance(Duration::from_millis(1));
@@ -239,7 +239,7 @@ fn a_phase_that_takes_too_long_is_left_behind() {
     assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
     let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
     assert_eq!(outcomes, [TaskOutcome::TimedOut, TaskOutcome::TimedOut]);
-    assert_eq!(future.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected), "a future is dropped");
+    assert_eq!(future.soon(), Err(RecvTimeoutError::Disconnected), "a future is dropped");
     assert_eq!(report.took, 3 * SECOND);
     drop(release);
     end(stage);
@@ -251,7 +251,7 @@ fn a_phase_that_takes_too_long_and_is_not_recovered_from_ends_the_run() {
     let (_release, runs) = add_hanging(&stage, "first");
     add(&stage, "second", "never");
     let run = stage.system.coordinated_shutdown().run("done");
-    runs.recv_timeout(LONG).unwrap();
+    runs.soon().unwrap();
     stage.clock.advance(5 * SECOND);
     match run.wait().unwrap_err() {
         ShutdownRunError::TimedOut { phase, timeout, tasks, .. } => {
@@ -310,7 +310,7 @@ fn a_run_happens_once_and_its_first_reason_counts() {
     add(&stage, "first", "left out");
     let shutdown = stage.system.coordinated_shutdown();
     let run = shutdown.run_from("second", "the first").unwrap();
-    runs.recv_timeout(LONG).unwrap();
+    runs.soon().unwrap();
     let other = shutdown.run("another");
     assert_eq!(shutdown.reason(), Some("the first".into()));
     drop(release);
@@ -351,7 +351,7 @@ fn an_actor_is_sent_a_message_and_waited_for() {
     });
     shutdown.add_actor_termination("second", "stays", &stays, Some(told)).unwrap();
     let run = shutdown.run("done");
-    inside.recv_timeout(LONG).unwrap();
+    inside.soon().unwrap();
     stage.clock.advance(5 * SECOND);
     let report = run.wait().unwrap();
     let outcome = |name: &str| report.phases.iter().find(|phase| phase.name == name).unwrap().outcome;
@@ -415,9 +415,9 @@ fn a_drain_whose_time_is_over_leaves_counted_dead_letters() {
     shutdown.add_task("first", "begun", begun).unwrap();
     let (after, begins) = add_hanging(&stage, "second");
     let run = shutdown.run("done");
-    inside.recv_timeout(LONG).unwrap();
+    inside.soon().unwrap();
     stage.clock.advance(5 * SECOND);
-    begins.recv_timeout(LONG).unwrap();
+    begins.soon().unwrap();
     assert!(!second.is_closed(), "its turn has not come, and does not come any more");
     first.stop();
     drop(release);
@@ -451,9 +451,8 @@ fn without_the_last_task_the_system_goes_on() {
     add(&stage, "first", "b");
     assert_eq!(shutdown.total_timeout(), 15 * SECOND);
     end(stage);
-    let none = Stage::with("least", |builder| {
-        builder.shutdown_phases(Phases::default().terminate_actor_system(false))
-    });
+    let none =
+        Stage::turns_with(|builder| builder.shutdown_phases(Phases::default().terminate_actor_system(false)));
     assert_eq!(none.system.coordinated_shutdown().total_timeout(), 3 * SECOND);
     end(none);
 }
@@ -473,7 +472,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
     stage.system.stop();
     let error = waiter.join().unwrap().unwrap_err();
     assert!(matches!(&error, ShutdownRunError::SystemEnded { system } if system == "otherwise"), "{error:?}");
-    assert_eq!(dropped.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(dropped.soon(), Err(RecvTimeoutError::Disconnected));
     let run = stage.system.coordinated_shutdown().run("too late");
     assert!(matches!(run.wait(), Err(ShutdownRunError::SystemEnded { .. })));
     end(stage);
@@ -509,7 +508,7 @@ fn a_task_is_told_not_to_wait_for_its_own_run() {
 
 #[test]
 fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
-    let stage = Stage::new("callbacks");
+    let stage = Stage::threads("callbacks");
     stage.spawn(&stage.role("a"));
     for name in ["one", "two", "three"] {
         let (log, system) = (stage.log.clone(), stage.system.handle().clone());

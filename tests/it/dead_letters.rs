@@ -18,7 +18,7 @@ fn dead(stage: &Stage) -> ActorRef<Tell> {
 
 #[test]
 fn a_subscriber_is_told_recipient_type_and_reason_until_it_leaves() {
-    let stage = Stage::new("told");
+    let stage = Stage::turns();
     let actor = dead(&stage);
     let (sender, letters) = channel();
     let subscription = stage.system.dead_letters().subscribe(move |letter| {
@@ -40,7 +40,7 @@ fn a_subscriber_is_told_recipient_type_and_reason_until_it_leaves() {
 
 #[test]
 fn a_subscriber_that_sends_to_a_dead_actor_does_not_go_round() {
-    let stage = Stage::new("round");
+    let stage = Stage::turns();
     let actor = dead(&stage);
     let told = Arc::new(AtomicUsize::new(0));
     let (counted, again) = (told.clone(), actor.clone());
@@ -58,7 +58,7 @@ fn a_subscriber_that_sends_to_a_dead_actor_does_not_go_round() {
 
 #[test]
 fn a_subscriber_that_panics_harms_neither_sender_nor_other_subscribers() {
-    let stage = Stage::new("panics");
+    let stage = Stage::turns();
     let actor = dead(&stage);
     let told = Arc::new(AtomicUsize::new(0));
     let counted = told.clone();
@@ -74,7 +74,7 @@ fn a_subscriber_that_panics_harms_neither_sender_nor_other_subscribers() {
 
 #[test]
 fn a_subscriber_may_subscribe_and_leave_while_it_is_told() {
-    let stage = Stage::new("leaves");
+    let stage = Stage::turns();
     let actor = dead(&stage);
     let system = stage.system.handle().clone();
     let kept = Arc::new(std::sync::Mutex::new(None));
@@ -126,7 +126,7 @@ impl RoutingLogic<u64> for Careless {
 
 #[test]
 fn what_user_code_takes_down_with_it_is_shown_once_and_counted_once() {
-    let stage = Stage::new("unwinds");
+    let stage = Stage::turns();
     let (sender, letters) = channel();
     // Runs first, and panics while the sender's thread unwinds already.
     let _panics = stage.system.dead_letters().subscribe(|_| panic!("as told"));
@@ -171,7 +171,7 @@ fn dead_numbers(stage: &Stage) -> ActorRef<u64> {
 
 #[test]
 fn a_sink_gets_each_message_once_after_it_was_counted_and_shown() {
-    let stage = Stage::new("sink");
+    let stage = Stage::turns();
     let actor = dead_numbers(&stage);
     let (sender, taken) = channel();
     let (shown, system) = (sender.clone(), stage.system.handle().clone());
@@ -212,7 +212,7 @@ fn a_sink_gets_each_message_once_after_it_was_counted_and_shown() {
 
 #[test]
 fn a_sink_that_sends_to_the_dead_or_panics_does_not_go_round() {
-    let stage = Stage::new("sink-round");
+    let stage = Stage::turns();
     let actor = dead_numbers(&stage);
     let taken = Arc::new(AtomicUsize::new(0));
     let (counted, again) = (taken.clone(), actor.clone());
@@ -278,7 +278,7 @@ impl Actor for Sum {
 
 #[test]
 fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
-    let stage = Stage::new("sink-asks");
+    let stage = Stage::threads("sink-asks");
     let (sender, kept) = channel();
     let _subscription = stage
         .system
@@ -298,13 +298,13 @@ fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
     drop(release);
     // Found in the mailbox: the asker is told although its message lives on.
     assert_eq!(queued.wait(), Err(AskError::NoReply));
-    let (drained, reason) = kept.recv_timeout(LONG).unwrap();
+    let (drained, reason) = kept.soon().unwrap();
     assert_eq!((drained.request.0, reason), (1, DeadLetterReason::Stopped));
     assert!(!drained.reply_to.wanted());
     wait_until(|| sum.is_closed());
     // Refused.
     assert_eq!(sum.ask(Add(2)).wait(), Err(AskError::Undeliverable));
-    let (refused, _) = kept.recv_timeout(LONG).unwrap();
+    let (refused, _) = kept.soon().unwrap();
     assert!(!refused.reply_to.wanted());
     for call in [drained, refused] {
         let (Add(number), reply_to) = call.into_parts();
@@ -317,7 +317,7 @@ fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
 
 #[test]
 fn suppressed_messages_are_counted_and_shown_only_to_who_asks_for_them() {
-    let stage = Stage::new("suppressed");
+    let stage = Stage::turns();
     let actor = dead_numbers(&stage);
     let (sender, shown) = channel();
     let told = sender.clone();
@@ -346,7 +346,7 @@ fn suppressed_messages_are_counted_and_shown_only_to_who_asks_for_them() {
 
 #[test]
 fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
-    let stage = Stage::new("discarded");
+    let stage = Stage::turns();
     let actor = dead_numbers(&stage);
     struct Reader;
     impl Actor for Reader {
@@ -383,7 +383,7 @@ fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
 #[test]
 fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_missed() {
     listen();
-    let stage = Stage::new("logged");
+    let stage = Stage::threads("logged");
     let actor = dead_numbers(&stage);
     let letter = "u64 to /user/numbers: stopped";
     for number in 0..15u64 {
@@ -413,7 +413,7 @@ fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_misse
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 
     let set = pointsman::DeadLetterLog::first(2).during_shutdown(true);
-    let stage = Stage::with("logged-set", |builder| builder.log_dead_letters(set));
+    let stage = Stage::threads_with("logged-set", |builder| builder.log_dead_letters(set));
     let actor = dead_numbers(&stage);
     stage.system.stop();
     stage.system.wait_until_ended(LONG).unwrap();
@@ -421,8 +421,9 @@ fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_misse
         actor.tell(number);
     }
     assert_eq!(lines("logged-set").len(), 2);
-    let stage =
-        Stage::with("logged-off", |builder| builder.log_dead_letters(pointsman::DeadLetterLog::off()));
+    let stage = Stage::threads_with("logged-off", |builder| {
+        builder.log_dead_letters(pointsman::DeadLetterLog::off())
+    });
     dead_numbers(&stage).tell(1u64);
     assert!(lines("logged-off").is_empty());
 }

@@ -19,7 +19,8 @@ fn spawn_on(stage: &Stage, dispatcher: &str, name: &'static str) -> ActorRef<Tel
 
 #[test]
 fn a_pinned_actor_has_a_thread_of_its_own_all_its_life() {
-    let stage = Stage::with("pins", |builder| builder.dispatcher("pin", Dispatcher::pinned().throughput(1)));
+    let stage =
+        Stage::threads_with("pins", |builder| builder.dispatcher("pin", Dispatcher::pinned().throughput(1)));
     let (a, b) = (spawn_on(&stage, "pin", "a"), spawn_on(&stage, "pin", "b"));
     let (of_a, of_b) = (thread_of(&a), thread_of(&b));
     assert_ne!(of_a.0, of_b.0);
@@ -37,8 +38,9 @@ fn a_pinned_actor_has_a_thread_of_its_own_all_its_life() {
 
 #[test]
 fn actors_that_block_on_the_blocking_dispatcher_stop_nobody() {
-    let stage =
-        Stage::with("blocks", |builder| builder.dispatcher("slow", Dispatcher::blocking().threads(1..=8)));
+    let stage = Stage::threads_with("blocks", |builder| {
+        builder.dispatcher("slow", Dispatcher::blocking().threads(1..=8))
+    });
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let blocked: Vec<_> = names.map(|name| spawn_on(&stage, "slow", name)).into();
     let holds: Vec<_> = blocked.iter().map(hold).collect();
@@ -53,7 +55,7 @@ fn actors_that_block_on_the_blocking_dispatcher_stop_nobody() {
 
 #[test]
 fn waiting_for_an_answer_is_an_error_on_a_worker_and_allowed_elsewhere() {
-    let stage = Stage::with("waits", |builder| {
+    let stage = Stage::turns_with(|builder| {
         builder.dispatcher("slow", Dispatcher::blocking()).dispatcher("pin", Dispatcher::pinned())
     });
     let target = stage.spawn(&stage.role("target"));
@@ -69,7 +71,7 @@ fn waiting_for_an_answer_is_an_error_on_a_worker_and_allowed_elsewhere() {
 
 #[test]
 fn in_blocking_sections_what_waits_for_the_worker_goes_elsewhere() {
-    let stage = Stage::new("sections");
+    let stage = Stage::turns();
     let (a, b) = (stage.spawn(&stage.role("a")), stage.spawn(&stage.role("b")));
     // `a` wakes `b` on its own worker and then waits for it.
     let (sender, answered) = channel();
@@ -78,7 +80,7 @@ fn in_blocking_sections_what_waits_for_the_worker_goes_elsewhere() {
             sender.send(5)?;
             Ok(())
         });
-        ctx.blocking(|| answered.recv_timeout(LONG))
+        ctx.blocking(|| answered.soon())
     });
     assert_eq!(answer, Ok(Ok(5)));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
@@ -134,7 +136,7 @@ fn the_guardians_may_run_anywhere() {
 
 #[test]
 fn an_actor_woken_in_a_long_turn_does_not_wait_for_all_of_it() {
-    let stage = Stage::with("long", |builder| {
+    let stage = Stage::threads_with("long", |builder| {
         builder.dispatcher("one", Dispatcher::work_stealing().threads(1).throughput(64))
     });
     let (busy, woken) = (spawn_on(&stage, "one", "busy"), spawn_on(&stage, "one", "woken"));
@@ -161,7 +163,7 @@ fn an_actor_woken_in_a_long_turn_does_not_wait_for_all_of_it() {
     }
     drop(release);
     // A few of the 64, by the messages counted and not by the clock.
-    let handled = seen.recv_timeout(LONG).unwrap();
+    let handled = seen.soon().unwrap();
     assert!(handled <= 16, "{handled}");
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
@@ -188,7 +190,7 @@ fn order_of_turns(stage: &Stage, dispatcher: &str, names: [&'static str; 2]) -> 
 fn throughput_and_deadline_of_a_turn_are_each_dispatchers_own() {
     const SOON: Duration = Duration::ZERO;
     const NEVER: Duration = Duration::MAX;
-    let stage = Stage::with("turns", |builder| {
+    let stage = Stage::threads_with("turns", |builder| {
         builder
             .dispatcher("whole", Dispatcher::work_stealing().threads(1).deadline(NEVER))
             .dispatcher("one", Dispatcher::work_stealing().threads(1).throughput(1))
@@ -213,7 +215,7 @@ fn throughput_and_deadline_of_a_turn_are_each_dispatchers_own() {
 
 #[test]
 fn an_unknown_dispatcher_is_an_error_that_names_those_there_are() {
-    let stage = Stage::with("unknown", |builder| {
+    let stage = Stage::turns_with(|builder| {
         builder.dispatcher("slow", Dispatcher::blocking()).dispatcher_alias("files", "slow")
     });
     let spawned = stage.system.actor("a").dispatcher("fast").spawn(stage.role("a").recipe());
@@ -324,7 +326,7 @@ fn threads_without_actors_end_and_start_again() {
     let blocking = Dispatcher::blocking().threads(2..=2).idle_shutdown(SECOND).into();
     for (name, threads, recipe) in [("idle1", "idle1-w-", stealing), ("idle2", "idle2-w-", blocking)] {
         let recipe: Dispatcher = recipe;
-        let stage = Stage::with(name, |builder| builder.dispatcher("w", recipe));
+        let stage = Stage::threads_with(name, |builder| builder.dispatcher("w", recipe));
         let run = || wait_until(|| threads_named(threads) == 2);
         let have_ended = || wait_until(|| threads_named(threads) == 0);
         run();
@@ -375,7 +377,7 @@ fn threads_without_actors_end_and_start_again() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_no_actor_ever_used_end_too() {
-    let stage = Stage::with("unused", |builder| {
+    let stage = Stage::threads_with("unused", |builder| {
         builder.dispatcher("w", Dispatcher::work_stealing().threads(1).idle_shutdown(Duration::from_secs(1)))
     });
     wait_until(|| threads_named("unused-w-") == 1);
@@ -390,7 +392,7 @@ fn threads_that_no_actor_ever_used_end_too() {
 }
 
 fn with_calling_thread(name: &str) -> Stage {
-    Stage::with(name, |builder| builder.dispatcher("here", Dispatcher::calling_thread()))
+    Stage::threads_with(name, |builder| builder.dispatcher("here", Dispatcher::calling_thread()))
 }
 
 #[test]
@@ -450,7 +452,7 @@ fn what_is_suspended_on_the_calling_thread_is_run_by_whoever_resumes() {
     act(&child, move |_, _| Ok(sender.send(thread::current().name().unwrap_or("").to_owned())?));
     assert!(ran.try_recv().is_err(), "suspended until the parent has judged");
     drop(release);
-    let thread = ran.recv_timeout(LONG).unwrap();
+    let thread = ran.soon().unwrap();
     assert!(thread.starts_with("resume-default-"), "{thread}");
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }

@@ -54,7 +54,7 @@ fn porter(stage: &Stage) -> (ActorRef<Door>, Receiver<Door>) {
 /// What has arrived, once the actor has handled everything.
 fn seen(actor: &ActorRef<Door>, doors: &Receiver<Door>) -> Vec<Door> {
     actor.tell(Door::Closed(u32::MAX));
-    let all = std::iter::from_fn(|| doors.recv_timeout(LONG).ok());
+    let all = std::iter::from_fn(|| doors.soon().ok());
     all.take_while(|door| *door != Door::Closed(u32::MAX)).collect()
 }
 
@@ -66,7 +66,7 @@ fn end(stage: Stage) -> pointsman::Ledger {
 
 #[test]
 fn a_subscriber_gets_the_events_of_its_type_and_no_others() {
-    let stage = Stage::new("by-type");
+    let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events();
     events.publish(&Opened(0));
@@ -83,7 +83,7 @@ fn a_subscriber_gets_the_events_of_its_type_and_no_others() {
 
 #[test]
 fn a_group_stands_for_all_its_members() {
-    let stage = Stage::new("group");
+    let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events();
     assert!(events.subscribe_group::<Door, _>(&actor));
@@ -100,7 +100,7 @@ fn a_group_stands_for_all_its_members() {
 
 #[test]
 fn unsubscribing_works_by_type_and_wholly() {
-    let stage = Stage::new("leave");
+    let stage = Stage::turns();
     let ((actor, doors), (other, others)) = (porter(&stage), porter(&stage));
     let events = stage.system.events();
     for actor in [&actor, &other] {
@@ -121,7 +121,7 @@ fn unsubscribing_works_by_type_and_wholly() {
 
 #[test]
 fn a_function_is_called_on_the_publishing_thread_until_its_subscription_is_dropped() {
-    let stage = Stage::new("function");
+    let stage = Stage::turns();
     let (sender, calls) = channel();
     let by_group = sender.clone();
     let subscription = stage.system.events().on(move |Opened(number): &Opened| {
@@ -145,7 +145,7 @@ fn a_function_is_called_on_the_publishing_thread_until_its_subscription_is_dropp
 
 #[test]
 fn a_subscriber_that_panics_or_subscribes_while_it_is_told_harms_nobody() {
-    let stage = Stage::new("nested");
+    let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events();
     let _panics = events.on(|_: &Opened| panic!("as told"));
@@ -164,7 +164,7 @@ fn a_subscriber_that_panics_or_subscribes_while_it_is_told_harms_nobody() {
 
 #[test]
 fn a_subscriber_that_has_stopped_is_forgotten() {
-    let stage = Stage::new("stopped");
+    let stage = Stage::threads("stopped");
     let events = stage.system.events();
     let (actor, doors) = porter(&stage);
     assert!(events.subscribe_group::<Door, _>(&actor));
@@ -190,7 +190,7 @@ fn a_subscriber_that_has_stopped_is_forgotten() {
 
 #[test]
 fn a_subscription_does_not_keep_the_system_in_memory() {
-    let stage = Stage::new("kept");
+    let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events().clone();
     assert!(events.subscribe::<Opened, _>(&actor));
@@ -202,7 +202,7 @@ fn a_subscription_does_not_keep_the_system_in_memory() {
 
 #[test]
 fn letters_of_all_kinds_come_by_their_group() {
-    let stage = Stage::new("letters");
+    let stage = Stage::threads("letters");
     let (sender, letters) = channel();
     let told = sender.clone();
     let _all = stage.system.events().on_group(move |letter: &AnyDeadLetter| {
@@ -252,7 +252,7 @@ impl Actor for Numbers {
 
 #[test]
 fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
-    let stage = Stage::new("unhandled");
+    let stage = Stage::turns();
     let (sender, told) = channel();
     let _subscription = stage.system.events().on(move |unhandled: &Unhandled| {
         let _ = sender.send(unhandled.to_string());
@@ -269,7 +269,7 @@ fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
         Ok(())
     });
     assert_eq!(asked.wait(), Err(AskError::NoReply), "the port went with the message");
-    let text = told.recv_timeout(LONG).unwrap();
+    let text = told.soon().unwrap();
     assert!(text.contains("ReplyTo<u32> to /user/a: unhandled"), "{text}");
     let ledger = end(stage);
     assert_eq!((ledger.sent, ledger.handled), (2, 2), "{ledger}");

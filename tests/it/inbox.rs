@@ -18,7 +18,7 @@ fn wait_for_queued(stage: &Stage, count: u64) {
 
 #[test]
 fn messages_are_received_in_order_and_queued_until_then() {
-    let stage = Stage::new("order");
+    let stage = Stage::threads("order");
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
     for number in 1..=3 {
         inbox.to_ref().tell(number as u32);
@@ -44,7 +44,7 @@ fn messages_are_received_in_order_and_queued_until_then() {
 
 #[test]
 fn a_query_takes_the_first_message_that_it_accepts_and_leaves_the_others() {
-    let stage = Stage::new("select");
+    let stage = Stage::turns();
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
     for number in [1_u32, 3, 4, 5, 6] {
         inbox.to_ref().tell(number);
@@ -58,7 +58,7 @@ fn a_query_takes_the_first_message_that_it_accepts_and_leaves_the_others() {
 
 #[test]
 fn those_who_wait_are_served_in_their_order_by_what_they_accept() {
-    let stage = Stage::new("queries");
+    let stage = Stage::threads("queries");
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     let wait = |accepts: fn(&u32) -> bool| {
         let inbox = inbox.clone();
@@ -81,7 +81,7 @@ fn those_who_wait_are_served_in_their_order_by_what_they_accept() {
 
 #[test]
 fn of_two_who_would_take_a_message_the_one_that_waits_longer_gets_it() {
-    let stage = Stage::new("first");
+    let stage = Stage::threads("first");
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     let mut waiters = Vec::new();
     for index in 0..4 {
@@ -108,7 +108,7 @@ fn of_two_who_would_take_a_message_the_one_that_waits_longer_gets_it() {
 
 #[test]
 fn a_query_that_nothing_answers_in_time_fails_and_takes_no_message_with_it() {
-    let stage = Stage::new("late");
+    let stage = Stage::turns();
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     let waiting = inbox.clone();
     let waiter = std::thread::spawn(move || waiting.receive(SECOND));
@@ -127,7 +127,7 @@ fn a_query_that_nothing_answers_in_time_fails_and_takes_no_message_with_it() {
 
 #[test]
 fn surplus_is_dropped_and_counted() {
-    let stage = Stage::new("surplus");
+    let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let inbox: Inbox<u32> = stage.system.inbox_with_capacity(3).unwrap();
     for number in 1..=10 {
@@ -156,7 +156,7 @@ fn surplus_is_dropped_and_counted() {
 
 #[test]
 fn what_is_left_in_an_inbox_becomes_dead_letters() {
-    let stage = Stage::new("left");
+    let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
     let reference = inbox.to_ref();
@@ -186,7 +186,7 @@ impl From<Terminated> for News {
 
 #[test]
 fn an_inbox_watches() {
-    let stage = Stage::new("watch");
+    let stage = Stage::turns();
     let inbox: Inbox<News> = stage.system.inbox().unwrap();
     let [a, b, c] = ["a", "b", "c"].map(|name| stage.spawn(&stage.role(name)));
     assert!(inbox.watch(&a).is_ok() && inbox.watch(&b).is_ok());
@@ -218,7 +218,7 @@ impl pointsman::Recipient<u32> for Nothing {
 
 #[test]
 fn a_predicate_that_panics_fails_its_query_alone() {
-    let stage = Stage::new("panics");
+    let stage = Stage::threads("panics");
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
     inbox.to_ref().tell(1u32);
     assert_eq!(inbox.select(LONG_BY_HAND, |_| panic!("planted")), Err(InboxError::PredicatePanicked));
@@ -240,7 +240,7 @@ fn a_predicate_that_panics_fails_its_query_alone() {
 
 #[test]
 fn a_worker_may_not_wait_for_an_inbox_and_other_threads_may() {
-    let stage = Stage::with("worker", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let stage = Stage::turns_with(|builder| builder.dispatcher("blocking", Dispatcher::blocking()));
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     inbox.to_ref().tell(1u32);
     let actor = stage.spawn(&stage.role("a"));
@@ -258,7 +258,7 @@ fn a_worker_may_not_wait_for_an_inbox_and_other_threads_may() {
 
 #[test]
 fn an_inbox_ends_with_its_system() {
-    let stage = Stage::new("end");
+    let stage = Stage::turns();
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     let waiting = inbox.clone();
     let begun = stage.system.ledger().asks.begun;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[test]
 fn every_term_is_counted_where_it_happens() {
-    let stage = Stage::new("terms");
+    let stage = Stage::threads("terms");
     let small = |name: &'static str, mailbox: Mailbox| {
         stage.system.actor(name).mailbox(mailbox).spawn(stage.role(name).recipe()).unwrap()
     };
@@ -52,7 +52,7 @@ impl Recipient<u32> for Hole {
 
 #[test]
 fn a_lost_message_shows_in_the_balance() {
-    let stage = Stage::new("lost");
+    let stage = Stage::threads("lost");
     let actor = stage.spawn(&stage.role("a"));
     let hole = ActorRef::to_recipient(Hole(stage.system.handle().clone()));
     assert_eq!(query(&actor, |_, _| ()), Ok(()));
@@ -66,7 +66,7 @@ fn a_lost_message_shows_in_the_balance() {
 
 #[test]
 fn counts_of_ended_threads_stay() {
-    let stage = Stage::new("threads");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     for _ in 0..20 {
         let actor = actor.clone();

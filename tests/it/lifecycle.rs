@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 
 #[test]
 fn a_life_without_failures_is_recipe_started_messages_stopped() {
-    let stage = Stage::new("life");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     note(&actor, "first");
     note(&actor, "second");
@@ -22,7 +22,7 @@ fn a_life_without_failures_is_recipe_started_messages_stopped() {
 
 #[test]
 fn a_restart_keeps_reference_uid_mailbox_and_loses_state_and_message() {
-    let stage = Stage::new("restart");
+    let stage = Stage::threads("restart");
     let actor = stage.spawn(&stage.role("a"));
     let uid = actor.uid();
     let release = hold(&actor);
@@ -72,12 +72,10 @@ fn by_default_a_restart_is_stopped_recipe_started() {
         .unwrap();
     actor.tell(true);
     actor.poison();
-    let life: Vec<String> = (0..4).map(|_| noted.recv_timeout(LONG).unwrap()).collect();
+    let life: Vec<String> = (0..4).map(|_| noted.soon().unwrap()).collect();
     assert_eq!(life, ["started 1", "stopped 1", "started 2", "stopped 2"]);
     // The recipe goes with the actor, although `actor` is still held.
-    assert!(
-        noted.recv_timeout(LONG).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected)
-    );
+    assert!(noted.soon().is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -114,11 +112,11 @@ impl Actor for Leaf {
 
 #[test]
 fn by_default_a_restart_stops_the_children_and_their_names_are_free_in_started() {
-    let stage = Stage::new("nest");
+    let stage = Stage::turns();
     let (notes, noted) = channel();
     let nest = stage.system.actor("nest").spawn(move || Nest(notes.clone())).unwrap();
     nest.tell(());
-    let mut life: Vec<_> = (0..4).map(|_| noted.recv_timeout(LONG).unwrap()).collect();
+    let mut life: Vec<_> = (0..4).map(|_| noted.soon().unwrap()).collect();
     // The leaf stops while its parent's hook goes on.
     life[1..3].sort();
     assert_eq!(life, ["started", "leaf stopped", "stopped", "started"]);
@@ -126,7 +124,7 @@ fn by_default_a_restart_stops_the_children_and_their_names_are_free_in_started()
 }
 
 fn stops_at_first(hook: Hook, panics: bool) {
-    let stage = Stage::new("first");
+    let stage = Stage::turns();
     let role = stage.role("a").on_hook(move |now, _| {
         if now != hook {
             return Ok(());
@@ -157,7 +155,7 @@ fn a_recipe_or_started_that_fails_stops_the_actor() {
 fn a_first_failure_judged_with_restart_or_resume_creates_anew() {
     for directive in [Directive::Restart, Directive::Resume] {
         for hook in [Hook::Recipe, Hook::Started] {
-            let stage = Stage::new("anew");
+            let stage = Stage::turns();
             let parent = stage.spawn(&stage.role("p").strategy(move || {
                 Strategy::decide(move |failure| {
                     assert_eq!(failure.kind(), FailureKind::Initialization);
@@ -183,7 +181,7 @@ fn a_first_failure_judged_with_restart_or_resume_creates_anew() {
 
 #[test]
 fn a_failed_start_takes_the_children_made_in_it_with_it() {
-    let stage = Stage::new("brood");
+    let stage = Stage::threads("brood");
     let child_role = stage.role("child");
     let parent = stage.spawn(
         &stage
@@ -208,7 +206,7 @@ fn a_failed_start_takes_the_children_made_in_it_with_it() {
 
 #[test]
 fn a_failed_recipe_takes_the_children_made_in_it_with_it() {
-    let stage = Stage::new("brood");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::decide(|_| Directive::Restart)));
     let (role, child_role) = (stage.role("a"), stage.role("child"));
     let mut failed = false;
@@ -227,7 +225,7 @@ fn a_failed_recipe_takes_the_children_made_in_it_with_it() {
 #[test]
 fn failing_restarting_and_stopped_change_nothing() {
     for panics in [false, true] {
-        let stage = Stage::new("tough");
+        let stage = Stage::turns();
         let role = stage.role("a").on_hook(move |hook, _| match hook {
             Hook::Restarting | Hook::Stopped if panics => panic!("as told"),
             Hook::Restarting | Hook::Stopped => Err(Failure::msg("as told")),
@@ -246,7 +244,7 @@ fn failing_restarting_and_stopped_change_nothing() {
 #[test]
 fn a_failing_restarted_is_a_failure_of_initialization() {
     for panics in [false, true] {
-        let stage = Stage::new("post");
+        let stage = Stage::turns();
         let role = stage.role("a").on_hook(move |hook, _| match hook {
             Hook::Restarted if panics => panic!("as told"),
             Hook::Restarted => Err(Failure::msg("as told")),
@@ -264,7 +262,7 @@ fn a_failing_restarted_is_a_failure_of_initialization() {
 #[test]
 fn a_state_that_panics_while_it_is_dropped_takes_nobody_with_it() {
     let stage =
-        Stage::with("drops", |builder| builder.dispatcher("one", Dispatcher::work_stealing().threads(1)));
+        Stage::turns_with(|builder| builder.dispatcher("one", Dispatcher::work_stealing().threads(1)));
     let role = stage.role("a").on_hook(|hook, _| {
         if hook == Hook::Drop && !std::thread::panicking() { panic!("in drop") } else { Ok(()) }
     });
@@ -300,7 +298,7 @@ impl Drop for Venom {
 
 #[test]
 fn a_failure_whose_cause_panics_when_it_is_dropped_or_shown_is_only_a_failure() {
-    let stage = Stage::new("venom");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").keep_children());
     let actor = child(&parent, &stage.role("a"));
     act(&actor, |_, _| Err(Venom.into()));
@@ -316,7 +314,7 @@ fn a_failure_whose_cause_panics_when_it_is_dropped_or_shown_is_only_a_failure() 
 
 #[test]
 fn the_recipe_sees_the_context_of_its_actor() {
-    let stage = Stage::new("recipes");
+    let stage = Stage::turns();
     let (sender, seen) = channel();
     let role = stage.role("a");
     let mut make = role.recipe();
@@ -329,13 +327,13 @@ fn the_recipe_sees_the_context_of_its_actor() {
             make()
         })
         .unwrap();
-    assert_eq!(seen.recv_timeout(LONG).unwrap(), ("/user/a".into(), "/user".into(), actor.uid(), 0));
+    assert_eq!(seen.soon().unwrap(), ("/user/a".into(), "/user".into(), actor.uid(), 0));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
 #[test]
 fn stopping_while_a_restart_waits_for_children_does_not_stop_the_old_state_twice() {
-    let stage = Stage::new("twice");
+    let stage = Stage::threads("twice");
     let actor = stage.spawn(&stage.role("a"));
     let slow = child(&actor, &stage.role("slow"));
     let release = hold(&slow);
@@ -371,15 +369,13 @@ fn what_a_recipe_captured_is_freed_when_creation_is_refused() {
         Quiet
     });
     assert!(refused.is_err());
-    assert!(
-        gone.recv_timeout(LONG).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected)
-    );
+    assert!(gone.soon().is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(system.living_actors(), GUARDIANS + 1);
 }
 
 #[test]
 fn the_recipe_is_called_once_for_the_start_and_once_for_each_restart() {
-    let stage = Stage::new("recipes");
+    let stage = Stage::turns();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let mut recipe = stage.role("a").recipe();
@@ -403,7 +399,7 @@ fn the_recipe_is_called_once_for_the_start_and_once_for_each_restart() {
 fn a_failed_restarted_judged_with_resume_or_restart_is_a_restart_again_without_hooks_of_the_half_made_state()
 {
     for directive in [Directive::Resume, Directive::Restart] {
-        let stage = Stage::new("half");
+        let stage = Stage::turns();
         let parent = stage.spawn(&stage.role("p").strategy(move || {
             Strategy::decide(move |failure| match failure.kind() {
                 FailureKind::Initialization => directive,
@@ -425,7 +421,7 @@ fn a_failed_restarted_judged_with_resume_or_restart_is_a_restart_again_without_h
 
 #[test]
 fn control_that_comes_while_a_restart_waits_for_children_acts_after_it() {
-    let stage = Stage::new("deferred");
+    let stage = Stage::threads("deferred");
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::from(Restart::always()).all_for_one()));
     let actor = child(&parent, &stage.role("a"));
     let sibling = child(&parent, &stage.role("b"));
@@ -464,8 +460,9 @@ impl Drop for Sting {
 
 #[test]
 fn messages_and_recipes_that_panic_while_they_are_dropped_take_nobody_with_them() {
-    let stage =
-        Stage::with("stings", |builder| builder.dispatcher("one", Dispatcher::work_stealing().threads(1)));
+    let stage = Stage::threads_with("stings", |builder| {
+        builder.dispatcher("one", Dispatcher::work_stealing().threads(1))
+    });
     let sting = Sting;
     let mut recipe = stage.role("a").recipe();
     let actor = stage
@@ -522,12 +519,12 @@ impl Actor for Shaken {
 
 #[test]
 fn a_failing_terminated_is_a_failure_like_any_other() {
-    let stage = Stage::new("shaken");
+    let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
     let (sender, noted) = channel();
     let target = watched.clone();
     let _shaken = stage.system.spawn(move || Shaken(target.clone(), sender.clone())).unwrap();
     watched.stop();
-    assert_eq!(noted.recv_timeout(LONG), Ok("restarted"));
+    assert_eq!(noted.soon(), Ok("restarted"));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }

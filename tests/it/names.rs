@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 
 #[test]
 fn bad_names_are_refused_with_the_fault_and_leave_nothing_behind() {
-    let stage = Stage::new("bad");
+    let stage = Stage::turns();
     let living = stage.system.living_actors();
     for (name, fault) in [
         ("", NameFault::Empty),
@@ -29,7 +29,7 @@ fn bad_names_are_refused_with_the_fault_and_leave_nothing_behind() {
 
 #[test]
 fn a_name_is_taken_until_its_actor_has_ended() {
-    let stage = Stage::new("taken");
+    let stage = Stage::threads("taken");
     let parent = stage.spawn(&stage.role("p"));
     let actor = child(&parent, &stage.role("a"));
     let release = hold(&actor);
@@ -59,7 +59,7 @@ fn a_name_is_taken_until_its_actor_has_ended() {
 
 #[test]
 fn of_four_creators_at_once_one_gets_the_name() {
-    let stage = Stage::new("race");
+    let stage = Stage::turns();
     for round in 0..50 {
         let name = format!("actor-{round}");
         let barrier = Arc::new(Barrier::new(4));
@@ -82,7 +82,7 @@ fn of_four_creators_at_once_one_gets_the_name() {
 
 #[test]
 fn generated_names_start_with_a_dollar_and_are_not_used_again() {
-    let stage = Stage::new("generated");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p"));
     let role = stage.role("c");
     let names = query(&parent, move |_, ctx| {
@@ -104,7 +104,7 @@ fn generated_names_start_with_a_dollar_and_are_not_used_again() {
 
 #[test]
 fn refusals_leave_the_name_free_and_nobody_behind() {
-    let stage = Stage::with("refusals", |builder| builder.dispatcher("pin", Dispatcher::pinned()));
+    let stage = Stage::turns_with(|builder| builder.dispatcher("pin", Dispatcher::pinned()));
     let living = stage.system.living_actors();
     let recipe = || stage.role("a").recipe();
     match stage.system.actor("a").dispatcher("nowhere").spawn(recipe()) {
@@ -126,7 +126,7 @@ fn refusals_leave_the_name_free_and_nobody_behind() {
 
 #[test]
 fn nobody_is_created_after_the_shutdown() {
-    let stage = Stage::new("after");
+    let stage = Stage::threads("after");
     let system = stage.system.handle().clone();
     let role = stage.role("a");
     stage.end(&[]);
@@ -165,7 +165,7 @@ impl Actor for Idle {
 
 #[test]
 fn an_actor_that_is_ending_or_has_ended_takes_no_more_children() {
-    let stage = Stage::new("late");
+    let stage = Stage::turns();
     let refused = |outcome: Result<(), SpawnError>, by: &str| {
         assert!(matches!(&outcome, Err(SpawnError::ParentStopped { path }) if path == by), "{outcome:?}");
     };
@@ -182,12 +182,12 @@ fn an_actor_that_is_ending_or_has_ended_takes_no_more_children() {
     })
     .unwrap();
     parent.stop();
-    refused(outcomes.recv_timeout(LONG).unwrap(), "/user/p");
+    refused(outcomes.soon().unwrap(), "/user/p");
     // In its own last hook.
     let last =
         stage.system.actor("l").spawn(move || Late { parent: None, outcome: outcome.clone() }).unwrap();
     last.stop();
-    refused(outcomes.recv_timeout(LONG).unwrap(), "/user/l");
+    refused(outcomes.soon().unwrap(), "/user/l");
     wait_for_end(&stage, &parent);
     refused(after_the_end.spawn(|| Idle).map(drop), "/user/p");
     stage.end(&["p Started 1", "p Stopped 1"]);

@@ -152,7 +152,7 @@ fn paths_compare_without_the_uid_and_from_the_last_name_to_the_first() {
 
 #[test]
 fn nobody_can_be_named_like_the_way_up() {
-    let stage = Stage::new("up");
+    let stage = Stage::turns();
     let refused = stage.system.actor("..").spawn(stage.role("a").recipe());
     assert!(matches!(refused, Err(SpawnError::Name(_))), "{refused:?}");
     stage.end(&[]);
@@ -160,7 +160,7 @@ fn nobody_can_be_named_like_the_way_up() {
 
 #[test]
 fn an_actor_is_found_by_its_path() {
-    let stage = Stage::new("found");
+    let stage = Stage::turns();
     let system = &stage.system;
     let parent = stage.spawn(&stage.role("p"));
     let role = stage.role("nameless");
@@ -205,7 +205,7 @@ fn an_actor_is_found_by_its_path() {
 
 #[test]
 fn an_actor_finds_others_from_where_it_stands() {
-    let stage = Stage::new("relative");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p"));
     let (left, right) = (child(&parent, &stage.role("left")), child(&parent, &stage.role("right")));
     let found = query(&left, |_, ctx| {
@@ -226,7 +226,7 @@ fn an_actor_finds_others_from_where_it_stands() {
 
 #[test]
 fn a_look_up_finds_the_incarnation_that_is_there_and_creates_none() {
-    let stage = Stage::new("incarnation");
+    let stage = Stage::turns();
     let first = stage.spawn(&stage.role("a"));
     let old = first.path();
     assert_eq!(old.uid(), Some(first.uid()));
@@ -249,7 +249,7 @@ fn a_look_up_finds_the_incarnation_that_is_there_and_creates_none() {
 
 #[test]
 fn a_routers_path_leads_to_its_head_and_by_type_to_the_reference_that_routes() {
-    let stage = Stage::new("router");
+    let stage = Stage::turns();
     let role = stage.role("r");
     let router = stage.system.router("r").pool(2, move |_| role.recipe()()).spawn().unwrap();
     let head = stage.system.actor_at("/user/r").unwrap();

@@ -63,7 +63,7 @@ fn end(stage: Stage) -> pointsman::Ledger {
 
 #[test]
 fn a_future_that_waits_is_polled_when_it_is_woken_and_only_its_result_is_a_message() {
-    let stage = Stage::new("future");
+    let stage = Stage::turns();
     let (target, piped) = collector(&stage);
     let gate = Gate::default();
     stage.system.pipe(gate.clone(), &target, |result| result).unwrap();
@@ -72,7 +72,7 @@ fn a_future_that_waits_is_polled_when_it_is_woken_and_only_its_result_is_a_messa
     wait_until(|| gate.polls() == 2);
     assert!(piped.try_recv().is_err());
     gate.open(7);
-    assert_eq!(piped.recv_timeout(LONG), Ok(Ok(7)));
+    assert_eq!(piped.soon(), Ok(Ok(7)));
     // Nobody minds a wake that comes too late.
     gate.wake();
     wait_until(|| stage.system.living_actors() == GUARDIANS + 1);
@@ -84,7 +84,7 @@ fn a_future_that_waits_is_polled_when_it_is_woken_and_only_its_result_is_a_messa
 
 #[test]
 fn an_actor_pipes_to_itself_and_handles_other_messages_meanwhile() {
-    let stage = Stage::new("self");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let gate = Gate::default();
     let future = gate.clone();
@@ -107,24 +107,25 @@ fn an_actor_pipes_to_itself_and_handles_other_messages_meanwhile() {
 
 #[test]
 fn a_panic_becomes_an_error_and_not_silence() {
-    let stage = Stage::with("panics", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let stage = Stage::turns_with(|builder| builder.dispatcher("blocking", Dispatcher::blocking()));
     let (target, piped) = collector(&stage);
     stage.system.pipe(async { panic!("as told") }, &target, |result| result).unwrap();
     let text = |text: &str| Ok(Err(PipeError::Panicked { text: format!("panicked: {text}") }));
-    assert_eq!(piped.recv_timeout(LONG), text("as told"));
+    assert_eq!(piped.soon(), text("as told"));
     stage.system.pipe_blocking(|| panic!("as told, too"), &target, |result| result).unwrap();
-    assert_eq!(piped.recv_timeout(LONG), text("as told, too"));
+    assert_eq!(piped.soon(), text("as told, too"));
     // What makes the message may panic as well; the engine goes on.
     stage.system.pipe(async { 1 }, &target, |_| panic!("no message")).unwrap();
     stage.system.pipe(async { 2 }, &target, |result| result).unwrap();
-    assert_eq!(piped.recv_timeout(LONG), Ok(Ok(2)));
+    assert_eq!(piped.soon(), Ok(Ok(2)));
     wait_until(|| stage.system.living_actors() == GUARDIANS + 1);
     end(stage);
 }
 
 #[test]
 fn a_closure_runs_on_the_blocking_dispatcher_and_without_one_is_refused() {
-    let stage = Stage::with("closure", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let stage =
+        Stage::threads_with("closure", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
     let (target, piped) = collector(&stage);
     let (sender, name) = channel();
     let run = move || {
@@ -132,12 +133,12 @@ fn a_closure_runs_on_the_blocking_dispatcher_and_without_one_is_refused() {
         5
     };
     stage.system.pipe_blocking(run, &target, |result| result).unwrap();
-    assert_eq!(piped.recv_timeout(LONG), Ok(Ok(5)));
+    assert_eq!(piped.soon(), Ok(Ok(5)));
     let name = name.recv().unwrap();
     assert!(name.starts_with("closure-blocking"), "{name}");
     end(stage);
 
-    let stage = Stage::new("without");
+    let stage = Stage::threads("without");
     let (target, piped) = collector(&stage);
     match stage.system.pipe_blocking(|| 1, &target, |result| result) {
         Err(error @ SpawnError::UnknownDispatcher { .. }) => {
@@ -151,7 +152,7 @@ fn a_closure_runs_on_the_blocking_dispatcher_and_without_one_is_refused() {
 
 #[test]
 fn a_result_for_an_actor_that_has_stopped_is_a_dead_letter() {
-    let stage = Stage::new("late");
+    let stage = Stage::turns();
     let (target, _piped) = collector(&stage);
     let (sender, letters) = channel();
     let _subscription = stage.system.dead_letters().subscribe(move |letter| {
@@ -163,7 +164,7 @@ fn a_result_for_an_actor_that_has_stopped_is_a_dead_letter() {
     target.stop();
     wait_until(|| target.is_closed());
     gate.open(7);
-    assert_eq!(letters.recv_timeout(LONG), Ok(("/user/collector".to_owned(), DeadLetterReason::Stopped)));
+    assert_eq!(letters.soon(), Ok(("/user/collector".to_owned(), DeadLetterReason::Stopped)));
     let ledger = end(stage);
     assert_eq!((ledger.sent, ledger.dead_lettered), (1, 1), "{ledger}");
 }
@@ -178,7 +179,7 @@ impl Drop for Told {
 
 #[test]
 fn the_end_of_the_system_cancels_a_future_and_says_so() {
-    let stage = Stage::new("ends");
+    let stage = Stage::turns();
     let (target, _piped) = collector(&stage);
     let (sender, dropped) = channel();
     let gate = Gate::default();
@@ -195,8 +196,8 @@ fn the_end_of_the_system_cancels_a_future_and_says_so() {
     stage.system.pipe(future, &target, wrap).unwrap();
     wait_until(|| gate.polls() == 1);
     let ledger = end(stage);
-    assert_eq!(outcomes.recv_timeout(LONG), Ok(Err(PipeError::Cancelled)));
-    assert_eq!(dropped.recv_timeout(LONG), Ok(()));
+    assert_eq!(outcomes.soon(), Ok(Err(PipeError::Cancelled)));
+    assert_eq!(dropped.soon(), Ok(()));
     assert_eq!((ledger.sent, ledger.dead_lettered), (1, 1), "the target was gone: {ledger}");
     // The waker outlives all of it.
     gate.open(1);
@@ -209,7 +210,7 @@ fn a_future_that_wakes_itself_again_and_again_makes_room_for_others() {
     let clock = pointsman::ManualClock::new();
     let one = Dispatcher::work_stealing().threads(1);
     let system = System::builder("restless").clock(clock.clone()).dispatcher("default", one).build().unwrap();
-    let stage = Stage { system, clock, log, notes };
+    let stage = Stage { system: Ground::Threads(system), clock, log, notes };
     let (target, piped) = collector(&stage);
     let actor = stage.spawn(&stage.role("a"));
     let (polls, enough) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -224,6 +225,6 @@ fn a_future_that_wakes_itself_again_and_again_makes_room_for_others() {
     wait_until(|| polls.load(Ordering::SeqCst) > 1000);
     assert_eq!(query(&actor, |_, _| 9), Ok(9), "the only worker has time for it");
     enough.store(true, Ordering::SeqCst);
-    assert_eq!(piped.recv_timeout(LONG), Ok(Ok(1)));
+    assert_eq!(piped.soon(), Ok(Ok(1)));
     end(stage);
 }

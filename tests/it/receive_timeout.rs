@@ -53,8 +53,8 @@ struct Scene {
     ended: Receiver<()>,
 }
 
-fn scene(name: &str) -> Scene {
-    let stage = Stage::new(name);
+fn scene() -> Scene {
+    let stage = Stage::turns();
     let (idle_sender, idle) = channel();
     let (ended_sender, ended) = channel();
     let recipe = move || Subject { idle: idle_sender.clone(), ended: ended_sender.clone() };
@@ -73,7 +73,7 @@ impl Scene {
             sender.send(run(ctx))?;
             Ok(())
         })));
-        outcome.recv_timeout(LONG).expect("it is handled")
+        outcome.soon().expect("it is handled")
     }
 
     /// Lets the actor do what it has to do, without influence.
@@ -101,7 +101,7 @@ impl Scene {
 
 #[test]
 fn it_fires_after_each_idle_period() {
-    let scene = scene("each");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [10]);
@@ -113,17 +113,17 @@ fn it_fires_after_each_idle_period() {
 
 #[test]
 fn the_message_knows_the_setting() {
-    let scene = scene("knows");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.run(Msg::Quiet, |ctx| ctx.receive_timeout()), Some(10 * MS));
     scene.clock.advance(10 * MS);
-    assert_eq!(scene.idle.recv_timeout(LONG), Ok((10 * MS, 10 * MS)));
+    assert_eq!(scene.idle.soon(), Ok((10 * MS, 10 * MS)));
     scene.end();
 }
 
 #[test]
 fn a_message_starts_the_idle_time_anew_unless_it_is_marked() {
-    let scene = scene("marks");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.advance(8), [0; 0]);
     scene.actor.tell(Msg::Work);
@@ -136,7 +136,7 @@ fn a_message_starts_the_idle_time_anew_unless_it_is_marked() {
 
 #[test]
 fn the_question_who_it_is_leaves_the_idle_time_running() {
-    let scene = scene("identified");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.advance(8), [0; 0]);
     let subject = scene.stage.system.select("/user/subject").unwrap();
@@ -147,7 +147,7 @@ fn the_question_who_it_is_leaves_the_idle_time_running() {
 
 #[test]
 fn a_message_that_takes_long_is_no_idle_time() {
-    let scene = scene("long");
+    let scene = scene();
     scene.set(10 * MS);
     let clock = scene.clock.clone();
     scene.run(Msg::Loud, move |_| clock.advance(50 * MS));
@@ -159,7 +159,7 @@ fn a_message_that_takes_long_is_no_idle_time() {
 
 #[test]
 fn ticks_and_notices_count_as_messages() {
-    let scene = scene("ticks");
+    let scene = scene();
     let watched = scene.stage.spawn(&scene.stage.role("w"));
     let any = watched.any().unwrap();
     scene.set(10 * MS);
@@ -172,7 +172,7 @@ fn ticks_and_notices_count_as_messages() {
     assert_eq!(scene.advance(1), [15]);
     assert_eq!(scene.advance(4), [0; 0]);
     watched.stop();
-    scene.ended.recv_timeout(LONG).expect("a notice");
+    scene.ended.soon().expect("a notice");
     scene.settle();
     assert_eq!(scene.advance(9), [0; 0]);
     assert_eq!(scene.advance(1), [29]);
@@ -181,7 +181,7 @@ fn ticks_and_notices_count_as_messages() {
 
 #[test]
 fn what_is_unstashed_counts_as_a_message() {
-    let scene = scene("unstashed");
+    let scene = scene();
     scene.set(10 * MS);
     scene.run(Msg::Quiet, |ctx| ctx.stash(Msg::Work).map_err(drop)).unwrap();
     assert_eq!(scene.advance(5), [0; 0]);
@@ -194,7 +194,7 @@ fn what_is_unstashed_counts_as_a_message() {
 
 #[test]
 fn setting_it_in_a_handler_takes_effect_at_once() {
-    let scene = scene("handler");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.advance(5), [0; 0]);
     // By a marked message, shorter and longer.
@@ -225,7 +225,7 @@ fn setting_it_in_a_handler_takes_effect_at_once() {
 
 #[test]
 fn cancelled_or_replaced_it_does_not_fire_even_if_it_is_queued() {
-    let scene = scene("cancel");
+    let scene = scene();
     scene.set(10 * MS);
     let clock = scene.clock.clone();
     let was_set = scene.run(Msg::Quiet, move |ctx| {
@@ -249,7 +249,7 @@ fn cancelled_or_replaced_it_does_not_fire_even_if_it_is_queued() {
 
 #[test]
 fn a_message_that_is_queued_before_it_goes_before_it() {
-    let scene = scene("queued");
+    let scene = scene();
     scene.set(10 * MS);
     let (clock, actor) = (scene.clock.clone(), scene.actor.clone());
     scene.run(Msg::Quiet, move |_| {
@@ -264,7 +264,7 @@ fn a_message_that_is_queued_before_it_goes_before_it() {
 
 #[test]
 fn it_survives_a_restart_and_begins_anew() {
-    let scene = scene("restart");
+    let scene = scene();
     scene.set(10 * MS);
     assert_eq!(scene.advance(6), [0; 0]);
     scene.actor.tell(Msg::Loud(Box::new(|_| Err(Failure::msg("as told")))));
@@ -277,7 +277,7 @@ fn it_survives_a_restart_and_begins_anew() {
 
 #[test]
 fn it_ends_with_the_actor() {
-    let scene = scene("ends");
+    let scene = scene();
     let held = std::sync::Arc::new(());
     let kept = std::sync::Arc::downgrade(&held);
     scene
@@ -297,7 +297,7 @@ fn it_ends_with_the_actor() {
 
 #[test]
 fn below_a_millisecond_is_an_error_that_changes_nothing() {
-    let scene = scene("short");
+    let scene = scene();
     scene.set(10 * MS);
     let short = MS - Duration::from_nanos(1);
     let refused = scene.run(Msg::Quiet, move |ctx| ctx.set_receive_timeout(short, Msg::Idle));
@@ -310,7 +310,7 @@ fn below_a_millisecond_is_an_error_that_changes_nothing() {
 
 #[test]
 fn a_maker_that_panics_fails_the_actor_and_ends_the_timeout() {
-    let scene = scene("maker");
+    let scene = scene();
     scene.run(Msg::Quiet, |ctx| ctx.set_receive_timeout(MS, |_| panic!("no message"))).unwrap();
     scene.clock.advance(MS);
     wait_until(|| scene.run(Msg::Quiet, |ctx| ctx.receive_timeout()).is_none());

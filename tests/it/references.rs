@@ -20,7 +20,7 @@ pub fn letters(stage: &Stage) -> (pointsman::Subscription, Receiver<(String, Dea
 
 #[test]
 fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
-    let stage = Stage::new("nobody");
+    let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let path: ActorPath = "/user/no/body#7".parse().unwrap();
     let nobody: ActorRef<u32> = stage.system.empty_ref(&path);
@@ -53,7 +53,7 @@ fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
 
 #[test]
 fn who_watches_nobody_is_told_at_once() {
-    let stage = Stage::new("watched");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     watch(&watcher, &stage.system.empty_ref(&"/user/gone".parse().unwrap()));
     watch(&watcher, &stage.system.dead_letters_ref());
@@ -63,17 +63,17 @@ fn who_watches_nobody_is_told_at_once() {
 
 #[test]
 fn the_notice_about_nobody_confirms_no_existence() {
-    let stage = Stage::new("unconfirmed");
+    let stage = Stage::turns();
     let nobody = stage.system.empty_ref::<u32>(&"/user/gone".parse().unwrap()).any().unwrap();
     let (sender, confirmed) = channel();
     let _watcher = stage.system.spawn(move || Confirming(sender.clone(), nobody.clone())).unwrap();
-    assert_eq!(confirmed.recv_timeout(LONG), Ok(false));
+    assert_eq!(confirmed.soon(), Ok(false));
     stage.end(&[]);
 }
 
 #[test]
 fn what_is_sent_to_dead_letters_is_one() {
-    let stage = Stage::new("letters");
+    let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     stage.system.dead_letters_ref::<u32>().tell(1u32);
     // Found by its path it takes any type.
@@ -89,7 +89,7 @@ fn what_is_sent_to_dead_letters_is_one() {
 
 #[test]
 fn references_to_nobody_outlive_their_system() {
-    let stage = Stage::new("outlive");
+    let stage = Stage::turns();
     let nobody: ActorRef<u32> = stage.system.empty_ref(&"/user/gone".parse().unwrap());
     let handle = stage.system.handle().clone();
     stage.end(&[]);
@@ -100,7 +100,7 @@ fn references_to_nobody_outlive_their_system() {
 
 #[test]
 fn the_first_message_to_a_promise_is_the_answer_and_later_ones_are_dead_letters() {
-    let stage = Stage::new("promise");
+    let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let (reference, reply) = stage.system.promise::<u32>();
     assert_eq!(reference.path().to_string(), "/temp/$a");
@@ -123,7 +123,7 @@ fn the_first_message_to_a_promise_is_the_answer_and_later_ones_are_dead_letters(
 
 #[test]
 fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
-    let stage = Stage::new("given-up");
+    let stage = Stage::turns();
     let living = stage.system.living_actors();
     let (reference, reply) = stage.system.promise::<u32>();
     let waiter = std::thread::spawn(move || reply.within(SECOND).wait());
@@ -147,7 +147,7 @@ fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
 
 #[test]
 fn a_promise_that_is_stopped_fails_at_once() {
-    let stage = Stage::new("stopped");
+    let stage = Stage::turns();
     let (reference, reply) = stage.system.promise::<u32>();
     reference.poison();
     assert_eq!(reply.wait(), Err(AskError::NoReply));
@@ -163,7 +163,7 @@ fn a_promise_that_is_stopped_fails_at_once() {
 
 #[test]
 fn references_are_equal_for_the_same_incarnation_alone() {
-    let stage = Stage::new("equal");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let found = stage.system.typed_at::<Tell>("/user/a").unwrap();
     let hash = |actor: &ActorRef<Tell>| {

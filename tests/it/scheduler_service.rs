@@ -21,19 +21,19 @@ fn clocked(stage: &Stage) -> (impl Fn() + Clone + Send + 'static, Receiver<u128>
 }
 
 fn next(ran: &Receiver<u128>) -> u128 {
-    ran.recv_timeout(LONG).expect("it runs")
+    ran.soon().expect("it runs")
 }
 
 /// Waits until everything sent to runners has run.
 fn settle(scheduler: &Scheduler) {
     let (sender, ran) = channel::<()>();
     scheduler.once(Duration::ZERO, move || drop(sender)).unwrap();
-    assert_eq!(ran.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(ran.soon(), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
 fn a_task_runs_once_at_its_time_and_never_early() {
-    let stage = Stage::new("once");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let (task, ran) = clocked(&stage);
     // Rounded up to 11 ms.
@@ -61,7 +61,7 @@ fn a_task_runs_once_at_its_time_and_never_early() {
 
 #[test]
 fn a_delay_of_zero_runs_at_once() {
-    let stage = Stage::new("zero");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let (task, ran) = clocked(&stage);
     scheduler.once(Duration::ZERO, task.clone()).unwrap();
@@ -77,7 +77,7 @@ fn a_delay_of_zero_runs_at_once() {
 
 #[test]
 fn a_fixed_delay_lies_between_runs_and_a_fixed_rate_keeps_its_beat() {
-    let stage = Stage::new("beats");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let ((delayed, delays), (rated, rates)) = (clocked(&stage), clocked(&stage));
     let (clock, mut slow) = (stage.clock.clone(), true);
@@ -114,7 +114,7 @@ fn a_fixed_delay_lies_between_runs_and_a_fixed_rate_keeps_its_beat() {
 
 #[test]
 fn cancel_is_true_only_if_it_prevented_a_run() {
-    let stage = Stage::new("cancel");
+    let stage = Stage::threads("cancel");
     let scheduler = stage.system.scheduler().unwrap();
     let (task, ran) = clocked(&stage);
     let once = scheduler.once(MS, task.clone()).unwrap();
@@ -130,7 +130,7 @@ fn cancel_is_true_only_if_it_prevented_a_run() {
         })
         .unwrap();
     stage.clock.advance(MS);
-    is_inside.recv_timeout(LONG).unwrap();
+    is_inside.soon().unwrap();
     stage.clock.advance(MS);
     assert!(!holding.cancel(), "it has begun");
     assert!(queued.cancel());
@@ -138,13 +138,13 @@ fn cancel_is_true_only_if_it_prevented_a_run() {
     settle(&scheduler);
     assert!(ran.try_recv().is_err());
     drop(task);
-    assert_eq!(ran.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected), "what was cancelled is dropped");
+    assert_eq!(ran.soon(), Err(RecvTimeoutError::Disconnected), "what was cancelled is dropped");
     stage.end(&[]);
 }
 
 #[test]
 fn a_repeating_task_may_be_cancelled_while_it_runs() {
-    let stage = Stage::new("while");
+    let stage = Stage::threads("while");
     let scheduler = stage.system.scheduler().unwrap();
     let (inside, is_inside) = channel();
     let (release, held) = channel::<()>();
@@ -155,20 +155,20 @@ fn a_repeating_task_may_be_cancelled_while_it_runs() {
         })
         .unwrap();
     stage.clock.advance(MS);
-    is_inside.recv_timeout(LONG).unwrap();
+    is_inside.soon().unwrap();
     assert_eq!((task.cancel(), task.cancel()), (true, false));
     drop(release);
     settle(&scheduler);
     stage.clock.advance(10 * MS);
     settle(&scheduler);
     // There is no other run, and the task is dropped.
-    assert_eq!(is_inside.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(is_inside.soon(), Err(RecvTimeoutError::Disconnected));
     stage.end(&[]);
 }
 
 #[test]
 fn a_task_that_panics_ends_and_harms_no_other() {
-    let stage = Stage::new("panics");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
@@ -192,7 +192,7 @@ fn a_task_that_panics_ends_and_harms_no_other() {
 
 #[test]
 fn messages_are_sent_until_the_target_has_ended() {
-    let stage = Stage::new("target");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let actor = stage.spawn(&stage.role("a"));
     let noted = |text: &'static str| {
@@ -222,7 +222,7 @@ fn messages_are_sent_until_the_target_has_ended() {
 #[test]
 fn tasks_run_on_the_dispatcher_that_they_are_given() {
     let blocking = Dispatcher::blocking().threads(1..=1);
-    let stage = Stage::with("given", |builder| builder.dispatcher("slow & steady", blocking));
+    let stage = Stage::threads_with("given", |builder| builder.dispatcher("slow & steady", blocking));
     let (sender, names) = channel();
     for scheduler in [stage.system.scheduler().unwrap(), stage.system.scheduler_on("slow & steady").unwrap()]
     {
@@ -230,7 +230,7 @@ fn tasks_run_on_the_dispatcher_that_they_are_given() {
         let task = move || drop(sender.send(std::thread::current().name().unwrap_or("").to_owned()));
         scheduler.once(MS, task).unwrap();
         stage.clock.advance(MS);
-        let name = names.recv_timeout(LONG).unwrap();
+        let name = names.soon().unwrap();
         assert!(name.starts_with("given-"), "{name}");
         assert_eq!(name.contains("slow"), format!("{scheduler:?}").contains("slow%20%26%20steady"), "{name}");
     }
@@ -241,11 +241,12 @@ fn tasks_run_on_the_dispatcher_that_they_are_given() {
 
 #[test]
 fn threads_that_ask_at_once_share_one_runner() {
-    let stage = Stage::new("share");
+    let stage = Stage::threads("share");
     let living = stage.system.living_actors();
+    let system = stage.system.handle();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| stage.system.scheduler().map(drop).unwrap());
+            scope.spawn(|| system.scheduler().map(drop).unwrap());
         }
     });
     assert_eq!(stage.system.living_actors(), living + 1);
@@ -254,7 +255,7 @@ fn threads_that_ask_at_once_share_one_runner() {
 
 #[test]
 fn limits_are_typed_errors() {
-    let stage = Stage::new("limits");
+    let stage = Stage::turns();
     let scheduler = stage.system.scheduler().unwrap();
     let zero = scheduler.fixed_rate(MS, Duration::ZERO, || ()).unwrap_err();
     assert!(matches!(zero, ScheduleError::ZeroPeriod), "{zero}");
@@ -277,7 +278,7 @@ fn limits_are_typed_errors() {
 
 #[test]
 fn the_end_drops_what_waits_runs_what_is_marked_and_takes_nothing_more() {
-    let stage = Stage::new("end");
+    let stage = Stage::threads("end");
     let system = stage.system.handle().clone();
     let scheduler = stage.system.scheduler().unwrap();
     let (sender, ran) = channel();
@@ -292,7 +293,7 @@ fn the_end_drops_what_waits_runs_what_is_marked_and_takes_nothing_more() {
     let marked = scheduler.once_or_on_close(2 * MS, task("at the end")).unwrap();
     let cancelled = scheduler.once_or_on_close(2 * MS, task("never")).unwrap();
     let early = scheduler.once_or_on_close(Duration::ZERO, task("early")).unwrap();
-    assert_eq!(ran.recv_timeout(LONG), Ok("early"));
+    assert_eq!(ran.soon(), Ok("early"));
     assert!(cancelled.cancel());
     stage.end(&[]);
     assert_eq!(ran.try_iter().collect::<Vec<_>>(), ["at the end"]);
@@ -310,7 +311,7 @@ fn the_end_drops_what_waits_runs_what_is_marked_and_takes_nothing_more() {
 
 #[test]
 fn what_the_runner_leaves_behind_is_closed_too() {
-    let stage = Stage::new("behind");
+    let stage = Stage::threads("behind");
     let scheduler = stage.system.scheduler().unwrap();
     let (sender, ran) = channel();
     let (inside, is_inside) = channel();
@@ -321,7 +322,7 @@ fn what_the_runner_leaves_behind_is_closed_too() {
             let _ = held.recv();
         })
         .unwrap();
-    is_inside.recv_timeout(LONG).unwrap();
+    is_inside.soon().unwrap();
     // These are queued behind a run that lasts until the runner is told to stop.
     let task = |text: &'static str| {
         let sender = sender.clone();
@@ -336,7 +337,10 @@ fn what_the_runner_leaves_behind_is_closed_too() {
     let user = held_system.user().unwrap();
     wait_until(|| user.is_closed());
     // `/system` is told to stop once `/user` has ended.
-    let ending = std::thread::spawn(move || stage.end(&[]));
+    let ending = std::thread::spawn({
+        let system = stage.system.into_threads();
+        move || assert_eq!(system.shutdown(LONG).expect("nothing is stuck").balance(), 0)
+    });
     wait_until(|| held_system.living_actors() <= GUARDIANS);
     std::thread::yield_now();
     drop(release);
@@ -359,7 +363,7 @@ fn by_the_real_clock_a_task_is_never_early() {
             let _ = sender.send(());
         })
         .unwrap();
-    ran.recv_timeout(LONG).unwrap();
+    ran.soon().unwrap();
     assert!(began.elapsed() >= 5 * MS);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

@@ -49,8 +49,11 @@ struct Town {
 }
 
 impl Town {
-    fn new(name: &str) -> Self {
-        let stage = Stage::new(name);
+    fn new() -> Self {
+        Self::on(Stage::turns())
+    }
+
+    fn on(stage: Stage) -> Self {
         let (log, seen) = channel();
         let grow = |parent: &ActorRef<Tell>, leaves: &'static [&'static str]| {
             let log = log.clone();
@@ -79,7 +82,7 @@ impl Town {
     /// Who gets a message to `path`, sorted.
     fn reached(&self, path: &str) -> Vec<String> {
         let delivered = self.select(path).tell(7u32);
-        let all = (0..delivered.reached).map(|_| self.seen.recv_timeout(LONG).expect("handled").0);
+        let all = (0..delivered.reached).map(|_| self.seen.soon().expect("handled").0);
         let mut all: Vec<String> = all.collect();
         all.sort();
         assert!(self.seen.try_recv().is_err(), "{path} reached one more");
@@ -95,13 +98,13 @@ impl Town {
 
 #[test]
 fn a_selection_reaches_whoever_stands_there() {
-    let town = Town::new("reached");
+    let town = Town::new();
     for (path, reached) in [
         ("/user/shop/till-1/coin", vec!["/user/shop/till-1/coin"]),
         ("user//shop/till-1///coin/", vec!["/user/shop/till-1/coin"]),
         ("/user/shop/till-1/../till-2/coin", vec!["/user/shop/till-2/coin"]),
         ("/../../user/shop/till-2/coin", vec!["/user/shop/till-2/coin"]),
-        ("pointsman://reached/user/bank/*/coin", vec!["/user/bank/till-1/coin"]),
+        ("pointsman://test/user/bank/*/coin", vec!["/user/bank/till-1/coin"]),
         ("/user/shop/till-?/coin", vec!["/user/shop/till-1/coin", "/user/shop/till-2/coin"]),
         (
             "/user/*/till-1/?o??",
@@ -124,7 +127,7 @@ fn a_selection_reaches_whoever_stands_there() {
 
 #[test]
 fn a_selection_begins_where_its_actor_stands() {
-    let town = Town::new("relative");
+    let town = Town::new();
     let till = town.stage.system.typed_at::<Tell>("/user/shop/till-1").unwrap();
     for (path, from_root, reached) in [
         ("*", "/user/shop/till-1/*", 2),
@@ -142,7 +145,7 @@ fn a_selection_begins_where_its_actor_stands() {
 
 #[test]
 fn selections_are_equal_by_where_they_begin_and_their_elements() {
-    let town = Town::new("equal");
+    let town = Town::new();
     let system = &town.stage.system;
     let till = system.typed_at::<Tell>("/user/shop/till-1").unwrap();
     let from_till = |path: &'static str| query(&till, move |_, ctx| ctx.select(path).unwrap()).unwrap();
@@ -152,7 +155,7 @@ fn selections_are_equal_by_where_they_begin_and_their_elements() {
     // They mean the same, but begin elsewhere.
     assert_ne!(from_till("coin"), town.select("/user/shop/till-1/coin"));
     assert_ne!(town.select("/user/shop"), town.select("/user/shop#1"));
-    let elsewhere = Stage::new("equal");
+    let elsewhere = Stage::turns();
     assert_ne!(town.select("/user"), elsewhere.system.select("/user").unwrap());
     elsewhere.end(&[]);
     town.end();
@@ -160,7 +163,7 @@ fn selections_are_equal_by_where_they_begin_and_their_elements() {
 
 #[test]
 fn a_text_that_is_no_selection_is_refused() {
-    let stage = Stage::new("refused");
+    let stage = Stage::turns();
     for (text, element, position, fault) in [
         ("", "", 0, PathFault::Empty),
         ("/user/a b*", "a b*", 7, PathFault::Character { character: ' ' }),
@@ -185,7 +188,7 @@ fn a_text_that_is_no_selection_is_refused() {
 
 #[test]
 fn what_is_missing_is_a_dead_letter_unless_a_wildcard_has_fanned_out() {
-    let town = Town::new("missing");
+    let town = Town::new();
     let (_subscription, letters) = letters(&town.stage);
     let mut expected = 0;
     for (path, missing) in [
@@ -222,7 +225,7 @@ fn what_is_missing_is_a_dead_letter_unless_a_wildcard_has_fanned_out() {
 
 #[test]
 fn actors_of_another_type_are_skipped_and_reported() {
-    let town = Town::new("types");
+    let town = Town::new();
     let before = town.stage.system.ledger().sent;
     let delivered = town.select("/user/shop/*").tell(String::from("hello"));
     assert_eq!(delivered.reached, 1);
@@ -256,12 +259,12 @@ fn one_message_that_cannot_be_copied_goes_to_an_exact_path() {
             Ok(())
         }
     }
-    let stage = Stage::new("parcel");
+    let stage = Stage::turns();
     let (sender, taken) = channel();
     stage.system.actor("taker").spawn(move || Taker(sender.clone())).unwrap();
     let select = |path| stage.system.select(path).unwrap();
     assert_eq!(select("/user/taker").tell_one(Parcel).unwrap().reached, 1);
-    assert_eq!(taken.recv_timeout(LONG), Ok(()));
+    assert_eq!(taken.soon(), Ok(()));
     let delivered = select("/user/nobody").tell_one(Parcel).unwrap();
     assert_eq!(delivered.missing.unwrap().to_string(), "/user/nobody");
     let error = select("/user/t*").tell_one(Parcel).unwrap_err();
@@ -272,7 +275,7 @@ fn one_message_that_cannot_be_copied_goes_to_an_exact_path() {
 
 #[test]
 fn every_copy_is_one_delivery() {
-    let town = Town::new("copies");
+    let town = Town::new();
     let before = town.stage.system.ledger();
     let coin = town.stage.system.typed_at::<u32>("/user/shop/till-2/coin").unwrap();
     coin.graceful_stop(SECOND).wait().unwrap();
@@ -299,7 +302,7 @@ fn a_clone_that_panics_unwinds_to_the_sender_with_all_copies_accounted_for() {
             Ok(())
         }
     }
-    let stage = Stage::new("fragile");
+    let stage = Stage::turns();
     for name in ["a", "b"] {
         stage.system.actor(name).spawn(|| Taker).unwrap();
     }
@@ -311,7 +314,7 @@ fn a_clone_that_panics_unwinds_to_the_sender_with_all_copies_accounted_for() {
 
 #[test]
 fn temp_is_searched_by_exact_name_alone() {
-    let stage = Stage::new("temp");
+    let stage = Stage::turns();
     let (reference, reply) = stage.system.promise::<u32>();
     for pattern in ["/temp/*", "/temp/?a", "/t*/$?"] {
         let delivered = stage.system.select(pattern).unwrap().tell(1u32);
@@ -325,14 +328,14 @@ fn temp_is_searched_by_exact_name_alone() {
 
 #[test]
 fn a_router_routes_what_is_sent_to_its_path_and_its_routees_stand_below() {
-    let stage = Stage::new("routed");
+    let stage = Stage::turns();
     let (log, seen) = channel();
     let make = move |_: &mut Context<u32>| Node { log: log.clone() };
     let router = stage.system.router("r").pool(3, make).spawn().unwrap();
     for (path, reached) in [("/user/r", 1), ("/user/r/*", 3), ("/user/*", 1)] {
         assert_eq!(stage.system.select(path).unwrap().tell(7u32).reached, reached, "{path}");
         for _ in 0..reached {
-            let (routee, _) = seen.recv_timeout(LONG).unwrap();
+            let (routee, _) = seen.soon().unwrap();
             assert!(routee.starts_with("/user/r/$"), "{routee}");
         }
     }
@@ -353,7 +356,7 @@ impl Actor for Finder {
 
 #[test]
 fn every_actor_identifies_itself() {
-    let town = Town::new("identify");
+    let town = Town::new();
     let system = &town.stage.system;
     let (sender, identities) = channel();
     let finder = system.spawn(move || Finder(sender.clone())).unwrap();
@@ -364,7 +367,7 @@ fn every_actor_identifies_itself() {
         town.select(path).identify(&finder, move |identity| (sent, identity));
         let mut found: Vec<Option<String>> = (0..count)
             .map(|_| {
-                let (received, identity) = identities.recv_timeout(LONG).unwrap();
+                let (received, identity) = identities.soon().unwrap();
                 assert_eq!((received, identity.selection), (sent, town.select(path).path()));
                 identity.actor.map(|actor| actor.path().to_string())
             })
@@ -389,7 +392,7 @@ fn every_actor_identifies_itself() {
 
 #[test]
 fn the_question_keeps_its_place_among_the_messages() {
-    let stage = Stage::new("place");
+    let stage = Stage::threads("place");
     let (sender, identities) = channel();
     let finder = stage.system.spawn(move || Finder(sender.clone())).unwrap();
     let actor = stage.spawn(&stage.role("a"));
@@ -400,14 +403,14 @@ fn the_question_keeps_its_place_among_the_messages() {
     stage.system.select("/user/a").unwrap().identify(&finder, |identity| (2, identity));
     drop(release);
     let answers: Vec<_> =
-        (0..2).map(|_| identities.recv_timeout(LONG).unwrap()).map(|(n, found)| (n, found.actor)).collect();
+        (0..2).map(|_| identities.soon().unwrap()).map(|(n, found)| (n, found.actor)).collect();
     assert_eq!(answers, [(1, actor.any()), (2, None)]);
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
 #[test]
 fn one_actor_is_resolved_or_not_found() {
-    let town = Town::new("resolve");
+    let town = Town::on(Stage::threads("resolved"));
     let resolve = |path: &str| town.select(path).resolve_one(SECOND).wait();
     let coin = resolve("/user/bank/*/coin").unwrap();
     assert_eq!(coin.path().to_string(), "/user/bank/till-1/coin");
@@ -447,7 +450,7 @@ fn one_actor_is_resolved_or_not_found() {
 
 #[test]
 fn a_resolution_can_be_awaited() {
-    let stage = Stage::new("await");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let mut resolution = stage.system.select("/user/a").unwrap().resolve_one(SECOND);
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -464,7 +467,7 @@ fn a_resolution_can_be_awaited() {
 
 #[test]
 fn an_actor_that_fails_to_make_a_message_of_the_answer_harms_nobody() {
-    let stage = Stage::new("wrap");
+    let stage = Stage::turns();
     let (sender, identities) = channel();
     let finder = stage.system.spawn(move || Finder(sender.clone())).unwrap();
     let actor = stage.spawn(&stage.role("a"));
@@ -499,12 +502,12 @@ fn what_a_selection_resolves_to_can_be_watched() {
             Ok(())
         }
     }
-    let stage = Stage::new("watch");
+    let stage = Stage::turns();
     let _actor = stage.spawn(&stage.role("a"));
     let selection = stage.system.select("/user/a").unwrap();
     let (sender, ended) = channel();
     let recipe = move || Watcher { selection: selection.clone(), ended: sender.clone() };
     stage.system.actor("watcher").spawn(recipe).unwrap();
-    assert_eq!(ended.recv_timeout(LONG).as_deref(), Ok("/user/a"));
+    assert_eq!(ended.soon().as_deref(), Ok("/user/a"));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }

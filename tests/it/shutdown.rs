@@ -18,7 +18,7 @@ fn threads(prefix: &str) -> usize {
 #[test]
 fn shutdown_and_drop_join_every_thread() {
     for by_drop in [false, true] {
-        let stage = Stage::with("zq1", |builder| {
+        let stage = Stage::threads_with("zq1", |builder| {
             builder
                 .dispatcher("b", Dispatcher::blocking().threads(2..=4))
                 .dispatcher("p", Dispatcher::pinned())
@@ -51,7 +51,7 @@ fn a_system_that_cannot_be_built_leaves_no_thread() {
 
 #[test]
 fn a_stuck_handler_is_named_and_the_rest_ends_when_it_does() {
-    let stage = Stage::with("zq3", |builder| builder.dispatcher("b", Dispatcher::blocking()));
+    let stage = Stage::threads_with("zq3", |builder| builder.dispatcher("b", Dispatcher::blocking()));
     let parent = stage.spawn(&stage.role("p"));
     let role = stage.role("stuck");
     let stuck =
@@ -77,10 +77,11 @@ fn a_stuck_handler_is_named_and_the_rest_ends_when_it_does() {
 #[test]
 fn on_its_own_threads_shutdown_is_a_typed_error_and_the_system_ends_all_the_same() {
     for (dispatcher, prefix) in [("default", "zq4-"), ("b", "zq5-"), ("p", "zq6-")] {
-        let stage = Stage::with(&prefix[..3], |builder| {
+        let stage = Stage::threads_with(&prefix[..3], |builder| {
             builder.dispatcher("b", Dispatcher::blocking()).dispatcher("p", Dispatcher::pinned())
         });
         let Stage { system, log, .. } = stage;
+        let system = system.into_threads();
         let handle = system.handle().clone();
         let actor = handle.actor("a").dispatcher(dispatcher).spawn(Role::new("a", &log).recipe()).unwrap();
         let (sender, outcome) = channel();
@@ -98,7 +99,7 @@ fn on_its_own_threads_shutdown_is_a_typed_error_and_the_system_ends_all_the_same
 
 #[test]
 fn senders_outlive_the_system() {
-    let stage = Stage::new("outlived");
+    let stage = Stage::threads("outlived");
     let actor = stage.spawn(&stage.role("a"));
     let (log, system) = (stage.log.clone(), stage.system.handle().clone());
     let senders: Vec<_> = (0..2)
@@ -128,7 +129,7 @@ fn senders_outlive_the_system() {
 
 #[test]
 fn systems_of_one_process_know_nothing_of_each_other() {
-    let stages: Vec<_> = (0..4).map(|_| Stage::new("same")).collect();
+    let stages: Vec<_> = (0..4).map(|_| Stage::turns()).collect();
     let actors: Vec<_> = stages.iter().map(|stage| stage.spawn(&stage.role("a"))).collect();
     for (index, actor) in actors.iter().enumerate() {
         query(actor, move |puppet, _| puppet.value = index as u64).unwrap();
@@ -142,7 +143,7 @@ fn systems_of_one_process_know_nothing_of_each_other() {
 
 #[test]
 fn an_actor_may_end_the_system() {
-    let stage = Stage::new("inside");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     act(&actor, |_, ctx| {
         ctx.system().stop();
@@ -156,7 +157,7 @@ fn an_actor_may_end_the_system() {
 #[test]
 fn actors_created_while_the_system_ends_are_refused_or_ended() {
     for _ in 0..20 {
-        let stage = Stage::new("while");
+        let stage = Stage::threads("while");
         let system = stage.system.handle().clone();
         let role = stage.role("a");
         let creator = std::thread::spawn(move || {

@@ -75,8 +75,8 @@ struct Scene {
     seen: Receiver<String>,
 }
 
-fn scene(name: &str, capacity: Option<usize>) -> Scene {
-    let stage = Stage::new(name);
+fn scene(capacity: Option<usize>) -> Scene {
+    let stage = Stage::turns();
     let (seen, sights) = channel();
     let mut builder = stage.system.actor("door");
     if let Some(capacity) = capacity {
@@ -100,7 +100,7 @@ impl Scene {
     #[track_caller]
     fn expect(&self, sights: &[&str]) {
         let seen: Vec<String> =
-            sights.iter().map(|_| self.seen.recv_timeout(LONG).expect("there is more to see")).collect();
+            sights.iter().map(|_| self.seen.soon().expect("there is more to see")).collect();
         assert_eq!(seen, sights);
     }
 
@@ -116,7 +116,7 @@ impl Scene {
 
 #[test]
 fn what_is_unstashed_is_handled_in_its_order_and_before_the_mailbox() {
-    let scene = scene("order", None);
+    let scene = scene(None);
     for item in 1..=3 {
         scene.door.tell(Msg::Item(item));
     }
@@ -130,7 +130,7 @@ fn what_is_unstashed_is_handled_in_its_order_and_before_the_mailbox() {
 
 #[test]
 fn what_is_stashed_again_keeps_its_order() {
-    let scene = scene("again", None);
+    let scene = scene(None);
     scene.door.tell(Msg::Item(1));
     scene.door.tell(Msg::Item(2));
     scene.door.tell(Msg::OpenAndShut);
@@ -145,7 +145,7 @@ fn what_is_stashed_again_keeps_its_order() {
 
 #[test]
 fn a_second_unstash_goes_before_what_the_first_has_left() {
-    let stage = Stage::new("second");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let noted = |text: &'static str| {
         Tell::new(move |puppet, _| {
@@ -171,7 +171,7 @@ fn a_second_unstash_goes_before_what_the_first_has_left() {
 
 #[test]
 fn a_full_stash_hands_the_message_back() {
-    let scene = scene("full", Some(2));
+    let scene = scene(Some(2));
     for item in 1..=3 {
         scene.door.tell(Msg::Item(item));
     }
@@ -189,7 +189,7 @@ fn a_full_stash_hands_the_message_back() {
 
 #[test]
 fn what_is_unstashed_needs_no_room_in_a_full_mailbox() {
-    let stage = Stage::new("bounded");
+    let stage = Stage::threads("bounded");
     let role = stage.role("a");
     let actor = stage.system.actor("a").mailbox(Mailbox::bounded(2)).spawn(role.recipe()).unwrap();
     query(&actor, |_, ctx| ["s1", "s2", "s3"].map(|text| ctx.stash(noting(text)).is_ok())).unwrap();
@@ -207,7 +207,7 @@ fn what_is_unstashed_needs_no_room_in_a_full_mailbox() {
 
 #[test]
 fn a_stash_of_no_capacity_takes_nothing() {
-    let scene = scene("none", Some(0));
+    let scene = scene(Some(0));
     scene.door.tell(Msg::Item(1));
     scene.expect(&["1 is over 0"]);
     assert_eq!(scene.end(), (1, 0));
@@ -215,7 +215,7 @@ fn a_stash_of_no_capacity_takes_nothing() {
 
 #[test]
 fn the_books_know_what_is_stashed() {
-    let scene = scene("books", None);
+    let scene = scene(None);
     scene.door.tell(Msg::Item(1));
     // One that nobody has sent.
     scene.door.tell(Msg::Invent(2));
@@ -236,7 +236,7 @@ fn the_books_know_what_is_stashed() {
 
 #[test]
 fn a_restart_brings_back_what_was_stashed_before_the_mailbox() {
-    let scene = scene("restart", None);
+    let scene = scene(None);
     scene.door.tell(Msg::Item(1));
     scene.door.tell(Msg::Item(2));
     scene.door.tell(Msg::Fail);
@@ -247,7 +247,7 @@ fn a_restart_brings_back_what_was_stashed_before_the_mailbox() {
 
 #[test]
 fn what_is_stashed_at_the_end_is_dead_letters() {
-    let scene = scene("end", None);
+    let scene = scene(None);
     let (letters, dead) = channel();
     let _subscription = scene.stage.system.dead_letters().subscribe(move |letter| {
         let _ = letters.send((letter.recipient.to_string(), letter.reason));
@@ -257,7 +257,7 @@ fn what_is_stashed_at_the_end_is_dead_letters() {
     assert_eq!(scene.stashed(), 2);
     scene.door.stop();
     for _ in 0..2 {
-        let letter = dead.recv_timeout(LONG).unwrap();
+        let letter = dead.soon().unwrap();
         assert_eq!(letter, ("/user/door".to_string(), pointsman::DeadLetterReason::Stopped));
     }
     assert_eq!(scene.end(), (3, 2));
@@ -265,8 +265,8 @@ fn what_is_stashed_at_the_end_is_dead_letters() {
 
 #[test]
 fn a_pill_waits_for_what_is_unstashed_and_not_for_what_is_stashed() {
-    let pill = |name: &str, open: bool| {
-        let scene = scene(name, None);
+    let pill = |open: bool| {
+        let scene = scene(None);
         scene.door.tell(Msg::Item(1));
         if open {
             scene.door.tell(Msg::Open);
@@ -278,13 +278,13 @@ fn a_pill_waits_for_what_is_unstashed_and_not_for_what_is_stashed() {
         }
         scene.end()
     };
-    assert_eq!(pill("opened", true), (3, 0));
-    assert_eq!(pill("shut", false), (1, 1));
+    assert_eq!(pill(true), (3, 0));
+    assert_eq!(pill(false), (1, 1));
 }
 
 #[test]
 fn a_stop_goes_before_what_is_unstashed() {
-    let stage = Stage::new("stop");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     act(&actor, |_, ctx| {
         for _ in 0..2 {
@@ -306,7 +306,7 @@ fn a_stop_goes_before_what_is_unstashed() {
 
 #[test]
 fn a_notice_can_be_stashed_until_it_is_unwatched() {
-    let scene = scene("notice", None);
+    let scene = scene(None);
     for (name, unwatched) in [("first", false), ("second", true)] {
         let watched = scene.stage.system.actor(name).spawn(scene.stage.role("w").recipe()).unwrap();
         let any = watched.any().unwrap();
@@ -329,7 +329,7 @@ fn a_notice_can_be_stashed_until_it_is_unwatched() {
 
 #[test]
 fn a_routee_that_leaves_gives_back_what_it_has_stashed() {
-    let stage = Stage::new("leaves");
+    let stage = Stage::turns();
     let (seen, sights) = channel();
     let doors = stage
         .system
@@ -345,7 +345,7 @@ fn a_routee_that_leaves_gives_back_what_it_has_stashed() {
     doors.resize_to(1).unwrap();
     wait_until(|| stage.system.ledger().handled >= 6);
     doors.to_ref().tell(Msg::Open);
-    let mut items: Vec<String> = (0..5).map(|_| sights.recv_timeout(LONG).unwrap()).collect();
+    let mut items: Vec<String> = (0..5).map(|_| sights.soon().unwrap()).collect();
     items.sort();
     assert_eq!(items, ["1", "2", "3", "4", "open"]);
     let ledger = stage.system.shutdown(LONG).unwrap();
@@ -367,7 +367,7 @@ impl Actor for Undecided {
 #[test]
 fn an_actor_that_only_stashes_and_unstashes_leaves_others_their_turn() {
     let one = Dispatcher::work_stealing().threads(1);
-    let stage = Stage::with("undecided", |builder| builder.dispatcher("one", one));
+    let stage = Stage::threads_with("undecided", |builder| builder.dispatcher("one", one));
     let undecided = stage.system.actor("undecided").dispatcher("one").spawn(|| Undecided).unwrap();
     undecided.tell(());
     let actor = stage.system.actor("a").dispatcher("one").spawn(stage.role("a").recipe()).unwrap();

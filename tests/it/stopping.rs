@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn stop_finishes_the_current_message_and_dead_letters_the_rest() {
-    let stage = Stage::new("stop");
+    let stage = Stage::threads("stop");
     let (sender, letters) = channel();
     let _subscription = stage.system.dead_letters().subscribe(move |letter| {
         let _ = sender.send((letter.recipient.to_string(), letter.reason));
@@ -36,7 +36,7 @@ fn stop_finishes_the_current_message_and_dead_letters_the_rest() {
 
 #[test]
 fn an_actor_stops_itself_after_the_message_at_hand() {
-    let stage = Stage::new("itself");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     act(&actor, |puppet, ctx| {
         ctx.stop();
@@ -51,7 +51,7 @@ fn an_actor_stops_itself_after_the_message_at_hand() {
 #[test]
 fn poison_and_kill_keep_their_place_behind_what_this_sender_has_sent() {
     for kill in [false, true] {
-        let stage = Stage::new("poison");
+        let stage = Stage::threads("poison");
         let actor = stage.spawn(&stage.role("a"));
         let release = hold(&actor);
         for _ in 0..100 {
@@ -74,7 +74,7 @@ fn poison_and_kill_keep_their_place_behind_what_this_sender_has_sent() {
 
 #[test]
 fn poison_reaches_an_idle_actor() {
-    let stage = Stage::new("idle");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     assert_eq!(query(&actor, |_, _| ()), Ok(()));
     actor.poison();
@@ -84,7 +84,7 @@ fn poison_reaches_an_idle_actor() {
 
 #[test]
 fn actors_end_bottom_up() {
-    let stage = Stage::new("bottom");
+    let stage = Stage::threads("bottom");
     let top = stage.spawn(&stage.role("top"));
     let middle = child(&top, &stage.role("middle"));
     let leaf = child(&middle, &stage.role("leaf"));
@@ -100,7 +100,7 @@ fn actors_end_bottom_up() {
 
 #[test]
 fn a_stopping_actor_handles_no_messages_and_takes_no_children() {
-    let stage = Stage::new("closing");
+    let stage = Stage::threads("closing");
     let actor = stage.spawn(&stage.role("a"));
     let slow = child(&actor, &stage.role("slow"));
     let quick = child(&actor, &stage.role("quick"));
@@ -123,7 +123,7 @@ fn a_stopping_actor_handles_no_messages_and_takes_no_children() {
 
 #[test]
 fn a_failure_while_stopping_is_nobodys_business() {
-    let stage = Stage::new("silent");
+    let stage = Stage::threads("silent");
     let actor = stage.spawn(&stage.role("a").strategy(|| Strategy::decide(|_| panic!("never asked"))));
     let slow = child(&actor, &stage.role("slow"));
     let release = hold(&slow);
@@ -151,7 +151,7 @@ fn what_is_sent_in_stopped_is_dead_lettered() {
             assert!(ctx.actor("child").spawn(|| Late).is_err());
         }
     }
-    let stage = Stage::new("late");
+    let stage = Stage::turns();
     let actor = stage.system.actor("late").spawn(|| Late).unwrap();
     actor.stop();
     let ledger = stage.system.shutdown(LONG).unwrap();
@@ -160,7 +160,7 @@ fn what_is_sent_in_stopped_is_dead_lettered() {
 
 #[test]
 fn stopping_twice_or_after_the_end_is_harmless() {
-    let stage = Stage::new("again");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     for _ in 0..3 {
         actor.stop();
@@ -183,7 +183,7 @@ fn messages_whose_destructors_panic_are_drained_like_others() {
             panic!("in drop");
         }
     }
-    let stage = Stage::new("bombs");
+    let stage = Stage::threads("bombs");
     let actor = stage.spawn(&stage.role("a"));
     let release = hold(&actor);
     for _ in 0..10 {
@@ -202,7 +202,7 @@ fn messages_whose_destructors_panic_are_drained_like_others() {
 
 #[test]
 fn a_killed_actor_is_restarted_where_a_strategy_says_so() {
-    let stage = Stage::new("killed");
+    let stage = Stage::threads("killed");
     let strategy = || {
         Strategy::decide(|failure| match failure.kind() {
             FailureKind::Killed => Directive::Restart,
@@ -221,7 +221,7 @@ fn a_killed_actor_is_restarted_where_a_strategy_says_so() {
 
 #[test]
 fn a_panic_in_stopped_does_not_stop_the_procedure() {
-    let stage = Stage::new("panicking");
+    let stage = Stage::threads("panicking");
     let role = stage.role("a").on_hook(|hook, _| match hook {
         Hook::Stopped => panic!("in stopped"),
         _ => Ok(()),
@@ -241,7 +241,7 @@ fn a_panic_in_stopped_does_not_stop_the_procedure() {
 
 #[test]
 fn whatever_is_sent_while_stopped_runs_and_after_it_is_dead_lettered() {
-    let stage = Stage::new("during");
+    let stage = Stage::threads("during");
     let (inside, (release, held)) = (channel(), channel::<()>());
     let held = std::sync::Mutex::new(held);
     let role = stage.role("a").on_hook(move |hook, _| {
@@ -253,7 +253,7 @@ fn whatever_is_sent_while_stopped_runs_and_after_it_is_dead_lettered() {
     });
     let actor = stage.spawn(&role);
     actor.stop();
-    inside.1.recv_timeout(LONG).unwrap();
+    inside.1.soon().unwrap();
     note(&actor, "during");
     drop(release);
     wait_for_end(&stage, &actor);
@@ -265,7 +265,7 @@ fn whatever_is_sent_while_stopped_runs_and_after_it_is_dead_lettered() {
 
 #[test]
 fn a_graceful_stop_is_over_when_stopped_has_completed() {
-    let stage = Stage::new("graceful");
+    let stage = Stage::threads("graceful");
     let (written, role) = (Arc::new(AtomicU32::new(0)), stage.role("a"));
     let seen = written.clone();
     let role = role.on_hook(move |hook, _| {
@@ -296,7 +296,7 @@ fn a_graceful_stop_is_over_when_stopped_has_completed() {
 
 #[test]
 fn a_graceful_stop_that_takes_too_long_fails_and_happens_later() {
-    let stage = Stage::new("too-long");
+    let stage = Stage::threads("too-long");
     let living = stage.system.living_actors();
     let actor = stage.spawn(&stage.role("a"));
     let release = hold(&actor);
@@ -318,7 +318,7 @@ fn a_graceful_stop_that_takes_too_long_fails_and_happens_later() {
 
 #[test]
 fn a_graceful_stop_with_a_message_leaves_the_stopping_to_the_actor() {
-    let stage = Stage::new("asked");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let last = Tell::new(|puppet, ctx| {
         puppet.note(format_args!("asked to stop"));
@@ -342,7 +342,7 @@ fn a_graceful_stop_works_at_the_end_of_the_system_and_says_what_cannot_be_stoppe
     }
     let sink: ActorRef<u32> = ActorRef::to_recipient(Sink);
     assert_eq!(sink.graceful_stop(SECOND).wait(), Err(AskError::Undeliverable));
-    let stage = Stage::new("at-the-end");
+    let stage = Stage::threads("at-the-end");
     let actor = stage.spawn(&stage.role("a"));
     let release = hold(&actor);
     stage.system.stop();

@@ -15,7 +15,7 @@ fn always(directive: Directive) -> Strategy {
 
 #[test]
 fn resume_keeps_the_state_and_loses_the_message_only() {
-    let stage = Stage::new("resume");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(Strategy::resume));
     let actor = child(&parent, &stage.role("a"));
     act(&actor, |puppet, _| {
@@ -28,7 +28,7 @@ fn resume_keeps_the_state_and_loses_the_message_only() {
 
 #[test]
 fn stop_ends_the_child_and_dead_letters_what_is_behind_the_failure() {
-    let stage = Stage::new("stop");
+    let stage = Stage::threads("stop");
     let parent = stage.spawn(&stage.role("p").strategy(Strategy::stop));
     let actor = child(&parent, &stage.role("a"));
     let release = hold(&actor);
@@ -42,7 +42,7 @@ fn stop_ends_the_child_and_dead_letters_what_is_behind_the_failure() {
 
 #[test]
 fn kinds_of_failure_reach_the_decider_and_the_default_stops_kills() {
-    let stage = Stage::new("kinds");
+    let stage = Stage::turns();
     let kinds: Arc<Mutex<Vec<FailureKind>>> = Arc::default();
     let seen = kinds.clone();
     let parent = stage.spawn(&stage.role("p").strategy(move || {
@@ -67,7 +67,7 @@ fn kinds_of_failure_reach_the_decider_and_the_default_stops_kills() {
 
 #[test]
 fn a_childs_own_strategy_wins_over_its_parents() {
-    let stage = Stage::new("own");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(Strategy::stop));
     let role = stage.role("a");
     let actor = query(&parent, move |_, ctx| {
@@ -84,7 +84,7 @@ fn a_childs_own_strategy_wins_over_its_parents() {
 
 #[test]
 fn a_restart_waits_for_the_children_that_it_stops() {
-    let stage = Stage::new("waits");
+    let stage = Stage::threads("waits");
     let actor = stage.spawn(&stage.role("a"));
     let slow = child(&actor, &stage.role("slow"));
     let release = hold(&slow);
@@ -99,7 +99,7 @@ fn a_restart_waits_for_the_children_that_it_stops() {
 
 #[test]
 fn kept_children_are_restarted_with_their_parent() {
-    let stage = Stage::new("kept");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a").keep_children());
     let kept = child(&actor, &stage.role("kept"));
     query(&kept, |puppet, _| puppet.value = 9).unwrap();
@@ -129,7 +129,7 @@ fn held_back(held: &Arc<Mutex<Receiver<()>>>, directive: Directive) -> Strategy 
 
 #[test]
 fn a_failed_actor_and_its_children_handle_nothing_before_the_verdict() {
-    let stage = Stage::new("suspended");
+    let stage = Stage::threads("suspended");
     let (parent, release) = undecided(&stage, Directive::Resume);
     let actor = child(&parent, &stage.role("a"));
     let grandchild = child(&actor, &stage.role("g"));
@@ -149,7 +149,7 @@ fn a_failed_actor_and_its_children_handle_nothing_before_the_verdict() {
 
 #[test]
 fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() {
-    let stage = Stage::new("born");
+    let stage = Stage::threads("born");
     let (parent, release) = undecided(&stage, Directive::Resume);
     let actor = child(&parent, &stage.role("a"));
     let builder = query(&actor, |_, ctx| ctx.actor("late")).unwrap();
@@ -169,7 +169,7 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
                 .recipe(),
         )
         .unwrap();
-    let grandchild = born.recv_timeout(LONG).unwrap();
+    let grandchild = born.soon().unwrap();
     fail(&grandchild);
     note(&late, "resumed");
     stage.expect(&["p Started 1", "a Started 1"]);
@@ -186,7 +186,7 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
 
 #[test]
 fn a_child_is_born_suspended_as_often_as_its_parent() {
-    let stage = Stage::new("twice");
+    let stage = Stage::threads("twice");
     let (top, release_top) = undecided(&stage, Directive::Resume);
     let (release_middle, held) = channel();
     let held = Arc::new(Mutex::new(held));
@@ -211,7 +211,7 @@ fn a_child_is_born_suspended_as_often_as_its_parent() {
 #[test]
 fn several_failures_at_once_are_each_undone_once() {
     for (directive, value) in [(Directive::Resume, 5), (Directive::Restart, 0)] {
-        let stage = Stage::new("several");
+        let stage = Stage::threads("several");
         let (top, release) = undecided(&stage, directive);
         let parent = child(&top, &stage.role("parent").keep_children().strategy(move || always(directive)));
         let children: Vec<_> = ["c0", "c1", "c2"].map(|name| child(&parent, &stage.role(name))).into();
@@ -236,7 +236,7 @@ fn several_failures_at_once_are_each_undone_once() {
 
 #[test]
 fn an_escalated_failure_is_judged_above_and_its_verdict_reaches_the_culprit() {
-    let stage = Stage::new("escalate");
+    let stage = Stage::turns();
     let top = stage.spawn(&stage.role("top").strategy(Strategy::resume));
     let middle = child(&top, &stage.role("middle").strategy(Strategy::escalate));
     let culprit = child(&middle, &stage.role("culprit"));
@@ -266,7 +266,7 @@ impl std::error::Error for Cause {}
 
 #[test]
 fn an_escalated_failure_keeps_its_cause_and_is_told_of_the_parent() {
-    let stage = Stage::new("cause");
+    let stage = Stage::turns();
     let seen: Arc<Mutex<Vec<_>>> = Arc::default();
     let judged = seen.clone();
     let top = stage.spawn(&stage.role("top").strategy(move || {
@@ -287,7 +287,7 @@ fn an_escalated_failure_keeps_its_cause_and_is_told_of_the_parent() {
 
 #[test]
 fn an_escalated_restart_makes_the_parent_anew_and_stops_its_children() {
-    let stage = Stage::new("escalate");
+    let stage = Stage::turns();
     let top = stage.spawn(&stage.role("top"));
     let middle = child(&top, &stage.role("middle").strategy(Strategy::escalate));
     let culprit = child(&middle, &stage.role("culprit"));
@@ -301,7 +301,7 @@ fn an_escalated_restart_makes_the_parent_anew_and_stops_its_children() {
 
 #[test]
 fn what_is_escalated_to_the_root_ends_the_system() {
-    let stage = Stage::with("root", |builder| builder.supervision(Strategy::escalate()));
+    let stage = Stage::turns_with(|builder| builder.supervision(Strategy::escalate()));
     let bystander = stage.spawn(&stage.role("b"));
     let actor = stage.spawn(&stage.role("a"));
     assert_eq!(query(&bystander, |puppet, _| puppet.value), Ok(0));
@@ -315,7 +315,7 @@ fn what_is_escalated_to_the_root_ends_the_system() {
 
 #[test]
 fn a_decider_that_panics_stops_the_child_and_fails_the_parent() {
-    let stage = Stage::new("decider");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::decide(|_| panic!("undecided"))));
     let actor = child(&parent, &stage.role("a"));
     let other = child(&parent, &stage.role("b"));
@@ -333,7 +333,7 @@ fn a_decider_that_panics_stops_the_child_and_fails_the_parent() {
 }
 
 fn restarts_until_the_end(limit: Restart, advance: &[u64]) -> usize {
-    let stage = Stage::new("limits");
+    let stage = Stage::turns();
     let clock: ManualClock = stage.clock.clone();
     let restarts = Arc::new(AtomicUsize::new(0));
     let counted = restarts.clone();
@@ -369,7 +369,7 @@ fn limits_count_for_life_or_in_windows_of_the_systems_clock() {
 
 #[test]
 fn failing_siblings_do_not_share_a_limit() {
-    let stage = Stage::new("siblings");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| Restart::up_to(1).into()));
     for name in ["a", "b", "c"] {
         let actor = child(&parent, &stage.role(name));
@@ -381,7 +381,7 @@ fn failing_siblings_do_not_share_a_limit() {
 
 #[test]
 fn a_limit_ends_with_its_child() {
-    let stage = Stage::new("fresh");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| Restart::up_to(1).into()));
     for _ in 0..3 {
         let actor = child(&parent, &stage.role("a"));
@@ -406,7 +406,7 @@ fn shared_fate(stage: &Stage, strategy: fn() -> Strategy) -> (ActorRef<Tell>, [A
 
 #[test]
 fn all_for_one_a_restart_is_one_of_all_children_and_loses_only_the_failing_message() {
-    let stage = Stage::new("all");
+    let stage = Stage::threads("all");
     let (parent, children) = shared_fate(&stage, Strategy::default);
     let releases: Vec<_> = children.iter().skip(1).map(hold).collect();
     children.iter().skip(1).for_each(|child| note(child, "queued"));
@@ -431,7 +431,7 @@ fn all_for_one_a_restart_is_one_of_all_children_and_loses_only_the_failing_messa
 
 #[test]
 fn all_for_one_no_sibling_handles_a_message_with_its_old_state_once_the_failed_child_has_a_new_one() {
-    let stage = Stage::new("first");
+    let stage = Stage::turns();
     let sibling: Arc<Mutex<Option<ActorRef<Tell>>>> = Arc::default();
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().all_for_one()));
     let known = sibling.clone();
@@ -464,7 +464,7 @@ fn all_for_one_no_sibling_handles_a_message_with_its_old_state_once_the_failed_c
 
 #[test]
 fn all_for_one_a_stop_is_one_of_all_children() {
-    let stage = Stage::new("allstop");
+    let stage = Stage::turns();
     let (parent, children) = shared_fate(&stage, Strategy::stop);
     fail(&children[1]);
     children.iter().for_each(|child| wait_for_end(&stage, child));
@@ -474,7 +474,7 @@ fn all_for_one_a_stop_is_one_of_all_children() {
 
 #[test]
 fn all_for_one_resume_is_the_failing_childs_alone() {
-    let stage = Stage::new("allresume");
+    let stage = Stage::turns();
     let (_parent, children) = shared_fate(&stage, Strategy::resume);
     fail(&children[2]);
     for child in &children {
@@ -487,7 +487,7 @@ fn all_for_one_resume_is_the_failing_childs_alone() {
 
 #[test]
 fn all_for_one_a_restart_counts_for_each_child_and_beyond_the_limit_all_stop() {
-    let stage = Stage::new("alllimit");
+    let stage = Stage::turns();
     let (_parent, children) = shared_fate(&stage, || Restart::up_to(1).into());
     fail(&children[0]);
     for child in &children {
@@ -501,7 +501,7 @@ fn all_for_one_a_restart_counts_for_each_child_and_beyond_the_limit_all_stop() {
 #[test]
 fn all_for_one_siblings_that_fail_at_once_are_all_up_in_the_end() {
     for _ in 0..50 {
-        let stage = Stage::new("allfail");
+        let stage = Stage::threads("allfail");
         let (_parent, children) = shared_fate(&stage, Strategy::default);
         let releases: Vec<_> = children.iter().map(hold).collect();
         children.iter().for_each(fail);
@@ -516,7 +516,7 @@ fn all_for_one_siblings_that_fail_at_once_are_all_up_in_the_end() {
 
 #[test]
 fn a_decider_may_ask_which_child_has_failed() {
-    let stage = Stage::new("which");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| {
         Strategy::decide_for(|child, _| match child.path().name() {
             "kept" => Directive::Resume,
@@ -557,12 +557,12 @@ impl Actor for Boss {
 
 #[test]
 fn the_verdict_goes_by_the_parents_state_at_the_failure() {
-    let stage = Stage::new("state");
+    let stage = Stage::turns();
     let (born, births) = channel();
     let role = stage.role("a");
     let recipe = move || Boss { lenient: false, child: role.clone(), born: born.clone() };
     let boss = stage.system.actor("boss").spawn(recipe).unwrap();
-    let actor = births.recv_timeout(LONG).unwrap();
+    let actor = births.soon().unwrap();
     let value_after_a_failure = || {
         query(&actor, |puppet, _| puppet.value = 5).unwrap();
         fail(&actor);
@@ -576,7 +576,7 @@ fn the_verdict_goes_by_the_parents_state_at_the_failure() {
 
 #[test]
 fn the_failure_of_a_child_that_has_ended_meanwhile_is_not_judged() {
-    let stage = Stage::new("ended");
+    let stage = Stage::threads("ended");
     let judged = Arc::new(AtomicUsize::new(0));
     let count = judged.clone();
     let parent = stage.spawn(&stage.role("p").strategy(move || {
@@ -602,7 +602,7 @@ fn the_failure_of_a_child_that_has_ended_meanwhile_is_not_judged() {
 
 #[test]
 fn a_decider_that_panics_loses_no_control_that_waits_behind_the_failure() {
-    let stage = Stage::new("behind");
+    let stage = Stage::threads("behind");
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::decide(|_| panic!("undecided"))));
     let actor = child(&parent, &stage.role("a"));
     let watcher = stage.spawn(&stage.role("w"));
@@ -620,8 +620,7 @@ fn a_decider_that_panics_loses_no_control_that_waits_behind_the_failure() {
 
 #[test]
 fn a_failure_of_the_user_guardian_ends_the_system() {
-    let stage =
-        Stage::with("guardian", |builder| builder.supervision(Strategy::decide(|_| panic!("undecided"))));
+    let stage = Stage::turns_with(|builder| builder.supervision(Strategy::decide(|_| panic!("undecided"))));
     let bystander = stage.spawn(&stage.role("b"));
     let actor = stage.spawn(&stage.role("a"));
     fail(&actor);
@@ -633,7 +632,7 @@ fn a_failure_of_the_user_guardian_ends_the_system() {
 #[test]
 fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
     listen();
-    let stage = Stage::new("logged");
+    let stage = Stage::turns();
     let logged = |name: &'static str, strategy: fn() -> Strategy| {
         let parent = stage.spawn(&stage.role(name).strategy(strategy));
         let actor = child(&parent, &stage.role("a"));
@@ -693,7 +692,7 @@ impl Actor for Told {
 
 #[test]
 fn who_shares_a_fate_is_told_whose() {
-    let stage = Stage::new("whose");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().all_for_one()));
     let (sender, causes) = std::sync::mpsc::channel();
     let culprit = query(&parent, move |_, ctx| {
@@ -704,7 +703,7 @@ fn who_shares_a_fate_is_told_whose() {
         culprit
     });
     culprit.unwrap().tell(());
-    let mut told: Vec<String> = (0..2).map(|_| causes.recv_timeout(LONG).expect("a restart")).collect();
+    let mut told: Vec<String> = (0..2).map(|_| causes.soon().expect("a restart")).collect();
     told.sort();
     assert_eq!(told, ["one: as told", "two: sibling /user/p/one failed: as told"]);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);

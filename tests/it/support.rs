@@ -1,11 +1,15 @@
 //! An actor that does what it is told and notes what happens to it.
 
 use pointsman::prelude::*;
-use pointsman::{ManualClock, SystemBuilder, Terminated};
+use pointsman::testkit::TestSystem;
+use pointsman::{Ledger, ManualClock, ShutdownError, SystemBuilder, Terminated};
+use std::cell::RefCell;
 use std::fmt::Debug;
+use std::ops::Deref;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only by a test that fails.
@@ -165,25 +169,120 @@ impl Drop for Puppet {
 }
 
 /// A small system and its puppets' notes.
+///
+/// On [`turns`](Self::turns) unless a test needs threads: then each run takes the course of another seed, which a
+/// failure names.
 pub struct Stage {
-    pub system: System,
+    pub system: Ground,
     pub clock: ManualClock,
     pub log: Sender<String>,
     pub notes: Receiver<String>,
 }
 
-impl Stage {
-    pub fn new(name: &str) -> Self {
-        Self::with(name, |builder| builder)
+/// What a stage stands on.
+pub enum Ground {
+    Threads(System),
+    Turns(Rc<TestSystem>),
+}
+
+thread_local! {
+    /// The test system of this thread's stage.
+    static TURNS: RefCell<Weak<TestSystem>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Gives the actors of this thread's stage their turns, if they don't run by themselves.
+pub fn run_turns() {
+    if let Some(system) = TURNS.with_borrow(Weak::upgrade) {
+        system.run_until_idle();
+    }
+}
+
+/// Something that comes soon, or never.
+pub trait Soon<T> {
+    fn soon(&self) -> Result<T, RecvTimeoutError>;
+}
+
+impl<T> Soon<T> for Receiver<T> {
+    fn soon(&self) -> Result<T, RecvTimeoutError> {
+        // What is there already came before what the next turns bring.
+        self.try_recv().or_else(|_| {
+            run_turns();
+            self.recv_timeout(LONG)
+        })
+    }
+}
+
+impl Deref for Ground {
+    type Target = SystemRef;
+
+    fn deref(&self) -> &SystemRef {
+        match self {
+            Ground::Threads(system) => system,
+            Ground::Turns(system) => system,
+        }
+    }
+}
+
+impl Ground {
+    pub fn handle(&self) -> &SystemRef {
+        self
     }
 
-    pub fn with(name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
+    /// For what only a system with threads can do.
+    pub fn into_threads(self) -> System {
+        match self {
+            Ground::Threads(system) => system,
+            Ground::Turns(_) => panic!("the stage was made without threads"),
+        }
+    }
+
+    pub fn shutdown(self, limit: Duration) -> Result<Ledger, ShutdownError> {
+        match self {
+            Ground::Threads(system) => system.shutdown(limit),
+            Ground::Turns(system) => {
+                system.allow_running();
+                let system = Rc::into_inner(system).expect("only the stage has it");
+                Ok(system.finish())
+            }
+        }
+    }
+}
+
+impl Stage {
+    /// One thread, the test's own; a seeded choice of who is next.
+    pub fn turns() -> Self {
+        Self::turns_with(|builder| builder)
+    }
+
+    pub fn turns_with(change: impl FnOnce(SystemBuilder) -> SystemBuilder + 'static) -> Self {
+        Self::on(TestSystem::builder().configure(change).build())
+    }
+
+    /// The course of this seed in each run.
+    pub fn turns_of(seed: u64, change: impl FnOnce(SystemBuilder) -> SystemBuilder + 'static) -> Self {
+        Self::on(TestSystem::builder().seed(seed).configure(change).build())
+    }
+
+    fn on(system: TestSystem) -> Self {
+        let system = Rc::new(system);
+        TURNS.set(Rc::downgrade(&system));
+        let (log, notes) = channel();
+        Self { clock: system.clock().clone(), system: Ground::Turns(system), log, notes }
+    }
+
+    /// Threads of its own: for tests that hold an actor in its handler, or that are about threads.
+    pub fn threads(name: &str) -> Self {
+        Self::threads_with(name, |builder| builder)
+    }
+
+    pub fn threads_with(name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
         let clock = ManualClock::new();
         let builder = System::builder(name)
             .clock(clock.clone())
             .dispatcher("default", Dispatcher::work_stealing().threads(4));
+        let system = Ground::Threads(change(builder).build().expect("the settings are sound"));
         let (log, notes) = channel();
-        Self { system: change(builder).build().expect("the settings are sound"), clock, log, notes }
+        Self { system, clock, log, notes }
     }
 
     pub fn role(&self, name: &'static str) -> Role {
@@ -195,8 +294,9 @@ impl Stage {
     }
 
     /// The next note.
+    #[track_caller]
     pub fn note(&self) -> String {
-        self.notes.recv_timeout(LONG).expect("something is noted")
+        self.notes.soon().expect("something is noted")
     }
 
     #[track_caller]
@@ -282,7 +382,7 @@ pub fn wait_for_end(stage: &Stage, actor: &ActorRef<Tell>) {
     let watcher = Watcher { watched, ended: sender };
     let mut watcher = Some(watcher);
     let me = stage.system.spawn(move || watcher.take().ok_or(Failure::msg("made once"))).expect("room");
-    receiver.recv_timeout(LONG).expect("it ends");
+    receiver.soon().expect("it ends");
     me.stop();
 }
 
@@ -329,7 +429,7 @@ pub fn hold_then(
         let _ = held.recv();
         then(ctx)
     });
-    inside.recv_timeout(LONG).expect("the handler runs");
+    inside.soon().expect("the handler runs");
     release
 }
 
@@ -338,6 +438,7 @@ pub fn hold_then(
 pub fn wait_until(mut seen: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !seen() {
+        run_turns();
         assert!(began.elapsed() < LONG, "it never comes");
         std::thread::yield_now();
     }

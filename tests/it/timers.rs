@@ -29,7 +29,7 @@ fn settled(stage: &Stage, actor: &ActorRef<Tell>) -> Vec<String> {
 
 #[test]
 fn a_timer_fires_once_at_its_time_and_not_before() {
-    let stage = Stage::new("once");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     after(&actor, 20 * MS, "late");
     after(&actor, 10 * MS, "early");
@@ -48,7 +48,7 @@ fn a_timer_fires_once_at_its_time_and_not_before() {
 
 #[test]
 fn a_tick_keeps_its_place_in_the_queue() {
-    let stage = Stage::new("place");
+    let stage = Stage::threads("place");
     let actor = stage.spawn(&stage.role("a"));
     after(&actor, MS, "tick");
     let release = hold(&actor);
@@ -62,7 +62,7 @@ fn a_tick_keeps_its_place_in_the_queue() {
 
 #[test]
 fn cancel_tells_the_truth_even_of_a_tick_that_is_queued() {
-    let stage = Stage::new("cancel");
+    let stage = Stage::threads("cancel");
     let actor = stage.spawn(&stage.role("a"));
     let waiting = after(&actor, 10 * MS, "never");
     assert_eq!(query(&actor, move |_, ctx| (ctx.cancel(waiting), ctx.cancel(waiting))), Ok((true, false)));
@@ -75,7 +75,7 @@ fn cancel_tells_the_truth_even_of_a_tick_that_is_queued() {
         puppet.note(ctx.cancel(queued));
         Ok(())
     });
-    is_inside.recv_timeout(LONG).unwrap();
+    is_inside.soon().unwrap();
     stage.clock.advance(10 * MS);
     drop(release);
     assert_eq!(settled(&stage, &actor), ["a Started 1", "a true"]);
@@ -103,7 +103,7 @@ fn every(actor: &ActorRef<Tell>, period: Duration) -> (TimerKey, Arc<AtomicUsize
 
 #[test]
 fn a_repeated_timer_keeps_its_rate_and_skips_what_it_missed() {
-    let stage = Stage::new("every");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let (key, ticks) = every(&actor, 10 * MS);
     let count = |advance: Duration| {
@@ -129,7 +129,7 @@ fn a_repeated_timer_keeps_its_rate_and_skips_what_it_missed() {
 
 #[test]
 fn a_maker_of_ticks_that_panics_fails_the_actor_and_ends_the_timer() {
-    let stage = Stage::new("maker");
+    let stage = Stage::turns();
     let parent = stage.spawn(&stage.role("p").strategy(Strategy::resume));
     let actor = child(&parent, &stage.role("a"));
     query(&actor, |puppet, ctx| {
@@ -146,7 +146,7 @@ fn a_maker_of_ticks_that_panics_fails_the_actor_and_ends_the_timer() {
 
 #[test]
 fn restart_and_stop_cancel_timers_even_queued_ones() {
-    let stage = Stage::new("restarts");
+    let stage = Stage::threads("restarts");
     let actor = stage.spawn(&stage.role("a"));
     after(&actor, MS, "never");
     let (_, ticks) = every(&actor, MS);
@@ -173,7 +173,7 @@ fn restart_and_stop_cancel_timers_even_queued_ones() {
 
 #[test]
 fn a_suspended_actor_gets_its_tick_after_the_verdict() {
-    let stage = Stage::new("paused");
+    let stage = Stage::threads("paused");
     let (release, held) = channel::<()>();
     let held = Arc::new(std::sync::Mutex::new(held));
     let parent = stage.spawn(&stage.role("p").strategy(move || {
@@ -205,7 +205,7 @@ fn by_the_real_clock_a_timer_is_never_early() {
         ctx.after(5 * MS, noted("first"));
         Ok(())
     });
-    let next = || notes.recv_timeout(LONG).unwrap();
+    let next = || notes.soon().unwrap();
     assert_eq!((next(), next()), ("a Started 1".into(), "a first".into()));
     assert!(began.elapsed() >= 5 * MS);
     assert_eq!(next(), "a second");
@@ -274,7 +274,7 @@ fn active(actor: &ActorRef<Tell>, names: &'static [&'static str]) -> Vec<bool> {
 
 #[test]
 fn a_named_timer_is_active_until_its_message_is_received() {
-    let stage = Stage::new("named");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     query(&actor, |_, ctx| {
         ctx.timers().start_single("one", 10 * MS, flag("one"));
@@ -306,7 +306,7 @@ fn a_named_timer_is_active_until_its_message_is_received() {
 
 #[test]
 fn nothing_is_received_of_a_timer_that_was_replaced_or_cancelled_even_if_it_was_queued() {
-    let stage = Stage::new("replaced");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let clock = stage.clock.clone();
     query(&actor, move |puppet, ctx| {
@@ -340,7 +340,7 @@ fn nothing_is_received_of_a_timer_that_was_replaced_or_cancelled_even_if_it_was_
 
 #[test]
 fn a_fixed_delay_goes_on_from_when_its_message_was_received_and_a_fixed_rate_keeps_its_beat() {
-    let stage = Stage::new("beats");
+    let stage = Stage::threads("beats");
     let actor = stage.spawn(&stage.role("a"));
     query(&actor, |_, ctx| {
         ctx.timers().start_fixed_delay("delay", 5 * MS, 10 * MS, || flag("delay"));
@@ -372,7 +372,7 @@ fn a_fixed_delay_goes_on_from_when_its_message_was_received_and_a_fixed_rate_kee
 
 #[test]
 fn a_message_may_set_its_timer_anew_and_cancel_a_repeated_one() {
-    let stage = Stage::new("self");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     query(&actor, |_, ctx| {
         let anew = || {
@@ -432,11 +432,11 @@ impl Actor for Hooks {
 
 #[test]
 fn hooks_at_the_end_of_a_state_see_no_timer_active() {
-    let stage = Stage::new("hooks");
+    let stage = Stage::turns();
     let (sender, seen) = channel();
     let actor = stage.system.spawn(move || Hooks(sender.clone())).unwrap();
     actor.tell(flag("never"));
-    let next = || seen.recv_timeout(LONG).unwrap();
+    let next = || seen.soon().unwrap();
     assert_eq!([next(), next()], [("started", false), ("receive", true)]);
     // What `restarting` sets is gone too.
     assert_eq!([next(), next()], [("restarting", false), ("started", false)]);

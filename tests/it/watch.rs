@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 #[test]
 fn the_end_of_a_watched_actor_is_told_once_however_often_it_is_watched() {
-    let stage = Stage::new("watch");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     for _ in 0..3 {
@@ -26,7 +26,7 @@ fn the_end_of_a_watched_actor_is_told_once_however_often_it_is_watched() {
 
 #[test]
 fn a_restart_is_no_end_and_watches_survive_restarts_of_both_sides() {
-    let stage = Stage::new("survive");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
@@ -43,7 +43,7 @@ fn a_restart_is_no_end_and_watches_survive_restarts_of_both_sides() {
 
 #[test]
 fn an_actor_that_has_ended_is_told_of_at_once() {
-    let stage = Stage::new("dead");
+    let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
     watched.poison();
     wait_for_end(&stage, &watched);
@@ -58,7 +58,7 @@ fn an_actor_that_has_ended_is_told_of_at_once() {
 
 #[test]
 fn an_unwatched_actor_is_not_told_of_even_if_the_notice_is_queued() {
-    let stage = Stage::new("unwatch");
+    let stage = Stage::threads("unwatch");
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
@@ -82,7 +82,7 @@ fn an_unwatched_actor_is_not_told_of_even_if_the_notice_is_queued() {
 
 #[test]
 fn the_notice_is_behind_what_was_queued_before_the_end() {
-    let stage = Stage::new("behind");
+    let stage = Stage::threads("behind");
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
@@ -98,7 +98,7 @@ fn the_notice_is_behind_what_was_queued_before_the_end() {
 
 #[test]
 fn watch_with_brings_a_message_instead_of_the_hook() {
-    let stage = Stage::new("with");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     let target = watched.clone();
@@ -112,7 +112,7 @@ fn watch_with_brings_a_message_instead_of_the_hook() {
 
 #[test]
 fn another_notice_for_the_same_actor_is_refused_and_handed_back_until_it_is_unwatched() {
-    let stage = Stage::new("mixed");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     let target = watched.clone();
@@ -145,7 +145,7 @@ fn behind_a_function_there_is_nothing_to_watch() {
             Ok(pointsman::Accepted::Handled)
         }
     }
-    let stage = Stage::new("function");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     query(&watcher, |puppet, ctx| {
         let function = ActorRef::to_recipient(Function);
@@ -180,7 +180,7 @@ impl Actor for Confirming {
 
 #[test]
 fn the_notice_says_whether_the_watch_came_in_time() {
-    let stage = Stage::new("confirmed");
+    let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
     let any = watched.any().unwrap();
     let watcher = |name| {
@@ -193,16 +193,16 @@ fn the_notice_says_whether_the_watch_came_in_time() {
     };
     let early = watcher("early");
     watched.stop();
-    assert_eq!(early.recv_timeout(LONG), Ok(true));
+    assert_eq!(early.soon(), Ok(true));
     wait_for_end(&stage, &watched);
     let late = watcher("late");
-    assert_eq!(late.recv_timeout(LONG), Ok(false));
+    assert_eq!(late.soon(), Ok(false));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
 #[test]
 fn watched_again_after_the_notice_was_queued_there_is_a_notice_again() {
-    let stage = Stage::new("again");
+    let stage = Stage::threads("again");
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
@@ -227,8 +227,9 @@ fn watched_again_after_the_notice_was_queued_there_is_a_notice_again() {
 #[test]
 fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
     // One thread that runs actors in the order in which they were woken.
-    let stage =
-        Stage::with("order", |builder| builder.dispatcher("one", Dispatcher::blocking().threads(1..=1)));
+    let stage = Stage::threads_with("order", |builder| {
+        builder.dispatcher("one", Dispatcher::blocking().threads(1..=1))
+    });
     let spawn =
         |role: &Role, name: &str| stage.system.actor(name).dispatcher("one").spawn(role.recipe()).unwrap();
     let old = spawn(&stage.role("old"), "old");
@@ -248,7 +249,7 @@ fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
 
 #[test]
 fn watching_oneself_changes_nothing() {
-    let stage = Stage::new("self");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     watch(&actor, &actor.clone());
     assert_eq!(query(&actor, |_, _| ()), Ok(()));
@@ -260,7 +261,7 @@ fn watching_oneself_changes_nothing() {
 
 #[test]
 fn a_message_about_ones_own_end_is_dropped_at_once() {
-    let stage = Stage::new("self");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let (sender, dropped) = channel::<()>();
     let message = Tell::new(move |_, _| Ok(sender.send(())?));
@@ -289,7 +290,7 @@ impl Actor for Pact {
 fn an_unhandled_notice_is_a_death_pact() {
     let kinds: Arc<Mutex<Vec<(FailureKind, String)>>> = Arc::default();
     let seen = kinds.clone();
-    let stage = Stage::with("pact", |builder| {
+    let stage = Stage::turns_with(|builder| {
         builder.supervision(Strategy::decide(move |failure| {
             seen.lock().unwrap().push((failure.kind(), failure.to_string()));
             Directive::Stop
@@ -307,7 +308,7 @@ fn an_unhandled_notice_is_a_death_pact() {
 
 #[test]
 fn by_default_a_death_pact_stops_the_actor() {
-    let stage = Stage::new("pact");
+    let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
     let any = watched.any().unwrap();
     let (sender, made) = channel();
@@ -377,14 +378,14 @@ fn in_the_notice_of_a_childs_end_its_name_is_free() {
     let mut nurse = Some(Nurse { log, generation: 0 });
     let _nurse = system.actor("nurse").spawn(move || nurse.take().ok_or(Failure::msg("made once"))).unwrap();
     for generation in 1..=2000 {
-        assert_eq!(generations.recv_timeout(LONG), Ok(generation));
+        assert_eq!(generations.soon(), Ok(generation));
     }
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 #[test]
 fn a_late_notice_of_a_child_that_a_restart_has_stopped_does_not_reach_the_new_state() {
-    let stage = Stage::new("late");
+    let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let old = child(&actor, &stage.role("old"));
     watch(&actor, &old);
@@ -398,7 +399,7 @@ fn a_late_notice_of_a_child_that_a_restart_has_stopped_does_not_reach_the_new_st
 
 #[test]
 fn a_watcher_that_has_ended_is_told_nothing() {
-    let stage = Stage::new("gone");
+    let stage = Stage::turns();
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
@@ -414,7 +415,7 @@ fn a_watcher_that_has_ended_is_told_nothing() {
 
 #[test]
 fn many_watchers_are_each_told() {
-    let stage = Stage::new("many");
+    let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
     let watchers: Vec<_> = (0..200).map(|_| stage.system.spawn(stage.role("w").recipe()).unwrap()).collect();
     for watcher in &watchers {
