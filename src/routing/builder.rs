@@ -2,7 +2,7 @@
 
 use super::RoundRobin;
 use super::plan::{Initial, RouterPlan, Settings};
-use crate::actor::{Actor, ByContext, Context, IntoActor, Plan, spawn_cell};
+use crate::actor::{Actor, ByContext, Context, IntoActor, Plan, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use std::sync::Arc as StdArc;
 
@@ -25,6 +25,10 @@ impl RouterBuilder {
     ///
     /// The recipe gets the routee's context, unlike that of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn),
     /// and all routees share it: clone what it captures.
+    ///
+    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have generated names.
+    /// They begin when the router routes already: a routee finds its path, its parent and the router itself while
+    /// it is being made, and what it sends to the router is routed.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -70,9 +74,17 @@ impl RouterBuilder {
                 stash_capacity: None,
             };
             let recipe = recipe.clone();
-            spawn_cell::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
+            spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
         };
-        self.plan(Initial::Pool { size, make: StdArc::new(make) })
+        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+            let system = &parent.core().system;
+            if system.has_deployments() {
+                // They may choose another mailbox.
+                return Ok(());
+            }
+            settings.mailbox.choose::<A>(system, settings.dispatcher.as_deref(), path).map(drop)
+        };
+        self.plan(Initial::Pool { size, make: StdArc::new(make), check })
     }
 
     /// A router over references that others made. They are watched, but never stopped by the router; any of
@@ -84,7 +96,7 @@ impl RouterBuilder {
         self.plan(Initial::Group(routees.into_iter().collect()))
     }
 
-    fn plan<M: Send + 'static>(self, members: Initial<M>) -> RouterPlan<M, RoundRobin> {
+    pub(super) fn plan<M: Send + 'static>(self, members: Initial<M>) -> RouterPlan<M, RoundRobin> {
         RouterPlan::new(self.parent, self.name, members)
     }
 }

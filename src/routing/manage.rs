@@ -10,20 +10,37 @@ use std::marker::PhantomData;
 pub enum Manage<M: Send + 'static> {
     /// Change a pool's size.
     ResizeTo(Call<ResizeTo>),
+    /// Change a pool's size by a number.
+    Adjust(Call<AdjustPoolSize>),
     /// Add a routee.
     Add(Call<AddRoutee<M>>),
     /// Remove a routee.
     Remove(Call<RemoveRoutee<M>>),
     /// List the routees.
     Routees(Call<GetRoutees<M>>),
+    /// End the router without loss.
+    Drain(Call<Drain>),
 }
 
-/// Make a pool's size `size`; the reply is the size before.
+/// Make a pool's size `size`; the reply is the size before. See [`Router::resize_to`](super::Router::resize_to).
 #[derive(Debug, Clone, Copy)]
 pub struct ResizeTo {
-    /// The size wanted, at least 1.
+    /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
     pub size: usize,
 }
+
+/// Make a pool larger, or smaller, by `delta` routees; the reply is the size after. See
+/// [`Router::adjust`](super::Router::adjust).
+#[derive(Debug, Clone, Copy)]
+pub struct AdjustPoolSize {
+    /// How many more, or if negative, fewer.
+    pub delta: isize,
+}
+
+/// End the router without loss; the reply comes when it refuses messages. See
+/// [`Router::drain`](super::Router::drain).
+#[derive(Debug, Clone, Copy)]
+pub struct Drain;
 
 /// Add a routee at the end; the reply is how many there are then.
 #[derive(Debug, Clone)]
@@ -60,6 +77,14 @@ impl Request for ResizeTo {
     type Reply = Result<usize, ManageError>;
 }
 
+impl Request for AdjustPoolSize {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl Request for Drain {
+    type Reply = ();
+}
+
 impl<M: Send + 'static> Request for AddRoutee<M> {
     type Reply = Result<usize, ManageError>;
 }
@@ -75,6 +100,18 @@ impl<M: Send + 'static> Request for GetRoutees<M> {
 impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
     fn from(call: Call<ResizeTo>) -> Self {
         Manage::ResizeTo(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AdjustPoolSize>> for Manage<M> {
+    fn from(call: Call<AdjustPoolSize>) -> Self {
+        Manage::Adjust(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<Drain>> for Manage<M> {
+    fn from(call: Call<Drain>) -> Self {
+        Manage::Drain(call)
     }
 }
 
@@ -100,9 +137,11 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Manage::ResizeTo(_) => "ResizeTo",
+            Manage::Adjust(_) => "Adjust",
             Manage::Add(_) => "Add",
             Manage::Remove(_) => "Remove",
             Manage::Routees(_) => "Routees",
+            Manage::Drain(_) => "Drain",
         })
     }
 }
@@ -111,7 +150,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ManageError {
-    /// The router has stopped.
+    /// The router has stopped, or is [draining](super::Router::drain).
     Stopped {
         /// Its path.
         path: String,
@@ -123,8 +162,11 @@ pub enum ManageError {
         path: String,
     },
     /// Called on a work-stealing worker, or in a turn on a calling-thread dispatcher; neither must wait.
-    WouldBlockWorker,
-    /// A size of 0 was asked for.
+    WouldBlockWorker {
+        /// The router's path.
+        path: String,
+    },
+    /// A size of 0 was asked for, of a pool that does not stay when empty.
     EmptyPool {
         /// The router's path.
         path: String,
@@ -136,6 +178,8 @@ pub enum ManageError {
     },
     /// Too many old tables of routees wait to be freed: some handler has not returned for a long time.
     OldTables {
+        /// The router's path.
+        path: String,
         /// How many.
         waiting: usize,
     },
@@ -146,25 +190,31 @@ pub enum ManageError {
 impl fmt::Display for ManageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ManageError::Stopped { path } => write!(f, "router {path} has stopped"),
+            ManageError::Stopped { path } => {
+                write!(f, "router {path} has stopped or is draining: create it anew when it has ended")
+            }
             ManageError::HeadFailed { path } => write!(
                 f,
                 "head of router {path} failed at the request, and the routees are what they were: look for a \
                  panic in the logic's `index`"
             ),
-            ManageError::WouldBlockWorker => f.write_str(
-                "managing a router waits for its head, which a work-stealing worker must not: ask \
-                 `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher",
+            ManageError::WouldBlockWorker { path } => write!(
+                f,
+                "managing router {path} waits for its head, which a work-stealing worker must not: ask \
+                 `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher"
             ),
-            ManageError::EmptyPool { path } => {
-                write!(f, "pool size 0 for {path}: must be at least 1, or stop the router")
-            }
+            ManageError::EmptyPool { path } => write!(
+                f,
+                "pool size 0 for {path}: must be at least 1; drain or stop the router, or create it with \
+                 `stay_when_empty`"
+            ),
             ManageError::NotAPool { path } => {
                 write!(f, "router {path} is a group: add and remove routees instead of resizing it")
             }
-            ManageError::OldTables { waiting } => write!(
+            ManageError::OldTables { path, waiting } => write!(
                 f,
-                "{waiting} old tables of routees cannot be freed: look for a handler that does not return"
+                "router {path} was not changed: {waiting} old tables of routees cannot be freed, look for a \
+                 handler that does not return"
             ),
             ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
         }

@@ -25,17 +25,20 @@
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
 // routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
-// `create.rs` how a router is described and made; `board.rs` and `head.rs` its head; then a file for each
-// logic.
+// `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
+// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic.
 
 mod board;
 mod broadcast;
 mod builder;
+mod by_path;
 mod consistent_hashing;
+mod controller;
 mod create;
 mod hash_ring;
 mod head;
 mod key;
+mod leaving;
 mod logic;
 mod manage;
 mod plan;
@@ -52,7 +55,7 @@ pub use consistent_hashing::ConsistentHashing;
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
-pub use manage::{AddRoutee, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
+pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
 pub use plan::RouterPlan;
 pub use random::Random;
 pub use round_robin::RoundRobin;

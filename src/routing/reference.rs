@@ -18,7 +18,7 @@ pub struct Shared<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
-    pub about: About,
+    pub about: StdArc<About>,
 }
 
 /// What a message's way through a router needs to know of it, without the type of message.
@@ -32,7 +32,7 @@ impl<M: Send + 'static> Shared<M> {
     pub fn new(head: AnyRef) -> Self {
         let system = head.core().system.clone();
         let table = Published::new(Routees::new(Vec::new(), None, 0));
-        let about = About { head, system, message_type: std::any::type_name::<M>() };
+        let about = StdArc::new(About { head, system, message_type: std::any::type_name::<M>() });
         Self { table, closed: AtomicBool::new(false), about }
     }
 

@@ -1,7 +1,9 @@
 //! The handle that manages a router.
 
 use super::RouteContext;
-use super::manage::{AddRoutee, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
+use super::manage::{
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo,
+};
 use super::reference::Shared;
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
 use crate::grace;
@@ -54,16 +56,31 @@ impl<M: Send + 'static> Router<M> {
         &self.head
     }
 
-    /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the youngest go.
+    /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
     /// Those handle what they have; what arrives behind that is routed again.
     ///
     /// Returns the size before.
     ///
     /// # Errors
     ///
-    /// [`ManageError`], also for size 0 and for a router that is no pool.
+    /// [`ManageError`], also for a router that is no pool, and for size 0 unless the pool
+    /// [stays when empty](super::RouterPlan::stay_when_empty).
     pub fn resize_to(&self, size: usize) -> Result<usize, ManageError> {
         self.manage(ResizeTo { size })?
+    }
+
+    /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
+    /// [`resize_to`](Self::resize_to) does; smaller than 0 means 0. A pool that has become empty by this lives on,
+    /// and grows again when it is told to; an empty pool and a `delta` of 0 or less is no change. Akka's
+    /// `AdjustPoolSize`.
+    ///
+    /// Returns the size after.
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`], also for a router that is no pool.
+    pub fn adjust(&self, delta: isize) -> Result<usize, ManageError> {
+        self.manage(AdjustPoolSize { delta })?
     }
 
     /// Adds a routee at the end of the table. It is watched, never stopped by the router. Adding it twice
@@ -100,10 +117,12 @@ impl<M: Send + 'static> Router<M> {
         Manage<M>: From<crate::actor_ref::Call<Q>>,
     {
         if crate::dispatch::must_not_wait() {
-            return Err(ManageError::WouldBlockWorker);
+            return Err(ManageError::WouldBlockWorker { path: self.head.path().to_string() });
         }
         self.head.ask(request).wait().map_err(|error| match error {
-            AskError::WouldBlockWorker => ManageError::WouldBlockWorker,
+            AskError::WouldBlockWorker => {
+                ManageError::WouldBlockWorker { path: self.head.path().to_string() }
+            }
             AskError::NoReply if !self.head.is_closed() => {
                 ManageError::HeadFailed { path: self.head.path().to_string() }
             }
@@ -128,7 +147,61 @@ impl<M: Send + 'static> Router<M> {
         table.len()
     }
 
-    /// Stops the router: a pool's routees with it, a group's not.
+    /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this thread
+    /// has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays when empty.
+    ///
+    /// For the router's own end see [`drain`](Self::drain) and [`stop`](Self::stop).
+    /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
+    /// they end the router and its own routees with it, and fail the router as a whole.
+    pub fn poison_routees(&self) -> usize {
+        self.each_routee(AnyRef::poison)
+    }
+
+    /// Makes each routee fail, whoever made it, once it has handled everything that this thread has sent it so far.
+    /// Returns how many there were. What becomes of a pool's routees is said by
+    /// [`on_failure`](super::RouterPlan::on_failure): by default they stop.
+    pub fn kill_routees(&self) -> usize {
+        self.each_routee(AnyRef::kill)
+    }
+
+    fn each_routee(&self, act: impl Fn(&AnyRef)) -> usize {
+        let section = grace::section();
+        let table = self.shared.table.read(&section);
+        table.iter().for_each(|routee| routee.actors().iter().for_each(&act));
+        table.len()
+    }
+
+    /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have, and
+    /// when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the router
+    /// refuses; [watch](crate::Context::watch) it to know its end.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+    /// (0..1000).for_each(|n| workers.tell(n as u64));
+    /// workers.drain()?;
+    /// assert!(workers.try_tell(1000u64).is_err());
+    /// # system.shutdown(std::time::Duration::from_secs(10))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`].
+    pub fn drain(&self) -> Result<(), ManageError> {
+        self.manage(Drain)
+    }
+
+    /// Stops the router: a pool's routees with it after their current messages, a group's not. What a pool's routees
+    /// have in their mailboxes become dead letters; [`drain`](Self::drain) lets them handle it first.
     pub fn stop(&self) {
         self.head.stop();
     }
