@@ -44,7 +44,8 @@ pub fn workers() -> (impl Fn(&mut Context<u64>) -> Worker + Clone + Send + Sync 
 /// A worker that no pool made.
 pub fn foreign(system: &SystemRef, name: &str, number: usize) -> (ActorRef<u64>, Got) {
     let (log, got) = channel();
-    let worker = system.actor(name).spawn(move || Worker { number, log: log.clone() }).expect("the name is free");
+    let worker =
+        system.actor(name).spawn(move || Worker { number, log: log.clone() }).expect("the name is free");
     (worker, got)
 }
 
