@@ -155,8 +155,8 @@ pub enum ManageError {
         /// Its path.
         path: String,
     },
-    /// The router's head failed at the request, as when [`RoutingLogic::index`] panics. The routees are
-    /// what they were.
+    /// The router's head failed at the request, as when the logic's [`index`](super::RoutingLogic::index) or a
+    /// [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
     HeadFailed {
         /// The router's path.
         path: String,
@@ -196,7 +196,7 @@ impl fmt::Display for ManageError {
             ManageError::HeadFailed { path } => write!(
                 f,
                 "head of router {path} failed at the request, and the routees are what they were: look for a \
-                 panic in the logic's `index`"
+                 panic in the logic's `index` or in the farewell"
             ),
             ManageError::WouldBlockWorker { path } => write!(
                 f,
