@@ -152,9 +152,33 @@ pub enum SpawnError {
         /// What is wrong with the mailbox.
         fault: MailboxFault,
     },
-    /// A pool was asked for with 0 routees.
+    /// A pool was asked for with 0 routees, and without
+    /// [`stay_when_empty`](crate::routing::RouterPlan::stay_when_empty).
     EmptyPool {
         /// The router's path.
+        path: String,
+    },
+    /// A pool was asked for with more routees than there can be.
+    PoolTooLarge {
+        /// The router's path.
+        path: String,
+        /// The size that was asked for.
+        size: usize,
+        /// The largest size.
+        max: usize,
+    },
+    /// What was named as the path of a router's routee is none.
+    RouteePath {
+        /// The router's path.
+        router: String,
+        /// What is wrong with the routee's.
+        error: crate::actor::PathError,
+    },
+    /// The path of a routee has a wildcard, where messages cannot be cloned.
+    RouteeWildcard {
+        /// The router's path.
+        router: String,
+        /// The routee's path.
         path: String,
     },
     /// A router's logic has settings that make no sense, such as a hash ring without points.
@@ -198,7 +222,18 @@ impl fmt::Display for SpawnError {
                 write!(f, "mailbox capacity 0 for {path}: must be at least 1")
             }
             SpawnError::Mailbox { path, fault } => write!(f, "mailbox of {path}: {fault}"),
-            SpawnError::EmptyPool { path } => write!(f, "pool size 0 for {path}: must be at least 1"),
+            SpawnError::EmptyPool { path } => {
+                write!(f, "pool size 0 for {path}: must be at least 1, or call `stay_when_empty`")
+            }
+            SpawnError::PoolTooLarge { path, size, max } => {
+                write!(f, "pool size {size} for {path}: must be at most {max}")
+            }
+            SpawnError::RouteePath { router, error } => write!(f, "routee of router {router}: {error}"),
+            SpawnError::RouteeWildcard { router, path } => write!(
+                f,
+                "routee {path} of router {router}: wildcards need messages that can be cloned, name each path or \
+                 use `group_at`"
+            ),
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")
@@ -219,6 +254,7 @@ impl std::error::Error for SpawnError {
             SpawnError::Thread(error) => Some(error),
             SpawnError::Backoff(error) => Some(error),
             SpawnError::Mailbox { fault, .. } => Some(fault),
+            SpawnError::RouteePath { error, .. } => Some(error),
             _ => None,
         }
     }

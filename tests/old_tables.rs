@@ -42,7 +42,7 @@ fn changes_are_refused_while_too_many_old_tables_wait_for_one_reader() {
     let sender = std::thread::spawn(move || reference.tell(1u64));
     is_reading.recv().unwrap();
     let refused = (0..5000).map(|n| router.resize_to(2 + n % 2)).find(Result::is_err);
-    assert!(matches!(refused, Some(Err(ManageError::OldTables { waiting: 1024.. }))), "{refused:?}");
+    assert!(matches!(refused, Some(Err(ManageError::OldTables { waiting: 1024.., .. }))), "{refused:?}");
     // Routing goes on meanwhile.
     router.to_ref().tell(2u64);
     tell.send(()).unwrap();

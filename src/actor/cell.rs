@@ -69,8 +69,8 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
-    /// Positioned: leave a router. Close, hand what lies behind to the router (an `ActorRef<M>`), and end.
-    Drain(Box<dyn Any + Send>),
+    /// Leave a router (an `ActorRef<M>`), to which goes whatever is not handled; see [`Leaving`] for the position.
+    Leave { router: Box<dyn Any + Send>, leaving: Leaving },
     /// Positioned: say who you are.
     Identify(Inquiry),
     /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.
@@ -85,6 +85,17 @@ impl Control {
         let act: Box<Act<A>> = Box::new(act);
         Control::Apply(Box::new(act))
     }
+}
+
+/// How an actor leaves a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// Positioned: it ends there.
+    AtPosition,
+    /// Immediate: it takes no more messages, and ends once it has handled those that it has.
+    WhenEmpty,
+    /// Positioned: it ends when it thinks fit.
+    ByItself,
 }
 
 /// What [`Control::Apply`] runs.

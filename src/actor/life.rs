@@ -32,7 +32,7 @@ use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
 use crate::actor::verdict::log_ignored;
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::AnyRef;
 use crate::mailbox::Drained;
 use crate::supervision::Failure;
 
@@ -282,27 +282,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.ctx.unwatch_all();
         self.drop_state();
         self.drop_recipe();
-        self.obey_waiting_drain();
+        self.obey_waiting_leave();
         self.owner().close();
         self.private(|private| private.phase = Phase::Draining);
-    }
-
-    /// A drain that this actor did not get to, because it was suspended or stopped, still says where its
-    /// messages go.
-    pub fn obey_waiting_drain(&mut self) {
-        let waiting = self.private(|private| {
-            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
-        });
-        for (_, control) in waiting {
-            if let Control::Drain(router) = control {
-                if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-                    let former = self.private(|private| private.extras().reroute.replace(*router));
-                    drop_guarded(former);
-                }
-            } else {
-                drop_guarded(control);
-            }
-        }
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.

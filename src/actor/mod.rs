@@ -2,7 +2,7 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
-//! children; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs`,
+//! children; `leave.rs` how it leaves a router; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs`,
 //! `stash.rs` and `unhandled.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
 //! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
@@ -11,6 +11,7 @@ mod cell;
 mod children;
 mod context;
 mod find;
+mod leave;
 mod life;
 mod mailbox_kind;
 mod own_timers;
@@ -25,9 +26,10 @@ mod verdict;
 mod watch;
 
 pub use builder::{ActorBuilder, IntoActor};
-pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Local, VTable};
+pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Leaving, Local, VTable};
 pub(crate) use cell::{gate, schedule, send_system};
 pub use context::Context;
+pub(crate) use find::Found;
 pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
 pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
@@ -35,7 +37,7 @@ pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
-pub(crate) use spawn::{Plan, spawn_cell, spawn_held};
+pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held};
 pub(crate) use system::{INTERNAL, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};

@@ -174,6 +174,11 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
 }
 
 impl SystemCore {
+    /// Whether the system says anything of actors by their paths.
+    pub(crate) fn has_deployments(&self) -> bool {
+        !self.deployments.is_empty()
+    }
+
     /// What the system says of an actor that is about to be created. The engine's own actors are not meant.
     fn deployed(&self, parent: &AnyRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Deployment> {
         if self.deployments.is_empty() || matches!(mailbox, MailboxKind::Unbounded) {

@@ -504,13 +504,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
-            Control::Drain(router) => {
-                if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-                    let former = self.private(|private| private.extras().reroute.replace(*router));
-                    drop_guarded(former);
-                }
-                self.begin_stop();
-            }
+            Control::Leave { router, leaving } => self.leave(router, leaving),
             Control::Identify(inquiry) => inquiry.answer(self.me()),
             Control::Apply(act) => {
                 if let Ok(act) = act.downcast::<Box<Act<A>>>() {

@@ -50,6 +50,9 @@ pub enum DeadLetterReason {
     Panicked,
     /// There is no actor at the recipient's path, and there was none when the reference was made.
     NoActor,
+    /// The actor at the path that a [group by path](crate::routing::RouterBuilder::group_at) names takes another
+    /// type of message.
+    OtherType,
 }
 
 impl DeadLetterReason {
@@ -82,6 +85,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
             DeadLetterReason::Panicked => "lost in a panic",
             DeadLetterReason::NoActor => "no actor there",
+            DeadLetterReason::OtherType => "the actor there takes another type of message",
         })
     }
 }

@@ -520,16 +520,17 @@ impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Sends positioned control to the actor behind, if there is one.
-    pub(crate) fn send_drain(&self, router: ActorRef<M>) -> bool {
-        match self.target() {
-            Target::Local(local) => {
-                let position = Position::At(local.mailbox.gate.position());
-                let drain = actor::Control::Drain(Box::new(router));
-                // SAFETY: this reference keeps the cell alive.
-                unsafe { actor::send_system(self.0, drain, position) }.is_ok()
+    /// Asks the actor behind, if there is one, to leave a router.
+    pub(crate) fn send_leave(&self, router: ActorRef<M>, leaving: actor::Leaving) {
+        let Target::Local(local) = self.target() else { return };
+        let position = match leaving {
+            actor::Leaving::WhenEmpty => Position::Immediate,
+            actor::Leaving::AtPosition | actor::Leaving::ByItself => {
+                Position::At(local.mailbox.gate.position())
             }
-            Target::Foreign(_) => false,
-        }
+        };
+        let leave = actor::Control::Leave { router: Box::new(router), leaving };
+        // SAFETY: this reference keeps the cell alive. One that has ended has left.
+        let _ = unsafe { actor::send_system(self.0, leave, position) };
     }
 }

@@ -639,7 +639,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[inline]
     pub fn try_idle(self) -> Result<(), Self> {
         let Some(seen) = self.nothing_in_lane() else { return Err(self) };
-        if seen.index() != self.head() {
+        if seen.is_closed() || seen.index() != self.head() {
             return Err(self);
         }
         // SAFETY: the mailbox is alive until the token is laid down.
@@ -657,7 +657,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     }
 
     /// Lays the token down under PARKED, so that only a system message wakes the actor; `Err` returns the view
-    /// because the lane has something. User messages may queue up meanwhile.
+    /// because the lane has something. User messages may queue up meanwhile, unless the mailbox is closed.
     pub fn try_suspend(self) -> Result<(), Self> {
         loop {
             let Some(seen) = self.nothing_in_lane() else { return Err(self) };
@@ -671,8 +671,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     }
 
     /// Clears LANE and then looks at the lane. A system message announced later changes the word again, so an
-    /// exchange that expects the state returned here fails. `None` if the lane has something, or the mailbox is
-    /// closed.
+    /// exchange that expects the state returned here fails. `None` if the lane has something.
     #[inline]
     fn nothing_in_lane(&self) -> Option<State> {
         let gate = self.gate();
@@ -680,7 +679,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         if seen.has_lane() {
             seen = gate.word.forget_lane();
         }
-        (!gate.lane.has_any() && !seen.is_closed()).then_some(seen)
+        (!gate.lane.has_any()).then_some(seen)
     }
 
     /// Refuses all further messages and returns how many were accepted in all. The lane stays open until

@@ -1,6 +1,6 @@
 //! What a routing logic is.
 
-use super::router::About;
+use super::reference::About;
 use super::{Routee, Routees};
 use crate::actor_ref::{Accepted, ActorRef, DeadLetterReason};
 use crate::error::SendError;

@@ -23,32 +23,42 @@
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
 
-// In reading order: `logic.rs` what a logic is; `routees.rs` the table; `router.rs` the reference that
-// routes and the handle that manages; `builder.rs` how a router is made; `head.rs` its head; then a file for
-// each logic.
+// In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
+// routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
+// `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
+// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic.
 
+mod board;
 mod broadcast;
 mod builder;
+mod by_path;
 mod consistent_hashing;
+mod controller;
+mod create;
 mod hash_ring;
 mod head;
 mod key;
+mod leaving;
 mod logic;
+mod manage;
+mod plan;
 mod random;
+mod reference;
 mod round_robin;
 mod routees;
 mod router;
 mod smallest_mailbox;
 
 pub use broadcast::Broadcast;
-pub use builder::{RouterBuilder, RouterPlan};
+pub use builder::RouterBuilder;
 pub use consistent_hashing::ConsistentHashing;
 pub use hash_ring::{Ring, RingError};
-pub use head::{AddRoutee, GetRoutees, Manage, RemoveRoutee, ResizeTo};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
+pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
+pub use plan::RouterPlan;
 pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use routees::{Routee, Routees};
-pub use router::{ManageError, Router};
+pub use router::Router;
 pub use smallest_mailbox::SmallestMailbox;

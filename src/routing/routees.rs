@@ -1,6 +1,7 @@
 //! The published table of routees.
 
-use crate::actor_ref::{ActorRef, Load};
+use crate::actor::{Found, Selection};
+use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
 use std::fmt;
 
@@ -8,6 +9,8 @@ use std::fmt;
 pub struct Routee<M> {
     actor: ActorRef<M>,
     identity: Box<str>,
+    /// It is a path, and this is whoever stands there.
+    place: Option<Box<Selection>>,
 }
 
 /// The routees of a router at one moment, and what its logic looks up in them.
@@ -21,7 +24,26 @@ pub struct Routees<M> {
 impl<M: Send + 'static> Routee<M> {
     pub(super) fn new(actor: ActorRef<M>) -> Self {
         let identity = actor.path().as_str().into();
-        Self { actor, identity }
+        Self { actor, identity, place: None }
+    }
+
+    /// Whoever stands at a path when a message is sent.
+    pub(super) fn at(place: Selection, identity: &str, actor: ActorRef<M>) -> Self {
+        Self { actor, identity: identity.into(), place: Some(Box::new(place)) }
+    }
+
+    /// The actor whose end takes it out of the table; none behind a path or a function.
+    pub(super) fn watched(&self) -> Option<AnyRef> {
+        if self.place.is_some() { None } else { self.actor.any() }
+    }
+
+    /// Whom control that is meant for this routee is sent to.
+    pub(super) fn actors(&self) -> Vec<AnyRef> {
+        match self.place.as_ref().map(|place| place.resolve()) {
+            Some(Found::Actors(actors)) => actors,
+            Some(Found::Missing(_)) => Vec::new(),
+            None => self.actor.any().into_iter().collect(),
+        }
     }
 
     /// The reference to it.
@@ -30,7 +52,8 @@ impl<M: Send + 'static> Routee<M> {
         &self.actor
     }
 
-    /// What it is known by on hash rings: its path, without the number of its incarnation.
+    /// What it is known by on hash rings: its path, without the number of its incarnation; in a
+    /// [group by path](super::RouterBuilder::group_at) the path as it was written.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -85,7 +108,7 @@ impl<M: Send + 'static> Routees<M> {
 
 impl<M> Clone for Routee<M> {
     fn clone(&self) -> Self {
-        Self { actor: self.actor.clone(), identity: self.identity.clone() }
+        Self { actor: self.actor.clone(), identity: self.identity.clone(), place: self.place.clone() }
     }
 }
 

@@ -626,7 +626,7 @@ fn bad_routers_are_refused_and_leave_nothing_behind() {
     let living = system.living_actors();
     let refuse = |result: Result<Router<u64>, pointsman::SpawnError>| result.unwrap_err().to_string();
     let empty = refuse(system.router("bad").pool(0, reporters(sender.clone())).spawn());
-    assert_eq!(empty, "pool size 0 for /user/bad: must be at least 1");
+    assert_eq!(empty, "pool size 0 for /user/bad: must be at least 1, or call `stay_when_empty`");
     let unknown = refuse(system.router("bad").pool(2, reporters(sender.clone())).dispatcher("none").spawn());
     assert!(unknown.contains("unknown dispatcher \"none\""), "{unknown}");
     let mailbox = Mailbox::bounded(0);

@@ -7,4 +7,5 @@ mod selection;
 
 pub use identify::{ActorIdentity, ActorNotFound, Resolution};
 pub use lookup::LookupError;
+pub(crate) use selection::Found;
 pub use selection::{Delivered, SelectError, Selection};

@@ -85,7 +85,7 @@ pub enum SelectError<M> {
 }
 
 /// What a walk comes to.
-pub(in crate::actor) enum Found {
+pub(crate) enum Found {
     Actors(Vec<AnyRef>),
     /// Nobody is at this path.
     Missing(ActorPath),
@@ -119,6 +119,11 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl Selection {
+    /// Selects from `anchor`, or from the root where the text begins there.
+    pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
+        Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
+    }
+
     fn parse(system: SystemRef, anchor: Option<AnyRef>, text: &str) -> Result<Self, PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
@@ -233,7 +238,7 @@ impl Selection {
     }
 
     /// Walks.
-    pub(in crate::actor) fn resolve(&self) -> Found {
+    pub(crate) fn resolve(&self) -> Found {
         let core = self.system.core();
         let Some(tree) = core.tree() else { return Found::Missing(self.path()) };
         let mut reached = vec![self.anchor.clone().unwrap_or_else(|| tree.root.clone())];

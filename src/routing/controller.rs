@@ -1,0 +1,109 @@
+//! The controller of a routing logic: an actor that changes the logic while it routes.
+//!
+//! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and nothing to
+//! the head. It is created once, with the router, so that a restart of the head finds it in its place.
+
+use super::{Router, RouterPlan, RoutingLogic};
+use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_cell};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use std::sync::Arc as StdArc;
+
+/// The controller's name below the head.
+const NAME: &str = "routingLogicController";
+
+/// Creates the controller of a logic as a child of the head, on the head's dispatcher.
+pub type MakeController<L> =
+    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<AnyRef, SpawnError> + Send;
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
+    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it takes.
+    /// To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
+    ///
+    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It is no
+    /// routee. A restart of the head restarts it in its place; its own failures are judged as by default,
+    /// whatever [`on_failure`](Self::on_failure) says of routees, and should it end, the router goes on without.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// /// All to one routee.
+    /// #[derive(Default)]
+    /// struct Favourite(AtomicUsize);
+    /// impl RoutingLogic<u64> for Favourite {
+    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+    ///         match routees.len() {
+    ///             0 => Pick::None,
+    ///             n => Pick::One(self.0.load(Ordering::Relaxed) % n),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// /// Says which.
+    /// struct Chooser(Arc<Favourite>);
+    /// impl Actor for Chooser {
+    ///     type Message = usize;
+    ///     fn receive(&mut self, index: usize, _: &mut Context<usize>) -> Done {
+    ///         self.0.0.store(index, Ordering::Relaxed);
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let router = system
+    ///     .router("workers")
+    ///     .pool(4, |_| Worker)
+    ///     .logic(Favourite::default())
+    ///     .controller(|logic, _| Chooser(logic.clone()))
+    ///     .spawn()?;
+    /// router.controller::<usize>()?.tell(3usize);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn controller<C, I>(
+        mut self,
+        mut recipe: impl FnMut(&StdArc<L>, &mut Context<C::Message>) -> I + Send + 'static,
+    ) -> Self
+    where
+        C: Actor,
+        I: IntoActor<Actor = C>,
+    {
+        self.controller = Some(Box::new(move |head: &AnyRef, dispatcher, logic: StdArc<L>| {
+            let plan = Plan {
+                parent: Ok(head.clone()),
+                name: Some(NAME.to_owned()),
+                dispatcher,
+                mailbox: MailboxKind::Chosen(None),
+                on_failure: Some(crate::supervision::Strategy::default()),
+                routee_index: 0,
+                stash_capacity: None,
+            };
+            let recipe = ByContext(move |ctx: &mut Context<C::Message>| recipe(&logic, ctx));
+            Ok(spawn_cell::<C, _>(plan, recipe)?.any_local())
+        }));
+        self
+    }
+}
+
+impl<M: Send + 'static> Router<M> {
+    /// The [controller](RouterPlan::controller) of the router's logic, which takes `C`.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError::NoActor`]: it has none, or it has ended; [`LookupError::WrongType`]: it takes other messages.
+    pub fn controller<C: Send + 'static>(&self) -> Result<ActorRef<C>, LookupError> {
+        let head = &self.shared.about.head;
+        let Some(controller) = head.core().children.get(NAME) else {
+            return Err(LookupError::NoActor { path: head.path().join(NAME)? });
+        };
+        Ok(controller.typed()?)
+    }
+}

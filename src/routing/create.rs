@@ -1,0 +1,139 @@
+//! How a router is created.
+//!
+//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before their
+//! first turns; the table; and only then whoever looks the router up finds what routes, and the routees begin. So
+//! no message meets a router that is not whole.
+
+use super::board::{Board, MakeRoutee, Member, Members, check_size};
+use super::by_path;
+use super::head::Head;
+use super::plan::{Initial, RouterPlan};
+use super::reference::{Routing, Shared};
+use super::{Manage, Routee, Router, RoutingLogic};
+use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, spawn_held};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use crate::scheduler::StartError;
+use crate::supervision::Failure;
+use crate::sync::Mutex;
+use std::sync::{Arc as StdArc, OnceLock};
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
+    /// Creates the router with its routees: it routes when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty), an unknown dispatcher
+    /// of the head or the routees, a path that is none, and what is said at
+    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
+    /// what was begun has ended; where the plan itself is wrong, nothing was begun.
+    pub fn spawn(self) -> Result<Router<M>, SpawnError> {
+        let parent = match &self.parent {
+            Ok(parent) => parent.clone(),
+            Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }),
+        };
+        self.check(&parent)?;
+        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes in
+        // any case, also when the logic's code panics below: without a board the head then ends.
+        let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
+        let late = board.clone();
+        let plan = Plan {
+            parent: Ok(parent),
+            name: Some(self.name),
+            dispatcher: self.head_dispatcher.clone(),
+            mailbox: MailboxKind::Unbounded,
+            on_failure: None,
+            routee_index: 0,
+            stash_capacity: None,
+        };
+        let recipe = move |_: &mut Context<Manage<M>>| {
+            let board = late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
+            Ok(Head { board })
+        };
+        let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
+        let head = held.actor().any_local();
+        let shared = StdArc::new(Shared::<M>::new(head.clone()));
+        let logic = StdArc::new(self.logic);
+        let reference = ActorRef::to_own_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
+        let settings = self.settings;
+        let (size, others, make) = match self.members {
+            Initial::Pool { size, make, .. } => {
+                let make: StdArc<MakeRoutee<M>> =
+                    StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
+                (size, Ok(Vec::new()), Some(make))
+            }
+            Initial::Group(group) => (0, Ok(group.into_iter().map(Routee::new).collect()), None),
+            Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
+        };
+        let made = StdArc::new(Board {
+            shared: shared.clone(),
+            logic,
+            make,
+            members: Mutex::new(Members::none()),
+            stays_when_empty: self.stays_when_empty,
+            strategy: self.strategy,
+            leave: self.leave,
+            controller: controller.as_ref().and_then(|made| made.as_ref().ok().cloned()),
+            reference: reference.clone(),
+        });
+        let grown = controller.transpose().and_then(|_| {
+            let others: Vec<Routee<M>> = others?;
+            let mut routees = made.make(size)?;
+            if !others.is_empty() {
+                made.publish(others.into_iter().map(|routee| Member { routee, own: false }).collect());
+            } else {
+                made.publish_with(&mut routees);
+            }
+            // Who looks the router up by its path finds what routes.
+            head.core().children.set_front(reference.clone());
+            Ok(routees)
+        });
+        for member in made.list() {
+            if let Some(any) = member.routee.watched() {
+                let _ = head.send_system(Control::Adopt(any));
+            }
+        }
+        let _ = board.set(made);
+        match grown {
+            Ok(routees) => {
+                let head = held.start();
+                drop(routees);
+                Ok(Router { reference, head, shared })
+            }
+            Err(error) => {
+                head.stop();
+                Err(error)
+            }
+        }
+    }
+
+    /// Refuses what can be seen to be wrong before anything is created.
+    fn check(&self, parent: &AnyRef) -> Result<(), SpawnError> {
+        let path = || format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name);
+        let system = &parent.core().system;
+        if let Some(fault) = self.fault {
+            return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
+        }
+        self.settings.mailbox.check(&path)?;
+        self.logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
+        system.check_dispatcher(self.head_dispatcher.as_deref())?;
+        system.check_dispatcher(self.settings.dispatcher.as_deref())?;
+        match &self.members {
+            Initial::Pool { size: 0, .. } if !self.stays_when_empty => {
+                return Err(SpawnError::EmptyPool { path: path() });
+            }
+            Initial::Pool { size, check, .. } => {
+                check_size(*size, &path)?;
+                check(parent, &self.settings, &path)?;
+            }
+            Initial::Group(_) => {}
+            Initial::Places { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
+        }
+        if self.leave.within.is_some() {
+            // The head that sets such a timer has no use for an error.
+            system.timers().start_early().map_err(|error| SpawnError::Thread(StartError::Thread(error)))?;
+        }
+        Ok(())
+    }
+}

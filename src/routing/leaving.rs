@@ -1,0 +1,138 @@
+//! How routees leave a router, and how a router ends without loss.
+//!
+//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request. What
+//! lies before that position the routee handles; then it closes, hands what senders with the old table put behind it
+//! to the router again, and ends. A push that comes later is refused, and its sender chooses again. No step waits
+//! for anybody: the old table is freed once nobody can read it.
+//!
+//! **The last one leaves.** There is no other to take what it would hand back, so it closes at once, handles all
+//! that it was sent, and ends. Whoever is refused finds the empty table, or the closed router.
+//!
+//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none of its
+//! children is left but the controller, it stops.
+//!
+//! At the deadline, if there is one, a routee stops after its current message, and what it has left is routed again.
+
+use super::board::{Board, Member};
+use super::head::Head;
+use super::{Manage, Routee, RoutingLogic};
+use crate::actor::{Context, Leaving};
+use crate::actor_ref::ActorRef;
+use crate::sync::lock;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// What a plan says of routees that leave.
+pub struct LeavePlan<M> {
+    /// How long one may take.
+    pub within: Option<Duration>,
+    /// Makes the message by which one is told to end.
+    pub farewell: Option<StdArc<dyn Fn() -> M + Send + Sync>>,
+}
+
+impl<M> Default for LeavePlan<M> {
+    fn default() -> Self {
+        Self { within: None, farewell: None }
+    }
+}
+
+/// Those that are to leave once they are in no table any more, each with its last message. Made before anything is
+/// changed: it takes user code.
+pub struct Leavers<M: Send + 'static> {
+    own: Vec<(ActorRef<M>, Option<M>)>,
+    others: Vec<Routee<M>>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    pub fn prepare_to_leave(&self, leaving: &[Member<M>]) -> Leavers<M> {
+        let mut leavers = Leavers { own: Vec::new(), others: Vec::new() };
+        for member in leaving {
+            if member.own {
+                let farewell = self.leave.farewell.as_ref().map(|make| make());
+                leavers.own.push((member.routee.actor().clone(), farewell));
+            } else {
+                leavers.others.push(member.routee.clone());
+            }
+        }
+        leavers
+    }
+
+    /// Lets routees go that are no longer in the published table.
+    pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
+        let list = self.list();
+        for routee in leavers.others {
+            // Listed twice it would still be one watch.
+            if !list.iter().any(|member| member.routee.actor() == routee.actor()) {
+                unwatch(ctx, &routee);
+            }
+        }
+        for (actor, farewell) in leavers.own {
+            // Its end is no news any more.
+            ctx.unwatch(&actor);
+            let leaving = match farewell {
+                Some(message) => {
+                    actor.tell(message);
+                    Leaving::ByItself
+                }
+                None if list.is_empty() => Leaving::WhenEmpty,
+                None => Leaving::AtPosition,
+            };
+            actor.send_leave(self.reference.clone(), leaving);
+            match self.leave.within {
+                None => {}
+                Some(Duration::ZERO) => actor.stop(),
+                Some(within) => {
+                    let due = ctx.now().saturating_add(within);
+                    let timers = self.shared.about.system.timers();
+                    timers.call_at(due, Box::new(move || actor.stop()));
+                }
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// Refuses messages from now on, and stops once the router's own routees have handled what they have.
+    pub fn drain(&mut self, ctx: &mut Context<Manage<M>>) {
+        if self.board.is_ending() {
+            return;
+        }
+        let leavers = self.board.prepare_to_leave(&self.board.list());
+        self.board.shared.close();
+        let former = {
+            let mut members = lock(&self.board.members);
+            members.is_ending = true;
+            std::mem::take(&mut members.list)
+        };
+        drop(former);
+        self.board.let_go(leavers, ctx);
+        // Those, and those that were leaving before.
+        for child in ctx.children() {
+            if Some(&child) != self.board.controller.as_ref() {
+                let _ = ctx.watch(&child);
+            }
+        }
+        self.stop_if_drained(ctx);
+    }
+
+    pub fn stop_if_drained(&self, ctx: &Context<Manage<M>>) {
+        if self.board.is_ending()
+            && ctx.children().iter().all(|child| Some(child) == self.board.controller.as_ref())
+        {
+            ctx.stop();
+        }
+    }
+}
+
+pub fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+    if let Some(any) = routee.watched() {
+        // Watched already is what was wanted.
+        let _ = ctx.watch(&any);
+    }
+}
+
+fn unwatch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+    if let Some(any) = routee.watched() {
+        ctx.unwatch(&any);
+    }
+}

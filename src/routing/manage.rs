@@ -1,0 +1,224 @@
+//! The messages that a router's head takes, and why one may fail.
+
+use crate::actor_ref::{ActorRef, Call, Request};
+use crate::error::SpawnError;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
+#[non_exhaustive]
+pub enum Manage<M: Send + 'static> {
+    /// Change a pool's size.
+    ResizeTo(Call<ResizeTo>),
+    /// Change a pool's size by a number.
+    Adjust(Call<AdjustPoolSize>),
+    /// Add a routee.
+    Add(Call<AddRoutee<M>>),
+    /// Remove a routee.
+    Remove(Call<RemoveRoutee<M>>),
+    /// List the routees.
+    Routees(Call<GetRoutees<M>>),
+    /// End the router without loss.
+    Drain(Call<Drain>),
+}
+
+/// Make a pool's size `size`; the reply is the size before. See [`Router::resize_to`](super::Router::resize_to).
+#[derive(Debug, Clone, Copy)]
+pub struct ResizeTo {
+    /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
+    pub size: usize,
+}
+
+/// Make a pool larger, or smaller, by `delta` routees; the reply is the size after. See
+/// [`Router::adjust`](super::Router::adjust).
+#[derive(Debug, Clone, Copy)]
+pub struct AdjustPoolSize {
+    /// How many more, or if negative, fewer.
+    pub delta: isize,
+}
+
+/// End the router without loss; the reply comes when it refuses messages. See
+/// [`Router::drain`](super::Router::drain).
+#[derive(Debug, Clone, Copy)]
+pub struct Drain;
+
+/// Add a routee at the end; the reply is how many there are then.
+#[derive(Debug, Clone)]
+pub struct AddRoutee<M: Send + 'static> {
+    /// The routee.
+    pub routee: ActorRef<M>,
+}
+
+/// Remove every entry of a routee; the reply is whether it was one.
+#[derive(Debug, Clone)]
+pub struct RemoveRoutee<M: Send + 'static> {
+    /// The routee.
+    pub routee: ActorRef<M>,
+}
+
+/// List the routees.
+#[derive(Debug, Clone, Copy)]
+pub struct GetRoutees<M>(PhantomData<fn(M)>);
+
+impl<M> GetRoutees<M> {
+    /// The request.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M> Default for GetRoutees<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Request for ResizeTo {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl Request for AdjustPoolSize {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl Request for Drain {
+    type Reply = ();
+}
+
+impl<M: Send + 'static> Request for AddRoutee<M> {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl<M: Send + 'static> Request for RemoveRoutee<M> {
+    type Reply = Result<bool, ManageError>;
+}
+
+impl<M: Send + 'static> Request for GetRoutees<M> {
+    type Reply = Vec<ActorRef<M>>;
+}
+
+impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
+    fn from(call: Call<ResizeTo>) -> Self {
+        Manage::ResizeTo(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AdjustPoolSize>> for Manage<M> {
+    fn from(call: Call<AdjustPoolSize>) -> Self {
+        Manage::Adjust(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<Drain>> for Manage<M> {
+    fn from(call: Call<Drain>) -> Self {
+        Manage::Drain(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AddRoutee<M>>> for Manage<M> {
+    fn from(call: Call<AddRoutee<M>>) -> Self {
+        Manage::Add(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<RemoveRoutee<M>>> for Manage<M> {
+    fn from(call: Call<RemoveRoutee<M>>) -> Self {
+        Manage::Remove(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<GetRoutees<M>>> for Manage<M> {
+    fn from(call: Call<GetRoutees<M>>) -> Self {
+        Manage::Routees(call)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Manage<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Manage::ResizeTo(_) => "ResizeTo",
+            Manage::Adjust(_) => "Adjust",
+            Manage::Add(_) => "Add",
+            Manage::Remove(_) => "Remove",
+            Manage::Routees(_) => "Routees",
+            Manage::Drain(_) => "Drain",
+        })
+    }
+}
+
+/// Why a router could not be managed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ManageError {
+    /// The router has stopped, or is [draining](super::Router::drain).
+    Stopped {
+        /// Its path.
+        path: String,
+    },
+    /// The router's head failed at the request, as when the logic's [`index`](super::RoutingLogic::index) or a
+    /// [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
+    HeadFailed {
+        /// The router's path.
+        path: String,
+    },
+    /// Called on a work-stealing worker, or in a turn on a calling-thread dispatcher; neither must wait.
+    WouldBlockWorker {
+        /// The router's path.
+        path: String,
+    },
+    /// A size of 0 was asked for, of a pool that does not stay when empty.
+    EmptyPool {
+        /// The router's path.
+        path: String,
+    },
+    /// A size was asked of a router whose routees were made by others.
+    NotAPool {
+        /// The router's path.
+        path: String,
+    },
+    /// Too many old tables of routees wait to be freed: some handler has not returned for a long time.
+    OldTables {
+        /// The router's path.
+        path: String,
+        /// How many.
+        waiting: usize,
+    },
+    /// A routee could not be created; the router keeps the size that it had.
+    Spawn(SpawnError),
+}
+
+impl fmt::Display for ManageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManageError::Stopped { path } => {
+                write!(f, "router {path} has stopped or is draining: create it anew when it has ended")
+            }
+            ManageError::HeadFailed { path } => write!(
+                f,
+                "head of router {path} failed at the request, and the routees are what they were: look for a \
+                 panic in the logic's `index` or in the farewell"
+            ),
+            ManageError::WouldBlockWorker { path } => write!(
+                f,
+                "managing router {path} waits for its head, which a work-stealing worker must not: ask \
+                 `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher"
+            ),
+            ManageError::EmptyPool { path } => write!(
+                f,
+                "pool size 0 for {path}: must be at least 1; drain or stop the router, or create it with \
+                 `stay_when_empty`"
+            ),
+            ManageError::NotAPool { path } => {
+                write!(f, "router {path} is a group: add and remove routees instead of resizing it")
+            }
+            ManageError::OldTables { path, waiting } => write!(
+                f,
+                "router {path} was not changed: {waiting} old tables of routees cannot be freed, look for a \
+                 handler that does not return"
+            ),
+            ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ManageError {}

@@ -1,0 +1,172 @@
+//! A described router: its settings.
+
+use super::by_path::FanOut;
+use super::controller::MakeController;
+use super::leaving::LeavePlan;
+use super::{RoundRobin, RoutingLogic};
+use crate::actor::{Held, MailboxChoice, MailboxKind};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use crate::supervision::{Restart, Strategy};
+use std::fmt;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// A described router of messages `M` with logic `L`.
+#[must_use = "nothing is created before `spawn`"]
+pub struct RouterPlan<M: Send + 'static, L> {
+    pub(super) parent: Result<AnyRef, String>,
+    pub(super) name: String,
+    pub(super) members: Initial<M>,
+    pub(super) logic: L,
+    pub(super) settings: Settings,
+    pub(super) strategy: Strategy,
+    pub(super) stays_when_empty: bool,
+    pub(super) head_dispatcher: Option<String>,
+    pub(super) leave: LeavePlan<M>,
+    pub(super) controller: Option<Box<MakeController<L>>>,
+    /// What was said in an order that makes no sense.
+    pub(super) fault: Option<&'static str>,
+}
+
+/// How a pool's routees run.
+#[derive(Clone)]
+pub struct Settings {
+    pub dispatcher: Option<String>,
+    pub mailbox: MailboxKind,
+}
+
+pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<Held<M>, SpawnError> + Send + Sync;
+
+/// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
+pub type CheckRoutee = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+
+pub enum Initial<M: Send + 'static> {
+    Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
+    Group(Vec<ActorRef<M>>),
+    Places { paths: Vec<String>, fan_out: Option<FanOut<M>> },
+}
+
+/// Restarts of a failing routee, unless told otherwise.
+const RESTARTS: u32 = 3;
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
+    pub(super) fn new(parent: Result<AnyRef, String>, name: String, members: Initial<M>) -> Self {
+        Self {
+            parent,
+            name,
+            members,
+            logic: RoundRobin::new(),
+            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None) },
+            strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
+            stays_when_empty: false,
+            head_dispatcher: None,
+            leave: LeavePlan::default(),
+            controller: None,
+            fault: None,
+        }
+    }
+}
+
+impl<M: Send + 'static, L> RouterPlan<M, L> {
+    /// Routes by this logic instead of [`RoundRobin`].
+    pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
+        let fault =
+            self.controller.map(|_| "a controller was given before it: call `controller` after `logic`");
+        RouterPlan {
+            parent: self.parent,
+            name: self.name,
+            members: self.members,
+            logic,
+            settings: self.settings,
+            strategy: self.strategy,
+            stays_when_empty: self.stays_when_empty,
+            head_dispatcher: self.head_dispatcher,
+            leave: self.leave,
+            controller: None,
+            fault: fault.or(self.fault),
+        }
+    }
+
+    /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.settings.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// Gives a pool's routees this mailbox, or the one that the system knows by this name: as
+    /// [`ActorBuilder::mailbox`](crate::ActorBuilder::mailbox).
+    pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+        self.settings.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
+        self
+    }
+
+    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run on.
+    /// No message passes through the head: this is for management that must not wait behind other actors.
+    pub fn head_dispatcher(mut self, name: &str) -> Self {
+        self.head_dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
+    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and number.
+    ///
+    /// This is the one place to say it: routees have no builder of their own, and routees added from
+    /// elsewhere are judged by their own parents. A routee that fails while it is made is stopped, unless a
+    /// [decider](Strategy::decide) says otherwise.
+    ///
+    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent decides for
+    /// the router as a whole: resume lets all go on, the failing one with its state; a restart keeps the list and
+    /// restarts every routee in its place; a stop ends the router. Meanwhile all own routees pause, and messages
+    /// are routed into their mailboxes. What limits such restarts is what the parent says of the router.
+    pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.strategy = strategy.into();
+        self
+    }
+
+    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes, unless said
+    /// otherwise. Then it stops after its current message, and what it has left is routed again. With zero it does so
+    /// at once. In a router that [drains](super::Router::drain), what is left then are dead letters.
+    ///
+    /// Costs one timer for each routee that leaves; it waits until it is due even if the routee has ended.
+    pub fn drain_within(mut self, deadline: Duration) -> Self {
+        self.leave.within = Some(deadline);
+        self
+    }
+
+    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make` makes
+    /// as its last message from the router, and is to [stop](crate::Context::stop) itself when it is done. What
+    /// arrives behind that it handles as long as it runs; what is left in its mailbox then is routed again.
+    ///
+    /// A routee that never stops keeps a draining router from ending, unless there is a
+    /// [deadline](Self::drain_within). When `make` panics, nobody is removed.
+    pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
+        self.leave.farewell = Some(StdArc::new(make));
+        self
+    }
+
+    /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with size 0.
+    ///
+    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none is left, as in
+    /// Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It ends without loss, as by
+    /// [`drain`](super::Router::drain).
+    pub fn stay_when_empty(mut self) -> Self {
+        self.stays_when_empty = true;
+        self
+    }
+}
+
+impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = match &self.members {
+            Initial::Pool { size, .. } => format!("pool of {size}"),
+            Initial::Group(group) => format!("group of {}", group.len()),
+            Initial::Places { paths, .. } => format!("group at {paths:?}"),
+        };
+        f.debug_struct("RouterPlan")
+            .field("name", &self.name)
+            .field("members", &members)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! What stands behind a reference that routes.
+
+use super::{RouteContext, Routees, RoutingLogic};
+use crate::actor::{SystemCore, SystemRef};
+use crate::actor_ref::{Accepted, AnyRef, Load, Recipient};
+use crate::error::SendError;
+use crate::grace::{self, Published};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::per_thread;
+use std::cell::Cell;
+use std::sync::Arc as StdArc;
+
+/// So many routers behind each other are a circle.
+const HOPS_MAX: u32 = 16;
+
+/// What the references to a router, its handle and its head share.
+pub struct Shared<M: Send + 'static> {
+    pub table: Published<Routees<M>>,
+    /// The router has stopped: everything sent to it is a dead letter.
+    closed: AtomicBool,
+    pub about: StdArc<About>,
+}
+
+/// What a message's way through a router needs to know of it, without the type of message.
+pub struct About {
+    pub head: AnyRef,
+    pub system: StdArc<SystemCore>,
+    pub message_type: &'static str,
+}
+
+impl<M: Send + 'static> Shared<M> {
+    pub fn new(head: AnyRef) -> Self {
+        let system = head.core().system.clone();
+        let table = Published::new(Routees::new(Vec::new(), None, 0));
+        let about = StdArc::new(About { head, system, message_type: std::any::type_name::<M>() });
+        Self { table, closed: AtomicBool::new(false), about }
+    }
+
+    /// Refuses everything from now on, and lets go of the routees.
+    pub fn close(&self) {
+        // Ordering: Relaxed; who reads too early finds routees that refuse, or the empty table below.
+        self.closed.store(true, Ordering::Relaxed);
+        let version = self.table.read(&grace::section()).version();
+        self.table.replace(Routees::new(Vec::new(), None, version + 1));
+    }
+}
+
+impl About {
+    /// What everything random in this router derives from.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.system.seed() ^ u64::from(self.head.uid())
+    }
+}
+
+/// What stands behind an `ActorRef<M>` to a router.
+pub struct Routing<M: Send + 'static, L> {
+    pub shared: StdArc<Shared<M>>,
+    pub logic: StdArc<L>,
+}
+
+per_thread! {
+    /// Routers that the message being sent on this thread has gone through.
+    static HOPS: Cell<u32> = Cell::new(0);
+}
+
+/// One hop, taken back when dropped.
+struct Hop(());
+
+impl Hop {
+    #[inline]
+    fn take() -> Option<Self> {
+        let taken = HOPS.try_with(|hops| {
+            let before = hops.get();
+            (before < HOPS_MAX).then(|| hops.set(before + 1)).is_some()
+        });
+        // In a thread whose thread-locals are gone a circle would end by its stack.
+        taken.unwrap_or(true).then_some(Self(()))
+    }
+}
+
+impl Drop for Hop {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = HOPS.try_with(|hops| hops.set(hops.get().saturating_sub(1)));
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
+    #[inline]
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
+        let row = self.shared.about.system.ledger().mine();
+        let mut message = message;
+        let mut tried = None;
+        loop {
+            // Ordering: Relaxed; see `Shared::close`.
+            if self.shared.closed.load(Ordering::Relaxed) {
+                return Err(SendError::Closed(message));
+            }
+            let cx = RouteContext::new(row, &self.shared.about);
+            let (done, version) = {
+                let section = grace::section();
+                let table = self.shared.table.read(&section);
+                // Nobody took it, and nothing has changed since: nobody will.
+                if tried == Some(table.version()) {
+                    cx.take_open();
+                    return Err(SendError::NoRoutee(message));
+                }
+                (self.logic.route(message, table, &cx), table.version())
+            };
+            match &done {
+                Ok(()) => cx.settle(),
+                // Accounted for by whoever gets it back.
+                Err(_) => _ = cx.take_open(),
+            }
+            match done {
+                Ok(()) => return Ok(Accepted::Passed),
+                // Chosen from a table that may be older than the one that counts now.
+                Err(SendError::NoRoutee(refused)) => {
+                    message = refused;
+                    tried = Some(version);
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        // Ordering: Relaxed; see `Shared::close`.
+        self.shared.closed.load(Ordering::Relaxed)
+    }
+
+    fn load(&self) -> Load {
+        if Recipient::is_closed(self) {
+            return Load::Closed;
+        }
+        let Some(_hop) = Hop::take() else { return Load::Unknown };
+        let section = grace::section();
+        let table = self.shared.table.read(&section);
+        let mut least = Load::Closed;
+        for routee in table.iter() {
+            let load = routee.actor().load();
+            if load.rank() < least.rank() {
+                least = load;
+            }
+        }
+        least
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        Some(self.shared.about.head.clone())
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        Some(SystemRef::new(self.shared.about.system.clone()))
+    }
+}

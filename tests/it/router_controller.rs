@@ -1,0 +1,119 @@
+//! Actors that change a routing logic.
+
+use crate::router_support::*;
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::routing::{Pick, RoundRobin, RouteContext, Routees, RoutingLogic};
+use pointsman::testkit::TestSystem;
+use pointsman::{LookupError, SpawnError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// All messages to one routee.
+#[derive(Default)]
+struct Favourite(AtomicUsize);
+
+impl RoutingLogic<u64> for Favourite {
+    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        match routees.len() {
+            0 => Pick::None,
+            count => Pick::One(self.0.load(Ordering::Relaxed) % count),
+        }
+    }
+}
+
+/// Says which.
+struct Chooser(Arc<Favourite>);
+
+/// What a chooser is told; `None` makes it fail.
+struct Choose(Option<usize>, Option<ReplyTo<String>>);
+
+impl Actor for Chooser {
+    type Message = Choose;
+    fn receive(&mut self, Choose(index, reply_to): Choose, ctx: &mut Context<Choose>) -> Done {
+        self.0.0.store(index.ok_or(Failure::msg("as told"))?, Ordering::Relaxed);
+        if let Some(reply_to) = reply_to {
+            let _ = reply_to.send(ctx.path().to_string());
+        }
+        Ok(())
+    }
+}
+
+fn choose(controller: &ActorRef<Choose>, index: usize) -> String {
+    controller.ask_with(|reply_to| Choose(Some(index), Some(reply_to))).wait().unwrap()
+}
+
+#[test]
+fn a_controller_changes_the_logic_while_messages_are_routed_also_after_the_head_was_restarted() {
+    let stage = Stage::new("controller");
+    let parent = stage.spawn(
+        &stage.role("parent").keep_children().strategy(|| Strategy::decide(|_| Directive::Restart).quiet()),
+    );
+    let (make, got) = workers();
+    let router = query(&parent, move |_, ctx| {
+        let plan = ctx.router("pool").pool(3, make).logic(Favourite::default());
+        plan.controller(|logic: &Arc<Favourite>, _| Chooser(logic.clone())).spawn().unwrap()
+    })
+    .unwrap();
+    let controller = router.controller::<Choose>().unwrap();
+    assert_eq!(choose(&controller, 2), "/user/parent/pool/routingLogicController");
+    router.tell(1u64);
+    assert_eq!(got.recv_timeout(LONG), Ok((2, 1)));
+    let routees = router.routees().unwrap();
+    router.kill();
+    assert_eq!(choose(&controller, 1), "/user/parent/pool/routingLogicController");
+    assert_eq!(router.routees().unwrap(), routees, "it is no routee, and they are the same");
+    assert_eq!(router.controller::<Choose>().unwrap(), controller, "created once");
+    router.tell(2u64);
+    assert_eq!(got.recv_timeout(LONG), Ok((1, 2)));
+    // It does not keep a router from ending.
+    router.drain().unwrap();
+    wait_until(|| controller.is_closed());
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn unknown_management_is_refused_by_type() {
+    let system = TestSystem::new();
+    let (make, _got) = workers();
+    let plain = system.router("plain").pool(1, make.clone()).spawn().unwrap();
+    assert!(matches!(
+        plain.controller::<Choose>(),
+        Err(LookupError::NoActor { path }) if path.as_str() == "/user/plain/routingLogicController"
+    ));
+    let plan = system.router("pool").pool(1, make.clone()).logic(Favourite::default());
+    let router = plan.controller(|logic: &Arc<Favourite>, _| Chooser(logic.clone())).spawn().unwrap();
+    let wrong = router.controller::<String>().unwrap_err();
+    assert!(matches!(&wrong, LookupError::WrongType(_)), "{wrong}");
+    // A controller of a logic that is replaced makes no sense.
+    let plan = system.router("late").pool(1, make).logic(Favourite::default());
+    let late = plan.controller(|logic: &Arc<Favourite>, _| Chooser(logic.clone())).logic(RoundRobin::new());
+    let late = late.spawn().unwrap_err();
+    assert!(matches!(&late, SpawnError::Logic { path, .. } if path == "/user/late"), "{late}");
+    assert!(late.to_string().contains("after `logic`"), "{late}");
+    plain.drain().unwrap();
+    router.drain().unwrap();
+    system.finish();
+}
+
+#[test]
+fn a_controllers_failure_is_its_own() {
+    let system = TestSystem::new();
+    let (make, got) = workers();
+    let plan =
+        system.router("pool").pool(2, make).logic(Favourite::default()).on_failure(Strategy::escalate());
+    let router = plan.controller(|logic: &Arc<Favourite>, _| Chooser(logic.clone())).spawn().unwrap();
+    let controller = router.controller::<Choose>().unwrap();
+    controller.tell(Choose(None, None));
+    controller.tell(Choose(Some(1), None));
+    system.run_until_idle();
+    router.tell(5u64);
+    system.run_until_idle();
+    assert_eq!(got.try_recv(), Ok((1, 5)));
+    controller.stop();
+    router.tell(6u64);
+    system.run_until_idle();
+    assert_eq!(got.try_recv(), Ok((1, 6)), "the router goes on without");
+    router.drain().unwrap();
+    system.finish();
+}
