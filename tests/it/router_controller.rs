@@ -45,7 +45,7 @@ fn choose(controller: &ActorRef<Choose>, index: usize) -> String {
 
 #[test]
 fn a_controller_changes_the_logic_while_messages_are_routed_also_after_the_head_was_restarted() {
-    let stage = Stage::new("controller");
+    let stage = Stage::threads("controller");
     let parent = stage.spawn(
         &stage.role("parent").keep_children().strategy(|| Strategy::decide(|_| Directive::Restart).quiet()),
     );

@@ -192,7 +192,7 @@ fn a_stopped_router_is_the_recipient_of_what_is_sent_to_it_also_if_it_is_a_group
 
 #[test]
 fn a_suspended_head_routes_on_its_own_routees_pause_and_others_work() {
-    let stage = Stage::new("suspended");
+    let stage = Stage::threads("suspended");
     let (release, held) = channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let judged = move || {

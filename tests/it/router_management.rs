@@ -150,7 +150,7 @@ fn a_pill_for_the_router_ends_it_at_once_and_its_own_routees_with_it() {
 
 #[test]
 fn what_a_stopped_pools_routees_have_queued_is_lost_and_counted() {
-    let stage = Stage::new("stopping");
+    let stage = Stage::threads("stopping");
     let role = stage.role("w");
     let router = stage.system.router("pool").pool(1, move |_| (role.recipe())()).spawn().unwrap();
     let routee = router.routees().unwrap()[0].clone();
@@ -240,7 +240,7 @@ fn whatever_a_draining_router_has_accepted_is_handled_while_threads_send() {
 #[test]
 fn at_its_deadline_a_removed_routee_stops_and_what_it_has_is_routed_again() {
     for (within, by) in [(None, 0), (Some(SECOND), 1), (Some(Duration::ZERO), 1)] {
-        let stage = Stage::new("deadline");
+        let stage = Stage::threads("deadline");
         let role = stage.role("w");
         let mut plan = stage.system.router("pool").pool(2, move |_| (role.recipe())());
         if let Some(within) = within {

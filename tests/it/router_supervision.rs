@@ -63,7 +63,7 @@ fn by_default_the_failing_routee_alone_is_restarted_in_its_place() {
 
 #[test]
 fn an_escalated_failure_restarts_every_routee_in_its_place() {
-    let stage = Stage::new("escalate");
+    let stage = Stage::threads("escalate");
     let (causes, seen) = channel();
     let parent = parent(&stage, move |failure| {
         causes.send(failure.to_string()).unwrap();
@@ -85,7 +85,7 @@ fn an_escalated_failure_restarts_every_routee_in_its_place() {
 #[test]
 fn an_escalated_failure_that_is_resumed_costs_no_state_and_one_that_is_stopped_ends_all() {
     for directive in [Directive::Resume, Directive::Stop] {
-        let stage = Stage::new("escalate");
+        let stage = Stage::threads("escalate");
         let parent = parent(&stage, move |_| directive);
         let (router, got, made) = pool_below(&parent, 3);
         let routees = router.routees().unwrap();
@@ -142,7 +142,7 @@ fn a_routee_that_cannot_be_made_is_stopped_unless_a_decider_says_otherwise() {
 fn suspensions_are_balanced_when_routees_fail_at_once() {
     const ROUTEES: usize = 6;
     const ROUNDS: u64 = 150;
-    let stage = Stage::new("storm");
+    let stage = Stage::threads("storm");
     let judged = AtomicUsize::new(0);
     let parent = parent(&stage, move |_| match judged.fetch_add(1, Ordering::Relaxed) % 3 {
         0 => Directive::Resume,
