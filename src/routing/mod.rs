@@ -20,12 +20,14 @@
 //! | [`Random`] | any, with equal chance |
 //! | [`SmallestMailbox`] | the one with the least to do |
 //! | [`Broadcast`] | all |
+//! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
+//! | [`TailChopping`] | one, and another each time that no answer has come for a while |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `router.rs` the reference that
 // routes and the handle that manages; `builder.rs` how a router is made; `head.rs` its head; then a file for
-// each logic.
+// each logic, and `race.rs` for the two that wait for replies.
 
 mod broadcast;
 mod builder;
@@ -34,11 +36,14 @@ mod hash_ring;
 mod head;
 mod key;
 mod logic;
+mod race;
 mod random;
 mod round_robin;
 mod routees;
 mod router;
+mod scatter_gather;
 mod smallest_mailbox;
+mod tail_chopping;
 
 pub use broadcast::Broadcast;
 pub use builder::{RouterBuilder, RouterPlan};
@@ -51,4 +56,6 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use routees::{Routee, Routees};
 pub use router::{ManageError, Router};
+pub use scatter_gather::ScatterGatherFirstCompleted;
 pub use smallest_mailbox::SmallestMailbox;
+pub use tail_chopping::TailChopping;
