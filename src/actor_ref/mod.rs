@@ -301,9 +301,14 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
-        if let Target::Local(local) = self.target() {
-            // What becomes of the ask is counted in the books used last on this thread.
-            let _ = local.core.system.ledger().mine();
+        // What becomes of the ask is counted in the books used last on this thread.
+        match self.target() {
+            Target::Local(local) => _ = local.core.system.ledger().mine(),
+            Target::Foreign(foreign) => {
+                if let Some(system) = &foreign.system {
+                    let _ = system.core().ledger().mine();
+                }
+            }
         }
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         if let Err(refused) = self.send(make(reply_to)) {

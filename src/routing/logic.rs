@@ -2,7 +2,7 @@
 
 use super::router::About;
 use super::{Routee, Routees};
-use crate::actor::SystemRef;
+use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason};
 use crate::error::SendError;
 use crate::ledger::Row;
@@ -183,15 +183,29 @@ impl<'a> RouteContext<'a> {
 
     /// Makes a copy that came back a dead letter.
     pub(super) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
-        self.open.set(self.open.get().saturating_sub(1));
-        routee.dead_letter(refused);
+        if routee.is_counted() {
+            self.open.set(self.open.get().saturating_sub(1));
+            routee.dead_letter(refused);
+        } else {
+            let reason = DeadLetterReason::of(&refused);
+            self.bury_for(refused.into_inner(), reason, || routee.path());
+        }
     }
 
     /// Makes the message a dead letter of the router's.
     pub(super) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
+        self.bury_for(message, reason, || self.router.head.path());
+    }
+
+    fn bury_for<M: Send + 'static>(
+        &self,
+        message: M,
+        reason: DeadLetterReason,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
         self.open.set(self.open.get().saturating_sub(1));
         self.row.dead_lettered(1);
-        self.router.system.dead_letters().bury(message, reason, || self.router.head.path());
+        self.router.system.dead_letters().bury(message, reason, recipient);
     }
 
     /// How many have none, and what is left here takes them.

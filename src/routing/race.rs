@@ -26,7 +26,7 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use super::router::{hops, with_hops};
+use super::router::{About, hops, with_hops};
 use super::{RouteContext, Routee, Routees};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
@@ -183,11 +183,11 @@ pub fn ask_all<M: Answerable + Clone + Send + 'static>(
     let last = rest.next_back();
     for (index, routee) in rest {
         race.look(|open| open.begin(now));
-        race.attempt(routee.actor(), index as u32, Way::Routed(cx), || message.clone());
+        race.attempt(routee.actor(), index as u32, cx, || message.clone());
     }
     if let Some((index, routee)) = last {
         race.look(|open| open.begin(now));
-        race.attempt(routee.actor(), index as u32, Way::Routed(cx), || message);
+        race.attempt(routee.actor(), index as u32, cx, || message);
     }
     starting.done();
 }
@@ -213,9 +213,9 @@ pub fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     race.look(|open| open.begin(now));
     race.set_alarm();
     if is_last {
-        race.attempt(routee.actor(), first, Way::Routed(cx), || message);
+        race.attempt(routee.actor(), first, cx, || message);
     } else {
-        race.attempt(routee.actor(), first, Way::Routed(cx), || message.clone());
+        race.attempt(routee.actor(), first, cx, || message.clone());
         race.keep(message);
     }
     // What the first attempt has made due by failing already.
@@ -224,14 +224,6 @@ pub fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     if let Some(payload) = unwound {
         resume_unwind(payload);
     }
-}
-
-/// How a copy gets to its routee.
-enum Way<'a, 'b> {
-    /// On the sender's thread, as a part of the message's way through the router.
-    Routed(&'a RouteContext<'b>),
-    /// Later, by itself.
-    Later { hops: u32 },
 }
 
 /// The starter's hold.
@@ -311,7 +303,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         self: &StdArc<Self>,
         routee: &ActorRef<M>,
         index: u32,
-        way: Way<'_, '_>,
+        cx: &RouteContext<'_>,
         make: impl FnOnce() -> M,
     ) {
         let mut copy = None;
@@ -319,19 +311,29 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let making = Making { race: self, index };
         copy.insert(make()).fork(&Attempt::new(self.clone(), index));
         let Some(copy) = copy.take() else { unreachable!("just made") };
-        let done = match &way {
-            Way::Routed(cx) => cx.deliver(routee, copy),
-            Way::Later { hops } => with_hops(*hops, || routee.send(copy)),
-        };
+        let done = cx.deliver(routee, copy);
         std::mem::forget(making);
         if let Err(refused) = done {
             // Before the copy is dropped.
             self.clone().lose(index, AttemptEnd::Refused(DeadLetterReason::of(&refused)));
-            match way {
-                Way::Routed(cx) => cx.refuse_copy(routee, refused),
-                Way::Later { .. } => routee.dead_letter(refused),
-            }
+            cx.refuse_copy(routee, refused);
         }
+    }
+
+    /// Makes an attempt that has begun, as a delivery of its own.
+    fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
+        let system = head.core().system.clone();
+        let about = About { head: head.clone(), system, message_type: std::any::type_name::<M>() };
+        let row = about.system.ledger().mine();
+        row.sent(1);
+        let cx = RouteContext::new(row, &about);
+        let make = || match (start.last, kept) {
+            (Some(last), _) => last,
+            (None, Some(kept)) => kept.clone(),
+            (None, None) => unreachable!("whoever starts attempts has the message in hand"),
+        };
+        with_hops(start.hops, || self.attempt(&start.routee, start.index, &cx, make));
+        cx.settle();
     }
 
     /// Keeps the message for attempts to come.
@@ -360,13 +362,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             let now = now(&head);
             let Some(Some(start)) = self.look(|open| open.start(&mut kept, now)) else { break };
             self.set_alarm();
-            let made = catch_unwind(AssertUnwindSafe(|| {
-                let make = || match start.last {
-                    Some(last) => last,
-                    None => kept.as_ref().expect("this thread has it").clone(),
-                };
-                self.attempt(&start.routee, start.index, Way::Later { hops: start.hops }, make);
-            }));
+            let made = catch_unwind(AssertUnwindSafe(|| self.attempt_later(&head, start, &kept)));
             match made {
                 Err(payload) if unwound.is_none() => unwound = Some(payload),
                 Err(payload) => drop_guarded(payload),
@@ -635,4 +631,75 @@ fn path_of<M: Send + 'static>(routee: &Routee<M>) -> ActorPath {
         drop_guarded(failure);
         nowhere()
     })
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::prelude::*;
+    use crate::routing::{RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
+    use crate::sync::{Mutex, lock};
+    use crate::{Accepted, ManualClock, Recipient, SendError};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[derive(Clone)]
+    struct Get;
+    impl Request for Get {
+        type Reply = u32;
+    }
+
+    /// Keeps what it gets.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
+
+    impl Recipient<Call<Get>> for Kept {
+        fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+            lock(&self.0).push(call);
+            Ok(Accepted::Handled)
+        }
+    }
+
+    fn timers_end(name: &str, logic: impl RoutingLogic<Call<Get>>) {
+        let clock = ManualClock::new();
+        let system = System::builder(name).clock(clock.clone()).build().expect("sound");
+        let timers = || system.core().timers().len();
+        let kept = Kept::default();
+        let group = (0..3).map(|_| ActorRef::to_recipient(kept.clone()));
+        let router = system.router("all").group(group).logic(logic).spawn().expect("the name is free");
+
+        let won = router.ask(Get);
+        clock.advance(Duration::from_millis(15));
+        assert_eq!(timers(), 1);
+        let mut calls = std::mem::take(&mut *lock(&kept.0));
+        calls.pop().expect("one").answer(|_| 1);
+        assert_eq!((timers(), won.wait()), (0, Ok(1)));
+        drop(calls);
+
+        let failed = router.ask(Get);
+        while timers() > 0 {
+            drop(std::mem::take(&mut *lock(&kept.0)));
+        }
+        assert!(failed.wait().is_err());
+
+        let asks: Vec<_> = (0..100_000).map(|_| router.ask(Get)).collect();
+        assert_eq!(timers(), 100_000);
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(timers(), 0);
+        let after = Duration::from_secs(5);
+        assert!(asks.into_iter().all(|ask| ask.wait() == Err(AskError::Timeout { after })));
+        let ledger = system.shutdown(Duration::from_secs(30)).expect("nothing is stuck");
+        assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
+    }
+
+    #[test]
+    fn no_timer_outlives_the_outcome() {
+        timers_end("scatter", ScatterGatherFirstCompleted::new());
+        timers_end("chop", TailChopping::new());
+    }
+
+    #[test]
+    fn a_losers_port_keeps_little() {
+        // The lock and the box behind it, whose router it was, and how it counts.
+        assert!(size_of::<super::Race<Call<Get>>>() <= 40, "{}", size_of::<super::Race<Call<Get>>>());
+    }
 }
