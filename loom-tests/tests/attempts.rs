@@ -3,6 +3,12 @@
 //!
 //! In each the asker gets one outcome, and nothing is left: no timer (a clock that moves on finds nobody), no copy
 //! of the message, no ask that is pending.
+//!
+//! Seen to fail here, each by itself: whoever starts attempts does not look again before it puts the message
+//! back; a failure that finds the message taken and notes nothing; a kept message that is not dropped with the
+//! outcome; an asker that has left and is not asked for; an alarm that takes its drop for the end of the system
+//! although another was set, or keeps its number when it rings; a question that fails while one attempt is under way; a
+//! loser that is still wanted after the outcome.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -135,7 +141,7 @@ fn first_success_races_the_deadline() {
 // Bound 3: as above.
 #[test]
 fn two_successes_race() {
-    model("attempts_two_successes", 3, 10, || {
+    model("attempts_two_successes", 3, 9, || {
         let world = World::new(2, scatter());
         let ask = world.ask();
         let (first, second) = (world.take(), world.take());
