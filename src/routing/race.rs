@@ -79,16 +79,20 @@ pub struct Race<M: Send + 'static> {
     open: Mutex<Option<Box<Open<M>>>>,
 }
 
+type Table<M> = StdArc<[Routee<M>]>;
+/// Which attempts have ended, and how.
+type Causes = Vec<(u32, AttemptEnd)>;
+
 /// A race without its outcome.
 struct Open<M: Send + 'static> {
     asker: StdArc<dyn AskerPort>,
     /// Of the router; by way of it the system's timers are reached.
     head: AnyRef,
-    routees: StdArc<[Routee<M>]>,
+    routees: Table<M>,
     /// Attempts that have not ended, and the starter's hold.
     under_way: usize,
     /// How attempts ended, in the order in which they did.
-    causes: Vec<(u32, AttemptEnd)>,
+    causes: Causes,
     within: Duration,
     deadline: Duration,
     alarm: Alarm,
@@ -540,8 +544,8 @@ impl<M: Send + 'static> Open<M> {
     }
 
     /// Lets go of everything but what the outcome needs, before that is known to anybody.
-    fn close(self: Box<Self>) -> (StdArc<dyn AskerPort>, StdArc<[Routee<M>]>, Vec<(u32, AttemptEnd)>) {
-        let Self { asker, head, routees, causes, alarm, queue, .. } = *self;
+    fn close(self) -> (StdArc<dyn AskerPort>, Table<M>, Causes) {
+        let Self { asker, head, routees, causes, alarm, queue, .. } = self;
         if let Some(timer) = alarm.timer {
             head.core().system.timers().cancel(timer);
         }
@@ -549,13 +553,13 @@ impl<M: Send + 'static> Open<M> {
         (asker, routees, causes)
     }
 
-    fn fail(self: Box<Self>, error: AskError) {
+    fn fail(self, error: AskError) {
         let (asker, routees, _) = self.close();
         drop_guarded(routees);
         asker.fail_with(error);
     }
 
-    fn fail_all(self: Box<Self>) {
+    fn fail_all(self) {
         let (asker, routees, causes) = self.close();
         let name = |(index, end): (u32, AttemptEnd)| {
             let routee = routees.get(index as usize)?;
