@@ -167,10 +167,10 @@ pub use actor::{
     TimerName, WatchError,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt, AttemptEnd, Call,
-    DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters, Dropped, LateReply, Load, Pending, Recipient,
-    ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken, SuppressedDeadLetter, Undelivered, Unhandled,
-    Watchable, WrongType,
+    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt,
+    AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters, Dropped,
+    LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken,
+    SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
 };
 pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};

@@ -9,11 +9,13 @@
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
 use super::any::AnyRef;
+use super::attempt::AttemptFailure;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
+use crate::error::SendError;
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -41,6 +43,17 @@ pub enum AskError {
     },
     /// The target refused the request: it has stopped, or its mailbox was full.
     Undeliverable,
+    /// The target is a router, and no routee took the request: it has none, or all have stopped.
+    NoRoutees,
+    /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
+    /// and none has answered with a success.
+    ///
+    /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
+    /// [`TailChopping`]: crate::routing::TailChopping
+    AllFailed {
+        /// How each attempt ended, in the order in which they did.
+        causes: Arc<Vec<AttemptFailure>>,
+    },
     /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
     /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
     /// be late.
@@ -54,16 +67,27 @@ pub enum AskError {
 
 impl AskError {
     /// Where an ask that ends like this is counted; nowhere if it was never begun.
-    fn row(&self) -> Option<Row> {
+    pub(super) fn row(&self) -> Option<Row> {
         match self {
-            Self::NoReply => Some(Row::NoReply),
+            Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
             Self::Timeout { .. } => Some(Row::TimedOut),
-            Self::Undeliverable => Some(Row::Undeliverable),
+            Self::Undeliverable | Self::NoRoutees => Some(Row::Undeliverable),
             Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
             Self::NoTime => None,
         }
     }
+
+    /// What an ask fails with whose request was refused so.
+    pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
+        match refusal {
+            SendError::NoRoutee(_) => Self::NoRoutees,
+            _ => Self::Undeliverable,
+        }
+    }
 }
+
+/// How many causes an error shows; the others are counted.
+const CAUSES_SHOWN: usize = 8;
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,6 +95,19 @@ impl fmt::Display for AskError {
             Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
             Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
             Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
+            Self::NoRoutees => f.write_str(
+                "no routee took the request: the router is empty or all its routees have stopped",
+            ),
+            Self::AllFailed { causes } => {
+                write!(f, "no routee answered with a success, {} attempts failed", causes.len())?;
+                for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
+                    write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
+                }
+                match causes.len().saturating_sub(CAUSES_SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, ", and {more} more"),
+                }
+            }
             Self::WouldBlockWorker => f.write_str(
                 "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
                  (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
@@ -217,8 +254,8 @@ pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
 /// dropped, since the reply port in it would fail the ask with [`AskError::NoReply`] first.
 ///
 /// An answer that is there already stays.
-pub fn refuse<R>(ask: &mut Ask<R>) {
-    ask.waiting.refuse();
+pub fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
+    ask.waiting.refuse(error);
 }
 
 /// Asks again and again with one slot of its own, one ask at a time.
@@ -280,7 +317,7 @@ impl<R: Send + 'static> Asker<R> {
         let (reply_to, mut pending) = begin_with(self, target.timekeeper());
         if let Err(refused) = target.send(make(reply_to)) {
             // Before the message is dropped, whose port would say `NoReply`.
-            refuse_pending(&mut pending);
+            refuse_pending(&mut pending, AskError::refused(&refused));
             target.dead_letter(refused);
         }
         pending
@@ -354,8 +391,8 @@ pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R
 }
 
 /// Marks a pending ask whose request the target refused, as [`refuse`] does.
-pub fn refuse_pending<R>(pending: &mut Pending<'_, R>) {
-    pending.waiting.refuse();
+pub fn refuse_pending<R>(pending: &mut Pending<'_, R>, error: AskError) {
+    pending.waiting.refuse(error);
 }
 
 /// What [`Ask`] and [`Pending`] have in common.
@@ -418,11 +455,11 @@ impl<R> Waiting<R> {
         self.limit = self.timekeeper.now().checked_add(after).map(|at| Limit { after, at });
     }
 
-    fn refuse(&mut self) {
+    fn refuse(&mut self, error: AskError) {
         if let State::Pending(promise) = &self.state {
             if !promise.is_answered() {
                 // Counted when it is told. The promise leaves here, so that the port is late.
-                self.state = State::Failed(AskError::Undeliverable);
+                self.state = State::Failed(error);
             }
         }
     }
@@ -776,7 +813,7 @@ mod tests {
     fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
         let (_, timekeeper) = hand_clock();
         let (reply_to, mut ask) = begin::<u8>(timekeeper);
-        refuse(&mut ask);
+        refuse(&mut ask, AskError::Undeliverable);
         drop(reply_to);
         assert_eq!(ask.wait(), Err(AskError::Undeliverable));
     }
@@ -825,7 +862,7 @@ mod tests {
             assert!(poll(&mut timed_out).is_ready());
 
             let (reply_to, mut refused) = ask();
-            refuse(&mut refused);
+            refuse(&mut refused, AskError::Undeliverable);
             drop(reply_to);
             drop(refused);
 

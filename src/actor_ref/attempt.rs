@@ -1,67 +1,112 @@
 //! Attempts: several actors asked one question, each through a port of its own.
 //!
-//! A router that asks more than one routee gives every copy of the message a child port. The first success
-//! goes on to the asker's own port; each attempt's end is reported when it happens, so that the router can
-//! try the next routee at once, collect the causes, and name the winner.
+//! A router that asks more than one routee gives every copy of the message a child port. A success goes on to
+//! the asker's own port, if it is the first; any other end of an attempt is reported when it happens, so that
+//! the router can try the next routee at once, collect the causes, and name the winner. What the router
+//! makes of the reports is its own business: see `routing/race.rs`.
 
+use super::any::AnyRef;
 use super::ask::AskError;
-use super::reply::{Call, ReplySink, ReplyTo, Request, to_sink};
-use crate::sync::{Mutex, lock};
+use super::dead_letters::DeadLetterReason;
+use super::promise::Outcome;
+use super::reply::{Behind, By, Call, ReplyTo, Request};
+use crate::actor::{ActorPath, guarded};
+use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
-// A type-erased callback: its count is part of no protocol.
+// Type-erased: their counts are part of no protocol.
 use std::sync::Arc as StdArc;
 
-/// How one attempt ended.
+/// Why one attempt at an answer came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptEnd {
-    /// Its reply was the first success, and went to the asker.
-    Won,
-    /// Its reply was a success, but somebody had answered before, or nobody waited any more.
-    Late,
     /// Its reply was none that counts as a success: see [`Request::is_success`].
     Unsuccessful,
-    /// It ended without a reply.
+    /// Every port of it was dropped unanswered: the handler panicked or forgot to answer, or the routee
+    /// stopped with the message in its mailbox.
+    NoReply,
+    /// The routee did not take the message.
+    Refused(DeadLetterReason),
+    /// The routee is a router itself, and this is what it said.
     Failed(AskError),
+    /// User code panicked: the message's `Clone` or [`Answerable::fork`], or [`Request::is_success`].
+    Panicked,
 }
 
-type Report = dyn Fn(usize, AttemptEnd) + Send + Sync;
+impl AttemptEnd {
+    fn without_reply(error: AskError) -> Self {
+        match error {
+            AskError::NoReply => Self::NoReply,
+            AskError::Undeliverable => Self::Refused(DeadLetterReason::Stopped),
+            other => Self::Failed(other),
+        }
+    }
+}
 
-/// One attempt at an answer: which one it is, and who wants to know how it ends.
-#[derive(Clone)]
+/// Which routee did not answer, and why; see [`AskError::AllFailed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptFailure {
+    /// Who was asked.
+    pub routee: ActorPath,
+    /// How the attempt ended.
+    pub end: AttemptEnd,
+}
+
+impl fmt::Display for AttemptEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsuccessful => f.write_str("its reply was no success"),
+            Self::NoReply => f.write_str("no reply"),
+            Self::Refused(reason) => write!(f, "not taken ({reason})"),
+            Self::Failed(error) => write!(f, "failed ({error})"),
+            Self::Panicked => f.write_str("a panic in `clone`, `fork` or `is_success`"),
+        }
+    }
+}
+
+/// `/user/cache: no reply`.
+impl fmt::Display for AttemptFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.routee, self.end)
+    }
+}
+
+/// What is done with a message's reply port; made by routers that ask several routees, and passed on by
+/// [`Answerable::fork`].
 pub struct Attempt {
-    index: usize,
-    report: StdArc<Report>,
-    /// None is made: the message is undelivered, and its port is closed.
-    is_refused: bool,
+    what: What,
+}
+
+enum What {
+    /// Lend it, and leave it where it is.
+    Find(Cell<Option<StdArc<dyn AskerPort>>>),
+    /// Replace it by a child's.
+    Child { question: StdArc<dyn Question>, index: u32 },
+    /// Replace it by one that is closed: the message is undelivered.
+    Close,
 }
 
 impl Attempt {
-    /// The attempt number `index`; `report` is called once, with the number and the end, on the thread that
-    /// ends it.
-    pub fn new(index: usize, report: impl Fn(usize, AttemptEnd) + Send + Sync + 'static) -> Self {
-        Self { index, report: StdArc::new(report), is_refused: false }
-    }
-
-    /// Another attempt with the same report.
-    pub fn with_index(&self, index: usize) -> Self {
-        Self { index, ..self.clone() }
+    /// The attempt number `index` at answering `question`.
+    pub(crate) fn new(question: StdArc<dyn Question>, index: u32) -> Self {
+        Self { what: What::Child { question, index } }
     }
 
     /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
     pub(crate) fn refused() -> Self {
-        Self { is_refused: true, ..Self::new(0, |_, _| {}) }
-    }
-
-    /// The number.
-    pub fn index(&self) -> usize {
-        self.index
+        Self { what: What::Close }
     }
 }
 
 impl fmt::Debug for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt").field("index", &self.index).finish_non_exhaustive()
+        let mut attempt = f.debug_struct("Attempt");
+        if let What::Child { index, .. } = &self.what {
+            attempt.field("index", index);
+        }
+        attempt.finish_non_exhaustive()
     }
 }
 
@@ -83,9 +128,33 @@ impl fmt::Debug for Attempt {
 /// # fn takes<M: pointsman::Answerable + From<Call<Get>>>() {}
 /// # takes::<CacheMsg>();
 /// ```
+///
+/// Written by hand it passes on to the port, or to what holds it:
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// use pointsman::{Answerable, Attempt};
+/// # struct Get(String);
+/// # impl Request for Get {
+/// #     type Reply = Option<u64>;
+/// # }
+/// # enum CacheMsg {
+/// #     Get(Call<Get>),
+/// #     Sweep,
+/// # }
+///
+/// impl Answerable for CacheMsg {
+///     fn fork(&mut self, attempt: &Attempt) -> bool {
+///         match self {
+///             CacheMsg::Get(call) => call.fork(attempt),
+///             CacheMsg::Sweep => false,
+///         }
+///     }
+/// }
+/// ```
 pub trait Answerable {
-    /// Puts a child port in the place of this message's reply port, and returns true; false if the message
-    /// has no port.
+    /// Does with this message's reply port what `attempt` says, and returns true; false if the message has no
+    /// port.
     fn fork(&mut self, attempt: &Attempt) -> bool;
 }
 
@@ -104,96 +173,143 @@ impl<Q: Request> Answerable for Call<Q> {
 }
 
 fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_success: fn(&R) -> bool) {
-    if attempt.is_refused {
-        *port = ReplyTo::closed();
-        return;
+    match &attempt.what {
+        What::Find(found) => found.set(Some(StdArc::new(port.clone()))),
+        What::Child { question, index } => {
+            *port = ReplyTo::to_own_sink(Child { question: question.clone(), index: *index, is_success });
+        }
+        What::Close => *port = ReplyTo::closed(),
     }
-    let parent = Mutex::new(Some(port.clone()));
-    let (child, _handle) = to_sink(Child { parent, attempt: attempt.clone(), is_success });
-    *port = child;
 }
 
-/// Passes the first success on, and reports.
+/// A reference to the port of a message; `None` if it has none. Calls user code.
+pub(crate) fn port_of<M: Answerable>(message: &mut M) -> Option<StdArc<dyn AskerPort>> {
+    let attempt = Attempt { what: What::Find(Cell::new(None)) };
+    let What::Find(found) = &attempt.what else { unreachable!("just made") };
+    if message.fork(&attempt) { found.take() } else { None }
+}
+
+/// Which router, without keeping its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RouterId {
+    /// Where its head's cell lies. With the uid beside it a later one at the same place is another.
+    place: usize,
+    uid: u32,
+}
+
+impl RouterId {
+    pub fn of(head: &AnyRef) -> Self {
+        Self { place: std::ptr::from_ref(head.core()) as usize, uid: head.uid() }
+    }
+}
+
+/// The port of whoever has asked, whatever the type of the reply.
+pub(crate) trait AskerPort: Send + Sync {
+    /// Whether an answer would still reach somebody. May be user code.
+    fn is_wanted(&self) -> bool;
+
+    /// Ends the ask without an answer. May be user code.
+    fn fail_with(self: StdArc<Self>, error: AskError);
+
+    /// The router whose attempt the port belongs to, if it is an attempt's.
+    fn attempt_of(&self) -> Option<RouterId>;
+
+    /// The port, for those who know its type.
+    fn into_any(self: StdArc<Self>) -> StdArc<dyn Any + Send + Sync>;
+}
+
+impl<R: Send + 'static> AskerPort for ReplyTo<R> {
+    fn is_wanted(&self) -> bool {
+        self.wanted()
+    }
+
+    fn fail_with(self: StdArc<Self>, error: AskError) {
+        taken_out(self).fail(error);
+    }
+
+    fn attempt_of(&self) -> Option<RouterId> {
+        ReplyTo::attempt_of(self)
+    }
+
+    fn into_any(self: StdArc<Self>) -> StdArc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// The port itself, or a clone if somebody is looking at it.
+fn taken_out<R>(port: StdArc<ReplyTo<R>>) -> ReplyTo<R> {
+    StdArc::try_unwrap(port).unwrap_or_else(|shared| ReplyTo::clone(&shared))
+}
+
+/// One question on which there are several attempts.
+pub(crate) trait Question: Send + Sync {
+    /// Whether an answer would still reach somebody. May call user code.
+    fn is_wanted(&self) -> bool;
+
+    /// Whether any reply will do, without being asked for success.
+    fn takes_any_reply(&self) -> bool;
+
+    /// Ends the question in favour of one attempt: `answer` gets the asker's port, and what names the routee.
+    /// Not called if the question is over.
+    fn win(&self, index: u32, answer: &mut Answering<'_>);
+
+    /// One attempt has ended otherwise. Heard once for each; what comes again, or too late, is ignored.
+    fn lose(self: StdArc<Self>, index: u32, end: AttemptEnd);
+
+    /// The router that asks.
+    fn router(&self) -> RouterId;
+}
+
+/// What the winner does with the asker's port.
+pub(crate) type Answering<'a> = dyn FnMut(StdArc<dyn AskerPort>, &dyn Fn() -> ActorPath) + 'a;
+
+/// One attempt's end of it.
 struct Child<R> {
-    /// `None` once the attempt is over, so that a lost attempt keeps no ask waiting.
-    parent: Mutex<Option<ReplyTo<R>>>,
-    attempt: Attempt,
+    question: StdArc<dyn Question>,
+    index: u32,
     is_success: fn(&R) -> bool,
 }
 
-impl<R: Send + 'static> ReplySink<R> for Child<R> {
-    fn complete(&self, outcome: Result<R, AskError>) {
-        let parent = lock(&self.parent).take();
-        let end = match (outcome, &parent) {
-            (Err(error), _) => AttemptEnd::Failed(error),
-            (Ok(reply), _) if !(self.is_success)(&reply) => AttemptEnd::Unsuccessful,
-            (Ok(_), None) => AttemptEnd::Late,
-            (Ok(reply), Some(parent)) => match parent.clone().send(reply) {
-                Ok(()) => AttemptEnd::Won,
-                Err(_) => AttemptEnd::Late,
-            },
+impl<R: Send + 'static> Behind<R> for Child<R> {
+    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.question.clone().lose(self.index, AttemptEnd::without_reply(error));
+                return Ok(());
+            }
         };
-        // Before this attempt's hold on the asker's port ends: who is told of a failure may start the next.
-        (self.attempt.report)(self.attempt.index, end);
-        drop(parent);
+        if !self.question.takes_any_reply() {
+            let end = match guarded(|| Ok((self.is_success)(&reply))) {
+                Ok(true) => None,
+                Ok(false) => Some(AttemptEnd::Unsuccessful),
+                Err(_) => Some(AttemptEnd::Panicked),
+            };
+            if let Some(end) = end {
+                self.question.clone().lose(self.index, end);
+                return Ok(());
+            }
+        }
+        let mut left = Some(reply);
+        self.question.win(self.index, &mut |asker, routee| {
+            // Another type than the asker's cannot be, unless `fork` found two ports in clones of one message.
+            let Ok(asker) = asker.into_any().downcast::<ReplyTo<R>>() else { return };
+            let Some(reply) = left.take() else { return };
+            // A router below that has asked several knows better who it was.
+            left = taken_out(asker).deliver(reply, by.or(Some(routee))).err();
+        });
+        left.map_or(Ok(()), |late| Err(Ok(late)))
     }
 
     fn wanted(&self) -> bool {
-        lock(&self.parent).as_ref().is_some_and(ReplyTo::wanted)
-    }
-}
-
-#[cfg(all(test, not(pointsman_loom)))]
-mod tests {
-    use super::*;
-    use crate::actor_ref::ask::{self, NO_SYSTEM, Timekeeper};
-
-    #[derive(Clone)]
-    struct Is(u32);
-    impl Request for Is {
-        type Reply = u32;
-        fn is_success(reply: &u32) -> bool {
-            *reply != 0
-        }
+        self.question.is_wanted()
     }
 
-    #[test]
-    fn the_first_success_wins_and_each_end_is_told() {
-        let ends = StdArc::new(Mutex::new(Vec::new()));
-        let told = ends.clone();
-        let attempt = Attempt::new(0, move |index, end| lock(&told).push((index, end)));
-        let (reply_to, ask) = ask::begin(Timekeeper::Static(&NO_SYSTEM));
-        let call = Call::new(Is(7), reply_to);
-        let mut copies: Vec<_> = (0..4).map(|_| call.clone()).collect();
-        for (index, copy) in copies.iter_mut().enumerate() {
-            assert!(copy.fork(&attempt.with_index(index)));
-        }
-        drop(call);
-        let fourth = copies.pop().expect("four");
-        let third = copies.pop().expect("three");
-        assert!(third.reply_to.wanted());
-        drop(copies.pop());
-        copies.pop().expect("one").answer(|_| 0);
-        third.answer(|Is(number)| number);
-        assert!(!fourth.reply_to.wanted(), "a loser can see that it lost");
-        fourth.answer(|_| 9);
-        assert_eq!(ask.wait(), Ok(7));
-        let expected = [
-            (1, AttemptEnd::Failed(AskError::NoReply)),
-            (0, AttemptEnd::Unsuccessful),
-            (2, AttemptEnd::Won),
-            (3, AttemptEnd::Late),
-        ];
-        assert_eq!(*lock(&ends), expected);
+    fn is_counted(&self) -> bool {
+        false
     }
 
-    #[test]
-    fn when_all_attempts_fail_the_ask_fails_at_once() {
-        let attempt = Attempt::new(0, |_, _| {});
-        let (reply_to, ask) = ask::begin::<u32>(Timekeeper::Static(&NO_SYSTEM));
-        let mut copies = vec![reply_to.clone(), reply_to];
-        copies.iter_mut().for_each(|copy| assert!(copy.fork(&attempt)));
-        drop(copies);
-        assert_eq!(ask.wait(), Err(AskError::NoReply));
+    fn attempt_of(&self) -> Option<RouterId> {
+        Some(self.question.router())
     }
 }

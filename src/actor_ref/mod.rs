@@ -16,13 +16,16 @@ pub mod reply;
 pub mod reply_counts;
 pub mod slot_memory;
 mod to_actor;
+mod traced;
 mod undelivered;
 
 pub use any::{AnyRef, Watchable, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
 pub use ask::{Alarms, Ask, AskError, Asker, Pending};
-pub use attempt::{Answerable, Attempt, AttemptEnd};
+pub use attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
+pub(crate) use attempt::{Answering, AskerPort, Question, RouterId, port_of};
 pub use dead_letter_log::DeadLetterLog;
+pub(crate) use dead_letters::nowhere;
 pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
@@ -30,6 +33,7 @@ pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
 pub use reply_counts::ReplyCounts;
+pub use traced::Answered;
 pub use undelivered::{SinkTaken, Undelivered};
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
@@ -297,14 +301,19 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
-        if let Target::Local(local) = self.target() {
-            // What becomes of the ask is counted in the books used last on this thread.
-            let _ = local.core.system.ledger().mine();
+        // What becomes of the ask is counted in the books used last on this thread.
+        match self.target() {
+            Target::Local(local) => _ = local.core.system.ledger().mine(),
+            Target::Foreign(foreign) => {
+                if let Some(system) = &foreign.system {
+                    let _ = system.core().ledger().mine();
+                }
+            }
         }
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         if let Err(refused) = self.send(make(reply_to)) {
             // Before the message is dropped, whose port would say `NoReply`.
-            ask::refuse(&mut ask);
+            ask::refuse(&mut ask, AskError::refused(&refused));
             self.dead_letter(refused);
         }
         ask

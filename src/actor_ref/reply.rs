@@ -1,8 +1,10 @@
 //! What a request looks like and how it is answered.
 
 use super::ask::AskError;
+use super::attempt::RouterId;
 use super::promise::{Outcome, Port, quietly};
 use super::reply_counts::{Row, count};
+use crate::actor::ActorPath;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
@@ -103,19 +105,41 @@ impl<R> ReplyTo<R> {
     /// stopped waiting. It is counted.
     #[inline]
     pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
+        self.deliver(reply, None).map_err(|reply| {
+            count(Row::Late);
+            LateReply(reply)
+        })
+    }
+
+    /// Answers, and says by whom to those who want to know; a late reply comes back and is not counted.
+    #[inline]
+    pub(crate) fn deliver(self, reply: R, by: By<'_>) -> Result<(), R> {
         let refused = match self.destination {
-            Destination::Slot(port) => match port.answer(Ok(reply)) {
-                Ok(()) => return Ok(()),
-                Err(outcome) => outcome.ok(),
-            },
-            Destination::Sink(port) => match port.answer(reply) {
-                Ok(()) => return Ok(()),
-                Err(reply) => Some(reply),
-            },
+            Destination::Slot(port) => port.answer(Ok(reply)),
+            Destination::Sink(port) => port.answer(Ok(reply), by),
         };
-        count(Row::Late);
-        // An outcome is handed back as it was given.
-        refused.map_or(Ok(()), |reply| Err(LateReply(reply)))
+        match refused {
+            Err(Ok(reply)) => Err(reply),
+            // An outcome is handed back as it was given.
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the ask without an answer, if it is not over.
+    pub(crate) fn fail(self, error: AskError) {
+        let _ = match self.destination {
+            // The asker counts it when it is told.
+            Destination::Slot(port) => port.answer(Err(error)),
+            Destination::Sink(port) => port.answer(Err(error), None),
+        };
+    }
+
+    /// The router whose attempt this port belongs to, if it is an attempt's.
+    pub(crate) fn attempt_of(&self) -> Option<RouterId> {
+        match &self.destination {
+            Destination::Slot(_) => None,
+            Destination::Sink(port) => port.cell.sink.attempt_of(),
+        }
     }
 
     /// Whether an answer would still reach somebody: `false` once one was given or nobody waits any more.
@@ -190,6 +214,42 @@ pub trait ReplySink<R>: Send + Sync {
     }
 }
 
+/// Who answered, for those who want to know. A function, since most don't.
+pub(crate) type By<'a> = Option<&'a dyn Fn() -> ActorPath>;
+
+/// What stands behind a port that has no slot.
+pub(crate) trait Behind<R>: Send + Sync {
+    /// Takes the outcome, once at most; gives back what comes too late.
+    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>>;
+
+    /// As [`ReplySink::wanted`].
+    fn wanted(&self) -> bool;
+
+    /// Whether it is an ask of its own in the [counts](super::ReplyCounts), and not a part of another.
+    fn is_counted(&self) -> bool {
+        true
+    }
+
+    /// As [`ReplyTo::attempt_of`].
+    fn attempt_of(&self) -> Option<RouterId> {
+        None
+    }
+}
+
+/// A sink that takes every outcome.
+struct Willing<S>(S);
+
+impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        self.0.complete(outcome);
+        Ok(())
+    }
+
+    fn wanted(&self) -> bool {
+        self.0.wanted()
+    }
+}
+
 /// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
 ///
 /// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
@@ -199,19 +259,32 @@ where
     S: ReplySink<R> + 'static,
 {
     count(Row::Begun);
-    let cell: Arc<SinkCell<dyn ReplySink<R>>> = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
-    let port = SinkPort { cell: cell.clone() };
-    (ReplyTo { destination: Destination::Sink(port) }, SinkHandle { cell })
+    let reply_to = ReplyTo::to_own_sink(Willing(sink));
+    let Destination::Sink(port) = &reply_to.destination else { unreachable!("just made") };
+    let handle = SinkHandle { cell: port.cell.clone() };
+    (reply_to, handle)
 }
 
 /// Wants no outcome.
 struct Nobody;
 
-impl<R> ReplySink<R> for Nobody {
-    fn complete(&self, _: Result<R, AskError>) {}
+impl<R> Behind<R> for Nobody {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        Err(outcome)
+    }
+
+    fn wanted(&self) -> bool {
+        false
+    }
 }
 
-impl<R: 'static> ReplyTo<R> {
+impl<R> ReplyTo<R> {
+    /// A port whose outcome goes to `sink`.
+    pub(crate) fn to_own_sink(sink: impl Behind<R> + 'static) -> Self {
+        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
+        Self { destination: Destination::Sink(SinkPort { cell }) }
+    }
+
     /// A port of an ask that is over: every reply is late.
     pub(crate) fn closed() -> Self {
         let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: Nobody });
@@ -249,7 +322,7 @@ impl<S: ?Sized> SinkCell<S> {
 }
 
 struct SinkPort<R> {
-    cell: Arc<SinkCell<dyn ReplySink<R>>>,
+    cell: Arc<SinkCell<dyn Behind<R>>>,
 }
 
 impl<R> SinkPort<R> {
@@ -257,17 +330,22 @@ impl<R> SinkPort<R> {
         !self.cell.is_claimed() && self.cell.sink.wanted()
     }
 
-    fn answer(self, reply: R) -> Result<(), R> {
+    fn answer(self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
         if self.cell.is_claimed() || !self.cell.claim() {
-            return Err(reply);
+            return Err(outcome);
         }
-        self.complete(Ok(reply));
-        Ok(())
+        self.complete(outcome, by)
     }
 
-    fn complete(&self, outcome: Outcome<R>) {
-        count(if outcome.is_ok() { Row::Answered } else { Row::NoReply });
-        quietly(|| self.cell.sink.complete(outcome));
+    fn complete(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        let row = match &outcome {
+            Ok(_) => Some(Row::Answered),
+            Err(error) => error.row(),
+        };
+        row.filter(|_| self.cell.sink.is_counted()).into_iter().for_each(count);
+        let mut taken = Ok(());
+        quietly(|| taken = self.cell.sink.take(outcome, by));
+        taken
     }
 }
 
@@ -290,14 +368,14 @@ impl<R> Drop for SinkPort<R> {
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
         // Of the last port's claim and the owner's one wins; the other ports are gone.
         if before == PORT && self.cell.claim() {
-            self.complete(Err(AskError::NoReply));
+            let _ = self.complete(Err(AskError::NoReply), None);
         }
     }
 }
 
 /// The sink owner's side of an ask.
 pub struct SinkHandle<R> {
-    cell: Arc<SinkCell<dyn ReplySink<R>>>,
+    cell: Arc<SinkCell<dyn Behind<R>>>,
 }
 
 impl<R> SinkHandle<R> {
@@ -320,15 +398,14 @@ impl<R> SinkHandle<R> {
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
     pub fn time_out(&self, after: std::time::Duration) {
         if self.expire() {
-            quietly(|| self.cell.sink.complete(Err(AskError::Timeout { after })));
+            quietly(|| drop(self.cell.sink.take(Err(AskError::Timeout { after }), None)));
         }
     }
 
-    /// Ends the ask since its target refused the request: the sink gets [`AskError::Undeliverable`], if no
-    /// outcome was first.
-    pub fn undeliverable(&self) {
+    /// Ends the ask since its target refused the request: the sink gets this error, if no outcome was first.
+    pub fn undeliverable(&self, error: AskError) {
         if self.refuse() {
-            quietly(|| self.cell.sink.complete(Err(AskError::Undeliverable)));
+            quietly(|| drop(self.cell.sink.take(Err(error), None)));
         }
     }
 

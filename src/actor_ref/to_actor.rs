@@ -72,7 +72,7 @@ impl<R: Send + 'static> Ask<R> {
         }
         if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
             // Before the message is dropped, whose port would say `NoReply`.
-            handle.undeliverable();
+            handle.undeliverable(AskError::refused(&refused));
             target.dead_letter(refused);
         }
     }

@@ -2,7 +2,8 @@
 
 use super::reference::About;
 use super::{Routee, Routees};
-use crate::actor_ref::{Accepted, ActorRef, DeadLetterReason};
+use crate::actor::{ActorPath, SystemRef};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::any::Any;
@@ -116,6 +117,17 @@ impl<'a> RouteContext<'a> {
         self.router.seed()
     }
 
+    /// The system, whose clock and scheduler a logic uses that delivers copies later, too: by
+    /// [`ActorRef::tell`], which counts them. Costs a read-modify-write that the whole system shares.
+    pub fn system(&self) -> SystemRef {
+        SystemRef::new(self.router.system.clone())
+    }
+
+    /// The router's head.
+    pub(super) fn head(&self) -> &AnyRef {
+        &self.router.head
+    }
+
     /// How many routees have refused this message because they had stopped.
     #[inline]
     pub fn attempt(&self) -> usize {
@@ -165,9 +177,35 @@ impl<'a> RouteContext<'a> {
     #[inline]
     pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
         if let Err(refused) = self.deliver(routee, message) {
+            self.refuse_copy(routee, refused);
+        }
+    }
+
+    /// Makes a copy that came back a dead letter.
+    pub(super) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
+        if routee.is_counted() {
             self.open.set(self.open.get().saturating_sub(1));
             routee.dead_letter(refused);
+        } else {
+            let reason = DeadLetterReason::of(&refused);
+            self.bury_for(refused.into_inner(), reason, || routee.path());
         }
+    }
+
+    /// Makes the message a dead letter of the router's.
+    pub(super) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
+        self.bury_for(message, reason, || self.router.head.path());
+    }
+
+    fn bury_for<M: Send + 'static>(
+        &self,
+        message: M,
+        reason: DeadLetterReason,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
+        self.open.set(self.open.get().saturating_sub(1));
+        self.row.dead_lettered(1);
+        self.router.system.dead_letters().bury(message, reason, recipient);
     }
 
     /// How many have none, and what is left here takes them.

@@ -20,13 +20,16 @@
 //! | [`Random`] | any, with equal chance |
 //! | [`SmallestMailbox`] | the one with the least to do |
 //! | [`Broadcast`] | all |
+//! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
+//! | [`TailChopping`] | one, and another each time that no answer has come for a while |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
 // routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
 // `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
-// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic.
+// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic,
+// and `race.rs` for the two that wait for replies.
 
 mod board;
 mod broadcast;
@@ -42,12 +45,15 @@ mod leaving;
 mod logic;
 mod manage;
 mod plan;
+mod race;
 mod random;
 mod reference;
 mod round_robin;
 mod routees;
 mod router;
+mod scatter_gather;
 mod smallest_mailbox;
+mod tail_chopping;
 
 pub use broadcast::Broadcast;
 pub use builder::RouterBuilder;
@@ -61,4 +67,6 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use routees::{Routee, Routees};
 pub use router::Router;
+pub use scatter_gather::ScatterGatherFirstCompleted;
 pub use smallest_mailbox::SmallestMailbox;
+pub use tail_chopping::TailChopping;

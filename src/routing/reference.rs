@@ -86,6 +86,23 @@ impl Drop for Hop {
     }
 }
 
+/// How many routers the message being sent on this thread has gone through.
+pub fn hops() -> u32 {
+    HOPS.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Sends what has gone through so many routers already, before it was kept for a while.
+pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
+    struct Back(u32);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = HOPS.try_with(|hops| hops.set(self.0));
+        }
+    }
+    let _back = Back(HOPS.try_with(|hops| hops.replace(count)).unwrap_or(0));
+    send()
+}
+
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {

@@ -4,6 +4,7 @@ use crate::actor::{Found, Selection};
 use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc as StdArc;
 
 /// One destination of a router.
 pub struct Routee<M> {
@@ -15,7 +16,7 @@ pub struct Routee<M> {
 
 /// The routees of a router at one moment, and what its logic looks up in them.
 pub struct Routees<M> {
-    list: Box<[Routee<M>]>,
+    list: StdArc<[Routee<M>]>,
     index: Option<Box<dyn Any + Send + Sync>>,
     /// Counts the tables that this router has published.
     version: u64,
@@ -61,7 +62,7 @@ impl<M: Send + 'static> Routee<M> {
 
 impl<M: Send + 'static> Routees<M> {
     pub(super) fn new(list: Vec<Routee<M>>, index: Option<Box<dyn Any + Send + Sync>>, version: u64) -> Self {
-        Self { list: list.into_boxed_slice(), index, version }
+        Self { list: list.into(), index, version }
     }
 
     /// How many there are.
@@ -92,6 +93,12 @@ impl<M: Send + 'static> Routees<M> {
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {
         self.list.iter()
+    }
+
+    /// All of them, to be kept after the message's way through the router has ended. Taking and dropping it
+    /// each cost a read-modify-write that the router's other senders share.
+    pub fn share(&self) -> StdArc<[Routee<M>]> {
+        self.list.clone()
     }
 
     /// What the logic's [`index`](super::RoutingLogic::index) made for this table.

@@ -112,6 +112,20 @@ impl Timers {
         self.insert(due, Fire::Call(call))
     }
 
+    /// As [`call_at`](Self::call_at), but gives the call back once the timers have stopped, instead of keeping what
+    /// never fires.
+    pub fn try_call_at(
+        &self,
+        due: Duration,
+        call: Box<dyn FnOnce() + Send>,
+    ) -> Result<TimerHandle, Box<dyn FnOnce() + Send>> {
+        let mut table = lock(&self.shared.table);
+        match table.thread {
+            Thread::Stopped => Err(call),
+            _ => Ok(self.insert_into(&mut table, due, Fire::Call(call))),
+        }
+    }
+
     /// Lets a task of the scheduler's run at `due`, never early; `None` once the timers have stopped.
     pub fn schedule_at(&self, due: Duration, task: StdArc<Scheduled>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);

@@ -21,6 +21,7 @@ mod names;
 mod net;
 mod paths;
 mod pipe;
+mod questions;
 mod receive_timeout;
 mod references;
 mod router_controller;

@@ -1,0 +1,176 @@
+//! One routee after the other, until somebody has answered.
+
+use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
+use super::{Pick, RouteContext, Routees, RoutingLogic};
+use crate::actor_ref::{Answerable, port_of};
+use crate::error::SendError;
+use crate::striped::PerThread;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::cell::RefCell;
+use std::fmt;
+use std::time::Duration;
+
+/// Asks one routee, and another one each time that no success has come for an [`interval`](Self::interval): so one
+/// slow routee does not make the answer slow, at the price of some work done twice.
+///
+/// The order is random, derived from the system's seed. The first routee is asked on the sender's thread,
+/// before `tell` or `ask` returns; each next one an interval after the last, and at once when an attempt fails (but see
+/// [`wait_for_tick`](Self::wait_for_tick)); no routee twice. So at most 1 + within / interval routees are asked
+/// as long as none fails.
+///
+/// What a success is, how an ask fails, and what becomes of late replies: all as with
+/// [`ScatterGatherFirstCompleted`](super::ScatterGatherFirstCompleted). A message without a reply port goes to one
+/// routee, and to another if that has stopped.
+///
+/// As Akka's, but that there the first send is not on the sender's thread, the first completion wins, and a
+/// failure ends all. The idea is known as hedged requests, after Dean and Barroso, "The Tail at Scale" (2013).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::TailChopping;
+/// use std::time::Duration;
+///
+/// #[derive(Clone)]
+/// struct Square(u64);
+/// impl Request for Square {
+///     type Reply = u64;
+/// }
+///
+/// struct Worker;
+/// impl Actor for Worker {
+///     type Message = Call<Square>;
+///     fn receive(&mut self, call: Call<Square>, _: &mut Context<Call<Square>>) -> Done {
+///         call.answer(|Square(number)| number * number);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let workers = system
+///     .router("workers")
+///     .pool(3, |_| Worker)
+///     .logic(TailChopping::within(Duration::from_secs(1)).interval(Duration::from_millis(20)))
+///     .spawn()?;
+/// assert_eq!(workers.ask(Square(4)).wait()?, 16);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # When an asker gives up
+///
+/// That is seen with the next attempt, which is not made then, with the next reply, or when the time is up. Until then
+/// the router keeps the message.
+///
+/// # Concurrency
+///
+/// What is not asked at once is asked on the thread that runs the system's timers, or where the attempt before
+/// has failed: the message is cloned there, so `clone` should be short. A panic in it is a failed attempt there; on
+/// the sender's thread it unwinds to the sender, and what is under way goes on.
+///
+/// Two questions of one sender may reach the same routee in the other order, if one of them came there later.
+///
+/// # Cost
+///
+/// As for scatter-gather, and one clone of the message that is kept; a timer set anew for each attempt; and four
+/// bytes for each routee, so that questions to a thousand routees are not cheap.
+pub struct TailChopping {
+    rules: Rules,
+    pace: Pace,
+    generators: PerThread<RefCell<SmallRng>>,
+}
+
+/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl TailChopping {
+    /// Within 5 seconds, one routee every 10 ms.
+    pub fn new() -> Self {
+        Self::within(WITHIN_DEFAULT)
+    }
+
+    /// Gives all attempts together this time. Zero is an error when the router is created.
+    pub fn within(within: Duration) -> Self {
+        Self {
+            rules: Rules { within, first_completion: false },
+            pace: Pace { interval: Duration::from_millis(10), wait_for_tick: false },
+            generators: PerThread::new(),
+        }
+    }
+
+    /// Asks the next routee so long after the last one: 10 ms unless said otherwise. Zero is an error when the
+    /// router is created; timers count milliseconds, and are never early.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.pace.interval = interval;
+        self
+    }
+
+    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it to
+    /// the others.
+    pub fn first_completion(mut self) -> Self {
+        self.rules.first_completion = true;
+        self
+    }
+
+    /// Keeps to the interval also when an attempt fails, so that failing routees are not asked faster.
+    pub fn wait_for_tick(mut self) -> Self {
+        self.pace.wait_for_tick = true;
+        self
+    }
+
+    fn order<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Shuffled {
+        let make = |number: usize| {
+            RefCell::new(SmallRng::seed_from_u64(cx.seed() ^ SPREAD.wrapping_mul(number as u64 + 1)))
+        };
+        let seed = self.generators.with(make, |generator| generator.borrow_mut().random());
+        Shuffled::new(routees.len(), SmallRng::seed_from_u64(seed))
+    }
+}
+
+impl Default for TailChopping {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
+    /// Never called: [`route`](Self::route) takes every message.
+    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        Pick::None
+    }
+
+    fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        if let Some(asker) = port_of(&mut message) {
+            if let Some(message) = refuse_at_once(message, &asker, routees, cx) {
+                let order = self.order(routees, cx);
+                ask_in_turn(message, asker, self.rules, self.pace, order, routees, cx);
+            }
+            return Ok(());
+        }
+        for routee in self.order(routees, cx).filter_map(|index| routees.get(index as usize)) {
+            match cx.deliver(routee.actor(), message) {
+                Err(SendError::Closed(refused)) => message = refused,
+                done => return done,
+            }
+        }
+        Err(SendError::NoRoutee(message))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_within(self.rules.within)?;
+        match self.pace.interval {
+            Duration::ZERO => Err("interval 0: must be more than zero".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for TailChopping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TailChopping")
+            .field("within", &self.rules.within)
+            .field("interval", &self.pace.interval)
+            .finish_non_exhaustive()
+    }
+}
