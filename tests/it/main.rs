@@ -23,6 +23,7 @@ mod paths;
 mod pipe;
 mod receive_timeout;
 mod references;
+mod resizers;
 mod router_controller;
 mod router_creation;
 mod router_management;
