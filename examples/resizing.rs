@@ -17,9 +17,9 @@
 //!     cargo run --example resizing -- plot.svg
 
 use plotters::prelude::*;
-use pointsman::{Load, ManualClock};
 use pointsman::prelude::*;
 use pointsman::routing::{DefaultResizer, OptimalSizeExploringResizer, Resizer};
+use pointsman::{Load, ManualClock};
 use std::error::Error;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -30,7 +30,9 @@ const WORKERS_MAX: usize = 16;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "target/resizing.svg".to_owned());
-    let default = DefaultResizer::new().upper_bound(WORKERS_MAX).tick_interval(SLOT);
+    // By the clock alone: which message is the tenth must not matter here.
+    let default =
+        DefaultResizer::new().upper_bound(WORKERS_MAX).tick_interval(SLOT).messages_per_resize(u64::MAX);
     let exploring = OptimalSizeExploringResizer::new()
         .upper_bound(WORKERS_MAX)
         .action_interval(SLOT)
@@ -70,13 +72,16 @@ fn follow(load: &[usize], resizer: impl Resizer) -> Result<Vec<usize>, Box<dyn E
         .resizer(resizer)
         .spawn()?;
     let mut sizes = Vec::new();
+    let mut routees = pool.routees()?;
     for jobs in load {
         hall.open_slot();
+        hall.wait_until_settled(&routees);
         (0..*jobs).for_each(|_| pool.tell(Job));
-        hall.wait_until_settled();
+        hall.wait_until_settled(&routees);
         clock.advance(SLOT);
         // The answer comes behind what the tick has set off.
-        sizes.push(pool.routees()?.len());
+        routees = pool.routees()?;
+        sizes.push(routees.len());
     }
     hall.close();
     let ledger = system.shutdown(Duration::from_secs(30))?;
@@ -143,7 +148,6 @@ impl Hall {
 
     fn open_slot(&self) {
         self.change(|staff| staff.slot += 1);
-        self.wait_until_settled();
     }
 
     /// Jobs take no time any more.
@@ -169,14 +173,15 @@ impl Hall {
         }
     }
 
-    /// Waits until each worker has a job in hand for this slot, or none to do.
-    fn wait_until_settled(&self) {
+    /// Waits until each worker is here and has a job in hand for this slot, or none to do.
+    fn wait_until_settled(&self, routees: &[ActorRef<Job>]) {
         loop {
             let staff = self.staff.lock().expect("no panic");
             let settled = |desk: &Desk| {
                 desk.done_in == Some(staff.slot) || (desk.done_in.is_none() && desk.me.load() == Load::Idle)
             };
-            if staff.workers.iter().all(settled) {
+            let here = |routee: &ActorRef<Job>| staff.workers.iter().any(|desk| desk.me == *routee);
+            if routees.iter().all(here) && staff.workers.iter().all(settled) {
                 return;
             }
             drop(staff);

@@ -56,7 +56,8 @@ use std::time::Duration;
 ///
 /// One is for one pool: it remembers what it has measured, a number for each size tried.
 ///
-/// As in Akka, but for four things. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
+/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees in use are
+/// counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
 /// without traffic. A step explored may be as large as `explore_step_size` says, where Akka's is always smaller. A pool of
 /// size 0, which `lower_bound(0)` allows, grows by one when messages come. What is random derives from the system's
 /// seed.
@@ -216,11 +217,12 @@ impl OptimalSizeExploringResizer {
         match state.underutilized {
             Some(streak) => {
                 let lasts = loads.now().saturating_sub(streak.since);
-                if lasts > self.downsize_after_underutilized_for {
-                    size.min((streak.highest as f64 * self.downsize_ratio) as usize)
-                } else {
-                    size
+                if lasts <= self.downsize_after_underutilized_for {
+                    return size;
                 }
+                // Measured anew from here on, or the load of long ago would hold a pool up for ever.
+                state.underutilized = Some(Streak { since: loads.now(), highest: 0 });
+                size.min((streak.highest as f64 * self.downsize_ratio) as usize)
             }
             None if state.log.is_empty() => size,
             None => {
@@ -451,16 +453,20 @@ mod tests {
     #[test]
     fn a_pool_long_underutilized_shrinks_to_what_was_in_use() {
         let resizer = resizer().downsize_after_underutilized_for(10 * SECOND);
-        for (at, in_use, delta) in [(1, 2, 0), (2, 5, 0), (5, 3, 0), (11, 1, 0), (12, 0, -16), (13, 0, -16)] {
+        for (at, in_use, delta) in [(1, 2, 0), (2, 5, 0), (5, 3, 0), (11, 1, 0), (12, 0, -16)] {
             // 8 tenths of 5, the most.
             assert_eq!(resizer.resize(&part(in_use, 20).at(at * SECOND)), delta, "at {at}");
         }
-        assert_eq!(resizer.resize(&part(0, 3).at(14 * SECOND)), 0, "never up");
+        // From then on the most is counted anew.
+        assert_eq!(resizer.resize(&part(3, 4).at(13 * SECOND)), 0);
+        assert_eq!(resizer.resize(&part(1, 4).at(22 * SECOND)), 0);
+        assert_eq!(resizer.resize(&part(1, 4).at(23 * SECOND)), -2, "8 tenths of 3");
+        assert_eq!(resizer.resize(&part(4, 5).at(34 * SECOND)), -2, "8 tenths of 4");
         // In use as a whole: the streak is over.
-        resizer.resize(&full(20, 1).at(15 * SECOND));
-        assert_eq!(resizer.resize(&part(1, 20).at(26 * SECOND)), 0);
+        resizer.resize(&full(20, 1).at(45 * SECOND));
+        assert_eq!(resizer.resize(&part(1, 20).at(56 * SECOND)), 0);
         let bounded = resizer.lower_bound(6);
-        assert_eq!(bounded.resize(&part(1, 20).at(37 * SECOND)), -14);
+        assert_eq!(bounded.resize(&part(1, 20).at(67 * SECOND)), -14);
     }
 
     #[test]
