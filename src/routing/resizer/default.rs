@@ -178,8 +178,7 @@ impl Resizer for DefaultResizer {
     fn check(&self) -> Result<(), ResizerError> {
         check_bounds(self.lower_bound, self.upper_bound)?;
         ResizerError::unless_rate("rampup_rate", self.rampup_rate)?;
-        // Not a number is at most nothing.
-        if !(self.backoff_threshold <= 1.0) {
+        if self.backoff_threshold > 1.0 || self.backoff_threshold.is_nan() {
             return Err(ResizerError::parameter("backoff_threshold", self.backoff_threshold, "at most 1"));
         }
         ResizerError::unless_rate("backoff_rate", self.backoff_rate)?;

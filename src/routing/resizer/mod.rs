@@ -80,8 +80,8 @@ pub trait Resizer: Send + Sync + 'static {
     /// asked for, before it is created.
     ///
     /// A broadcast is one message, management is none. A thread that ends leaves its count to one that begins. So
-    /// with "every n-th", one thread triggers exactly at every n-th message, and k threads together at least
-    /// as often as one thread would less k times, and never more often.
+    /// with "every n-th", one thread triggers exactly at every n-th message; k threads together trigger as often as one that had
+    /// sent all of them, less at most once for each thread.
     ///
     /// A panic unwinds to the sender; the message is accounted for.
     fn is_time_for_resize(&self, messages: u64) -> bool;
