@@ -3,8 +3,8 @@
 use crate::support::{LONG, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AskResizer, Broadcast, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RoundRobin,
-    RouteeLoads, RoutingLogic,
+    AskResizer, Broadcast, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer, ResizerError,
+    RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, Load, ManualClock, SendError, SpawnError};
@@ -246,7 +246,7 @@ fn each_thread_counts_its_own_messages_a_broadcast_once_and_management_not_at_al
 }
 
 #[test]
-fn a_message_of_the_broadcast_logic_and_one_that_is_routed_again_count_once() {
+fn a_message_of_the_broadcast_logic_counts_once() {
     let yard = Yard::new();
     let resizer = Scripted::every(100);
     let router = yard.routed(3, resizer.clone(), Broadcast);
@@ -255,20 +255,44 @@ fn a_message_of_the_broadcast_logic_and_one_that_is_routed_again_count_once() {
     router.stop();
     wait_until(|| router.is_closed());
     yard.end();
+}
 
-    let yard = Yard::new();
-    let resizer = Scripted::every(1_000_000);
-    let router = yard.pool(4, resizer.clone());
-    // Removed routees hand over what comes behind their end.
-    std::thread::scope(|scope| {
-        scope.spawn(|| tell(&router, 2_000));
-        for size in [1, 4, 2, 4, 1, 3].into_iter().cycle().take(60) {
-            router.resize_to(size).unwrap();
+/// Sends odd messages to the last routee, and lets the table be changed between choice and delivery.
+struct SlowChoice {
+    chosen: Mutex<Sender<()>>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl RoutingLogic<u64> for SlowChoice {
+    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        if *number == 3 && routees.len() > 1 {
+            self.chosen.lock().unwrap().send(()).unwrap();
+            self.go.lock().unwrap().recv_timeout(LONG).unwrap();
         }
+        Pick::One((*number as usize % 2).min(routees.len() - 1))
+    }
+}
+
+#[test]
+fn a_message_that_a_leaving_routee_hands_back_counts_once() {
+    let yard = Yard::new();
+    let resizer = Scripted::every(100);
+    let ((chosen, choice), (go, gate)) = (mpsc::channel(), mpsc::channel());
+    let logic = SlowChoice { chosen: Mutex::new(chosen), go: Mutex::new(gate) };
+    let router = yard.routed(2, resizer.clone(), logic);
+    let held = yard.hold.lock().unwrap();
+    router.tell(1u64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| router.tell(3u64));
+        choice.recv_timeout(LONG).unwrap();
+        router.resize_to(1).unwrap();
+        // Into the mailbox of the one that leaves, behind the place where it ends.
+        go.send(()).unwrap();
     });
-    assert_eq!(resizer.counts().len(), 2_001);
+    drop(held);
     let handled = yard.handled.clone();
-    wait_until(|| handled.load(Ordering::SeqCst) == 2_000);
+    wait_until(|| handled.load(Ordering::SeqCst) == 2);
+    assert_eq!(resizer.counts().len(), 1 + 2, "{:?}", resizer.counts());
     yard.end();
 }
 
@@ -281,7 +305,7 @@ fn the_message_that_triggers_goes_by_the_old_table() {
     let router = system
         .router("pool")
         .pool(0, move |_| Worker { hold: Arc::default(), handled: count.clone() })
-        .resizer(DefaultResizer::new().lower_bound(0).without_ticks())
+        .resizer(DefaultResizer::new().lower_bound(0).messages_per_resize(1).without_ticks())
         .spawn()
         .unwrap();
     assert!(matches!(router.try_tell(1u64), Err(SendError::NoRoutee(1))), "nobody was there");
