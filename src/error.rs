@@ -188,6 +188,13 @@ pub enum SpawnError {
         /// What is wrong.
         fault: String,
     },
+    /// A pool's resizer has settings that make no sense, or the router is no pool.
+    Resizer {
+        /// The router's path.
+        path: String,
+        /// What is wrong.
+        fault: crate::routing::ResizerError,
+    },
     /// The parent is stopping or has stopped.
     ParentStopped {
         /// The parent's path.
@@ -235,6 +242,7 @@ impl fmt::Display for SpawnError {
                  use `group_at`"
             ),
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
+            SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")
             }
@@ -254,6 +262,7 @@ impl std::error::Error for SpawnError {
             SpawnError::Thread(error) => Some(error),
             SpawnError::Backoff(error) => Some(error),
             SpawnError::Mailbox { fault, .. } => Some(fault),
+            SpawnError::Resizer { fault, .. } => Some(fault),
             SpawnError::RouteePath { error, .. } => Some(error),
             _ => None,
         }

@@ -16,3 +16,6 @@ pub mod words {}
 
 #[doc = include_str!("../docs/shutdown.md")]
 pub mod shutdown {}
+
+#[doc = include_str!("../docs/resizing.md")]
+pub mod resizing {}

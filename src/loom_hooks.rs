@@ -12,6 +12,7 @@ pub mod mailbox {
 }
 pub use crate::ledger::Books;
 pub use crate::net::readiness;
+pub use crate::routing::resizer::Trigger as ResizeTrigger;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,

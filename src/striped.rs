@@ -145,7 +145,6 @@ impl<T: Send> PerThread<T> {
     }
 }
 
-#[cfg(any(test, pointsman_loom))]
 impl<T: Send + Sync> PerThread<T> {
     /// Calls `look` with every value that exists by now, in no particular order. Not to be called from
     /// `with`.

@@ -8,10 +8,11 @@ use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
 use super::head::Head;
 use super::plan::{Initial, RouterPlan};
-use super::reference::{Routing, Shared};
+use super::reference::Shared;
+use super::resizer::{self, Resizing};
 use super::{Manage, Routee, Router, RoutingLogic};
 use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, spawn_held};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::scheduler::StartError;
 use crate::supervision::Failure;
@@ -23,7 +24,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty), an unknown dispatcher
+    /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
+    /// resizer, a resizer that makes no sense, an unknown dispatcher
     /// of the head or the routees, a path that is none, and what is said at
     /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
     /// what was begun has ended; where the plan itself is wrong, nothing was begun.
@@ -52,9 +54,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         };
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
-        let shared = StdArc::new(Shared::<M>::new(head.clone()));
+        let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
+        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing));
         let logic = StdArc::new(self.logic);
-        let reference = ActorRef::to_own_recipient(Routing { shared: shared.clone(), logic: logic.clone() });
+        let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
         let settings = self.settings;
         let (size, others, make) = match self.members {
@@ -66,16 +69,17 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Initial::Group(group) => (0, Ok(group.into_iter().map(Routee::new).collect()), None),
             Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
         };
+        let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
         let made = StdArc::new(Board {
             shared: shared.clone(),
             logic,
             make,
             members: Mutex::new(Members::none()),
-            stays_when_empty: self.stays_when_empty,
+            stays_when_empty: self.stays_when_empty || shared.resizing.is_some(),
             strategy: self.strategy,
             leave: self.leave,
             controller: controller.as_ref().and_then(|made| made.as_ref().ok().cloned()),
-            reference: reference.clone(),
+            reference: handed_back,
         });
         let grown = controller.transpose().and_then(|_| {
             let others: Vec<Routee<M>> = others?;
@@ -115,12 +119,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(fault) = self.fault {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
         }
+        if let Some(resizer) = &self.resizer {
+            resizer::check(&**resizer, &self.members)
+                .map_err(|fault| SpawnError::Resizer { path: path(), fault })?;
+        }
         self.settings.mailbox.check(&path)?;
         self.logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
         system.check_dispatcher(self.head_dispatcher.as_deref())?;
         system.check_dispatcher(self.settings.dispatcher.as_deref())?;
         match &self.members {
-            Initial::Pool { size: 0, .. } if !self.stays_when_empty => {
+            Initial::Pool { size: 0, .. } if !self.stays_when_empty && self.resizer.is_none() => {
                 return Err(SpawnError::EmptyPool { path: path() });
             }
             Initial::Pool { size, check, .. } => {
@@ -130,7 +138,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Initial::Group(_) => {}
             Initial::Places { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
         }
-        if self.leave.within.is_some() {
+        if self.leave.within.is_some()
+            || self.resizer.as_ref().is_some_and(|resizer| resizer.tick().is_some())
+        {
             // The head that sets such a timer has no use for an error.
             system.timers().start_early().map_err(|error| SpawnError::Thread(StartError::Thread(error)))?;
         }

@@ -63,7 +63,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
                     call.answer(|_| ());
                 }
             }
+            Manage::AskResizer(_) => self.ask_resizer(ctx),
         }
+        Ok(())
+    }
+
+    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+        self.begin_ticks(ctx);
         Ok(())
     }
 
@@ -96,7 +102,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and whoever
     /// asked for it learns from the reply port, which is dropped.
-    fn change<R>(
+    pub fn change<R>(
         &mut self,
         ctx: &mut Context<Manage<M>>,
         change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
@@ -135,8 +141,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.check_open(ctx)
     }
 
-    fn resize_to(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+    pub fn resize_to(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
+        let size = self.board.clamp(size);
         if size == 0 && !self.board.stays_when_empty {
             return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
         }
@@ -148,7 +155,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
         let before = self.board.count();
-        let size = before.saturating_add_signed(delta);
+        if before == 0 && delta <= 0 {
+            return Ok(0);
+        }
+        let size = self.board.clamp(before.saturating_add_signed(delta));
         self.set_size(size, ctx)?;
         Ok(size)
     }

@@ -1,5 +1,6 @@
 //! The messages that a router's head takes, and why one may fail.
 
+use super::AskResizer;
 use crate::actor_ref::{ActorRef, Call, Request};
 use crate::error::SpawnError;
 use std::fmt;
@@ -20,6 +21,8 @@ pub enum Manage<M: Send + 'static> {
     Routees(Call<GetRoutees<M>>),
     /// End the router without loss.
     Drain(Call<Drain>),
+    /// Ask the resizer.
+    AskResizer(AskResizer),
 }
 
 /// Make a pool's size `size`; the reply is the size before. See [`Router::resize_to`](super::Router::resize_to).
@@ -142,6 +145,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
             Manage::Remove(_) => "Remove",
             Manage::Routees(_) => "Routees",
             Manage::Drain(_) => "Drain",
+            Manage::AskResizer(_) => "AskResizer",
         })
     }
 }

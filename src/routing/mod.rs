@@ -29,7 +29,7 @@
 // routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
 // `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
 // `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic,
-// and `race.rs` for the two that wait for replies.
+// and `race.rs` for the two that wait for replies; `resizer/` is how a pool's size follows its load.
 
 mod board;
 mod broadcast;
@@ -48,6 +48,7 @@ mod plan;
 mod race;
 mod random;
 mod reference;
+pub(crate) mod resizer;
 mod round_robin;
 mod routees;
 mod router;
@@ -64,6 +65,9 @@ pub use logic::{Pick, RouteContext, RoutingLogic};
 pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
 pub use plan::RouterPlan;
 pub use random::Random;
+pub use resizer::{
+    AskResizer, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouteeLoads,
+};
 pub use round_robin::RoundRobin;
 pub use routees::{Routee, Routees};
 pub use router::Router;

@@ -3,7 +3,7 @@
 use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::leaving::LeavePlan;
-use super::{RoundRobin, RoutingLogic};
+use super::{Resizer, RoundRobin, RoutingLogic};
 use crate::actor::{Held, MailboxChoice, MailboxKind};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -27,6 +27,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) controller: Option<Box<MakeController<L>>>,
     /// What was said in an order that makes no sense.
     pub(super) fault: Option<&'static str>,
+    pub(super) resizer: Option<Box<dyn Resizer>>,
 }
 
 /// How a pool's routees run.
@@ -65,6 +66,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             leave: LeavePlan::default(),
             controller: None,
             fault: None,
+            resizer: None,
         }
     }
 }
@@ -86,6 +88,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             leave: self.leave,
             controller: None,
             fault: fault.or(self.fault),
+            resizer: self.resizer,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What stands behind a reference that routes.
 
+use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic};
 use crate::actor::{SystemCore, SystemRef};
 use crate::actor_ref::{Accepted, AnyRef, Load, Recipient};
@@ -19,6 +20,8 @@ pub struct Shared<M: Send + 'static> {
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
     pub about: StdArc<About>,
+    /// Of a pool whose size follows its load.
+    pub resizing: Option<StdArc<Resizing>>,
 }
 
 /// What a message's way through a router needs to know of it, without the type of message.
@@ -29,11 +32,11 @@ pub struct About {
 }
 
 impl<M: Send + 'static> Shared<M> {
-    pub fn new(head: AnyRef) -> Self {
+    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>) -> Self {
         let system = head.core().system.clone();
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let about = StdArc::new(About { head, system, message_type: std::any::type_name::<M>() });
-        Self { table, closed: AtomicBool::new(false), about }
+        Self { table, closed: AtomicBool::new(false), about, resizing }
     }
 
     /// Refuses everything from now on, and lets go of the routees.

@@ -135,16 +135,22 @@ impl<M: Send + 'static> Router<M> {
     where
         M: Clone,
     {
-        let section = grace::section();
-        let table = self.shared.table.read(&section);
-        if !table.is_empty() {
-            let row = self.shared.about.system.ledger().mine();
-            row.sent(1);
-            let cx = RouteContext::new(row, &self.shared.about);
-            super::broadcast::to_all(message, table, &cx);
-            cx.settle();
+        let routees = {
+            let section = grace::section();
+            let table = self.shared.table.read(&section);
+            if !table.is_empty() {
+                let row = self.shared.about.system.ledger().mine();
+                row.sent(1);
+                let cx = RouteContext::new(row, &self.shared.about);
+                super::broadcast::to_all(message, table, &cx);
+                cx.settle();
+            }
+            table.len()
+        };
+        if let Some(resizing) = &self.shared.resizing {
+            resizing.sent(&self.shared.about.head, routees == 0);
         }
-        table.len()
+        routees
     }
 
     /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this thread

@@ -24,6 +24,7 @@ mod pipe;
 mod questions;
 mod receive_timeout;
 mod references;
+mod resizers;
 mod router_controller;
 mod router_creation;
 mod router_management;

@@ -1,0 +1,330 @@
+//! The resizer that counts busy routees.
+
+use super::{Resizer, ResizerError, RouteeLoads, TICK_INTERVAL, check_bounds, difference};
+use crate::actor_ref::Load;
+use std::time::Duration;
+
+/// Grows a pool in which all routees are busy, shrinks one in which few are.
+///
+/// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up. If fewer
+/// than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds hold. So with the
+/// defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten messages, and an idle one
+/// shrinks by one routee for each ten messages or ten seconds.
+///
+/// | parameter | default | allowed |
+/// |---|---|---|
+/// | [`lower_bound`](Self::lower_bound) | 1 | |
+/// | [`upper_bound`](Self::upper_bound) | 10 | at least `lower_bound` |
+/// | [`pressure_threshold`](Self::pressure_threshold) | 1 | |
+/// | [`rampup_rate`](Self::rampup_rate) | 0.2 | at least 0 |
+/// | [`backoff_threshold`](Self::backoff_threshold) | 0.3 | at most 1 |
+/// | [`backoff_rate`](Self::backoff_rate) | 0.1 | at least 0 |
+/// | [`messages_per_resize`](Self::messages_per_resize) | 10 | at least 1 |
+/// | [`tick_interval`](Self::tick_interval) | 10 s | more than 0, or none |
+///
+/// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and 15
+/// begins with 4.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::DefaultResizer;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let resizer = DefaultResizer::new().lower_bound(2).upper_bound(15).messages_per_resize(100);
+/// let workers = system.router("workers").pool(5, |_| Worker).resizer(resizer).spawn()?;
+/// assert_eq!(workers.routees()?.len(), 4);
+/// workers.resize_to(100)?;
+/// assert_eq!(workers.routees()?.len(), 15, "the bounds hold for sizes set by hand too");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)` allows,
+/// grows by one when messages come. And the tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DefaultResizer {
+    lower_bound: usize,
+    upper_bound: usize,
+    pressure_threshold: usize,
+    rampup_rate: f64,
+    backoff_threshold: f64,
+    backoff_rate: f64,
+    messages_per_resize: u64,
+    tick_interval: Option<Duration>,
+}
+
+impl DefaultResizer {
+    /// With the defaults.
+    pub fn new() -> Self {
+        Self {
+            lower_bound: 1,
+            upper_bound: 10,
+            pressure_threshold: 1,
+            rampup_rate: 0.2,
+            backoff_threshold: 0.3,
+            backoff_rate: 0.1,
+            messages_per_resize: 10,
+            tick_interval: Some(TICK_INTERVAL),
+        }
+    }
+
+    /// The fewest routees.
+    pub fn lower_bound(mut self, routees: usize) -> Self {
+        self.lower_bound = routees;
+        self
+    }
+
+    /// The most routees.
+    pub fn upper_bound(mut self, routees: usize) -> Self {
+        self.upper_bound = routees;
+        self
+    }
+
+    /// What makes a routee busy: 0, that it handles a message or is about to; n ≥ 1, that n messages wait in its mailbox
+    /// besides.
+    pub fn pressure_threshold(mut self, messages: usize) -> Self {
+        self.pressure_threshold = messages;
+        self
+    }
+
+    /// By which part of its size a pool grows in which all routees are busy; 0: never.
+    pub fn rampup_rate(mut self, part: f64) -> Self {
+        self.rampup_rate = part;
+        self
+    }
+
+    /// The part of the routees that must be busy, or the pool shrinks; 0 or less: it never does.
+    pub fn backoff_threshold(mut self, part: f64) -> Self {
+        self.backoff_threshold = part;
+        self
+    }
+
+    /// By which part of its size a pool shrinks; 0: never.
+    pub fn backoff_rate(mut self, part: f64) -> Self {
+        self.backoff_rate = part;
+        self
+    }
+
+    /// After how many messages of one sending thread the size is looked at.
+    pub fn messages_per_resize(mut self, messages: u64) -> Self {
+        self.messages_per_resize = messages;
+        self
+    }
+
+    /// How often the size is looked at whatever the traffic: see [`Resizer::tick`].
+    pub fn tick_interval(mut self, every: Duration) -> Self {
+        self.tick_interval = Some(every);
+        self
+    }
+
+    /// Looks at the size after messages only: without traffic the pool keeps its size, as in Akka.
+    pub fn without_ticks(mut self) -> Self {
+        self.tick_interval = None;
+        self
+    }
+
+    /// How many routees are busy.
+    fn pressure(&self, loads: &RouteeLoads) -> usize {
+        let busy = |load: &Load| match load {
+            Load::Busy { queued } => *queued >= self.pressure_threshold,
+            // It would work if it could: a pool must not shrink because its routees have failed.
+            Load::Suspended => true,
+            Load::Idle | Load::Closed | Load::Unknown => false,
+        };
+        loads.iter().filter(busy).count()
+    }
+
+    fn rampup(&self, pressure: usize, size: usize) -> usize {
+        if pressure < size { 0 } else { (self.rampup_rate * size as f64).ceil() as usize }
+    }
+
+    fn backoff(&self, pressure: usize, size: usize) -> usize {
+        let few = size > 0 && (pressure as f64) / (size as f64) < self.backoff_threshold;
+        if few { (self.backoff_rate * size as f64).ceil() as usize } else { 0 }
+    }
+}
+
+impl Default for DefaultResizer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resizer for DefaultResizer {
+    fn is_time_for_resize(&self, messages: u64) -> bool {
+        messages.checked_rem(self.messages_per_resize) == Some(0)
+    }
+
+    fn resize(&self, loads: &RouteeLoads) -> isize {
+        let (size, pressure) = (loads.len(), self.pressure(loads));
+        let rampup = if loads.is_starved() { 1 } else { self.rampup(pressure, size) };
+        let proposed = size.saturating_add(rampup).saturating_sub(self.backoff(pressure, size));
+        difference(self.clamp(proposed), size)
+    }
+
+    fn clamp(&self, size: usize) -> usize {
+        size.max(self.lower_bound).min(self.upper_bound)
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.tick_interval
+    }
+
+    fn check(&self) -> Result<(), ResizerError> {
+        check_bounds(self.lower_bound, self.upper_bound)?;
+        ResizerError::unless_rate("rampup_rate", self.rampup_rate)?;
+        if self.backoff_threshold > 1.0 || self.backoff_threshold.is_nan() {
+            return Err(ResizerError::parameter("backoff_threshold", self.backoff_threshold, "at most 1"));
+        }
+        ResizerError::unless_rate("backoff_rate", self.backoff_rate)?;
+        if self.messages_per_resize == 0 {
+            return Err(ResizerError::parameter("messages_per_resize", 0, "at least 1"));
+        }
+        self.tick_interval.map_or(Ok(()), |every| ResizerError::unless_positive("tick_interval", every))
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    fn loads(idle: usize, busy: usize) -> RouteeLoads {
+        let idle = std::iter::repeat_n(Load::Idle, idle);
+        RouteeLoads::new(idle.chain(std::iter::repeat_n(Load::Busy { queued: 1 }, busy)))
+    }
+
+    /// The sizes that a pool takes on its way, until it stays.
+    fn way(resizer: &DefaultResizer, from: usize, loads: impl Fn(usize) -> RouteeLoads) -> Vec<usize> {
+        let mut sizes = vec![from];
+        loop {
+            let size = sizes[sizes.len() - 1];
+            let next = size.checked_add_signed(resizer.resize(&loads(size))).expect("a size");
+            if next == size {
+                return sizes;
+            }
+            sizes.push(next);
+        }
+    }
+
+    #[test]
+    fn under_full_load_it_grows_by_a_fifth_and_when_idle_it_shrinks_by_a_tenth() {
+        let resizer = DefaultResizer::new();
+        assert_eq!(way(&resizer, 1, |size| loads(0, size)), [1, 2, 3, 4, 5, 6, 8, 10]);
+        assert_eq!(way(&resizer, 10, |size| loads(size, 0)), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn it_shrinks_below_the_threshold_only_and_grows_when_nobody_is_free() {
+        let resizer = DefaultResizer::new();
+        assert_eq!(resizer.resize(&loads(7, 3)), 0, "exactly 30 percent");
+        assert_eq!(resizer.resize(&loads(8, 2)), -1);
+        assert_eq!(resizer.resize(&loads(1, 4)), 0, "one is free");
+        assert_eq!(resizer.resize(&loads(0, 5)), 1);
+        let steep = DefaultResizer::new().rampup_rate(0.5).upper_bound(100).backoff_rate(0.25);
+        assert_eq!((steep.resize(&loads(0, 7)), steep.resize(&loads(7, 0))), (4, -2));
+    }
+
+    #[test]
+    fn rates_of_nothing_switch_growing_and_shrinking_off() {
+        let still = DefaultResizer::new().rampup_rate(0.0).backoff_rate(0.0);
+        assert_eq!((still.resize(&loads(0, 5)), still.resize(&loads(5, 0))), (0, 0));
+        assert_eq!(DefaultResizer::new().backoff_threshold(0.0).resize(&loads(5, 0)), 0);
+        assert_eq!(DefaultResizer::new().backoff_threshold(-1.0).resize(&loads(5, 0)), 0);
+    }
+
+    #[test]
+    fn a_new_pool_is_idle_and_within_the_bounds() {
+        let resizer = DefaultResizer::new().lower_bound(2).upper_bound(15);
+        for (asked, made) in [(5, 4), (15, 13), (0, 2), (1, 2), (2, 2), (40, 15)] {
+            let delta = resizer.resize(&loads(asked, 0));
+            assert_eq!(asked.checked_add_signed(delta), Some(made), "{asked} routees asked for");
+        }
+    }
+
+    #[test]
+    fn the_bounds_hold_whatever_the_load() {
+        let resizer = DefaultResizer::new().lower_bound(3).upper_bound(4);
+        assert_eq!((resizer.resize(&loads(0, 4)), resizer.resize(&loads(3, 0))), (0, 0));
+        assert_eq!((resizer.resize(&loads(9, 0)), resizer.resize(&loads(0, 1))), (-5, 2));
+        assert_eq!([0, 3, 4, 5, usize::MAX].map(|size| resizer.clamp(size)), [3, 3, 4, 4, 4]);
+    }
+
+    #[test]
+    fn what_is_busy_depends_on_the_threshold() {
+        let all = [
+            Load::Idle,
+            Load::Busy { queued: 0 },
+            Load::Busy { queued: 1 },
+            Load::Busy { queued: 4 },
+            Load::Suspended,
+            Load::Closed,
+            Load::Unknown,
+        ];
+        let pressure =
+            |threshold| DefaultResizer::new().pressure_threshold(threshold).pressure(&RouteeLoads::new(all));
+        // Handling; something behind that; four behind that. The suspended one always.
+        assert_eq!([0, 1, 2, 4, 5].map(pressure), [4, 3, 2, 2, 1]);
+    }
+
+    #[test]
+    fn suspended_routees_let_the_pool_grow() {
+        let suspended = RouteeLoads::new([Load::Suspended; 5]);
+        assert_eq!(DefaultResizer::new().resize(&suspended), 1);
+    }
+
+    #[test]
+    fn an_empty_pool_grows_when_messages_come_and_not_before() {
+        let resizer = DefaultResizer::new().lower_bound(0);
+        assert_eq!(resizer.resize(&loads(1, 0)), -1, "nothing is busy");
+        assert_eq!(resizer.resize(&loads(0, 0).with_messages(7, 0)), 0);
+        assert_eq!(resizer.resize(&loads(0, 0).with_messages(8, 1)), 1);
+        assert_eq!(resizer.upper_bound(0).resize(&loads(0, 0).with_messages(8, 1)), 0, "it may not");
+    }
+
+    #[test]
+    fn it_is_time_at_each_multiple() {
+        let resizer = DefaultResizer::new().messages_per_resize(3);
+        let due: Vec<u64> = (0..10).filter(|count| resizer.is_time_for_resize(*count)).collect();
+        assert_eq!(due, [0, 3, 6, 9]);
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_named_with_what_is_allowed() {
+        let faults = [
+            (
+                DefaultResizer::new().lower_bound(5).upper_bound(3),
+                "upper_bound is 3: must be at least lower_bound, 5",
+            ),
+            (DefaultResizer::new().rampup_rate(-0.1), "rampup_rate is -0.1: must be finite and at least 0"),
+            (
+                DefaultResizer::new().rampup_rate(f64::NAN),
+                "rampup_rate is NaN: must be finite and at least 0",
+            ),
+            (DefaultResizer::new().backoff_threshold(1.1), "backoff_threshold is 1.1: must be at most 1"),
+            (
+                DefaultResizer::new().backoff_threshold(f64::NAN),
+                "backoff_threshold is NaN: must be at most 1",
+            ),
+            (
+                DefaultResizer::new().backoff_rate(f64::INFINITY),
+                "backoff_rate is inf: must be finite and at least 0",
+            ),
+            (DefaultResizer::new().messages_per_resize(0), "messages_per_resize is 0: must be at least 1"),
+            (
+                DefaultResizer::new().tick_interval(Duration::ZERO),
+                "tick_interval is 0ns: must be more than 0",
+            ),
+        ];
+        for (resizer, text) in faults {
+            assert_eq!(resizer.check().expect_err(text).to_string(), text);
+        }
+        let edges =
+            DefaultResizer::new().lower_bound(0).upper_bound(0).rampup_rate(0.0).backoff_threshold(1.0);
+        assert_eq!((DefaultResizer::new().check(), edges.check()), (Ok(()), Ok(())));
+    }
+}

@@ -1,0 +1,73 @@
+//! What can be wrong with a resizer's settings.
+
+use std::fmt;
+
+/// Why a pool cannot have this resizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResizerError {
+    /// A parameter's value makes no sense.
+    Parameter {
+        /// The parameter's name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        allowed: String,
+    },
+    /// The router is a group: it makes no routees.
+    NotAPool,
+}
+
+impl ResizerError {
+    /// A parameter's value makes no sense: for [`Resizer::check`](super::Resizer::check).
+    ///
+    /// ```
+    /// use pointsman::routing::ResizerError;
+    ///
+    /// let error = ResizerError::parameter("target", -1, "at least 0");
+    /// assert_eq!(error.to_string(), "target is -1: must be at least 0");
+    /// ```
+    pub fn parameter(name: &'static str, value: impl fmt::Display, allowed: impl Into<String>) -> Self {
+        ResizerError::Parameter { name, value: value.to_string(), allowed: allowed.into() }
+    }
+
+    /// A number that must be at least 0 and finite.
+    pub(super) fn unless_rate(name: &'static str, value: f64) -> Result<(), Self> {
+        if value >= 0.0 && value.is_finite() {
+            return Ok(());
+        }
+        Err(Self::parameter(name, value, "finite and at least 0"))
+    }
+
+    /// A number that must be in [0, 1].
+    pub(super) fn unless_share(name: &'static str, value: f64) -> Result<(), Self> {
+        if (0.0..=1.0).contains(&value) {
+            return Ok(());
+        }
+        Err(Self::parameter(name, value, "at least 0 and at most 1"))
+    }
+
+    /// A time that must be more than nothing.
+    pub(super) fn unless_positive(name: &'static str, value: std::time::Duration) -> Result<(), Self> {
+        if !value.is_zero() {
+            return Ok(());
+        }
+        Err(Self::parameter(name, format_args!("{value:?}"), "more than 0"))
+    }
+}
+
+impl fmt::Display for ResizerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResizerError::Parameter { name, value, allowed } => {
+                write!(f, "{name} is {value}: must be {allowed}")
+            }
+            ResizerError::NotAPool => {
+                f.write_str("a group makes no routees: leave the resizer out, or make the router a pool")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResizerError {}

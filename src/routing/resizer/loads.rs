@@ -1,0 +1,107 @@
+//! What a resizer is shown of its pool.
+
+use crate::actor_ref::Load;
+use std::time::Duration;
+
+/// The routees of a pool and what they have to do, at the moment when its resizer is asked.
+///
+/// Read without stopping anybody, routee after routee: each value was true a moment ago.
+#[derive(Debug, Clone, Default)]
+pub struct RouteeLoads {
+    loads: Vec<Load>,
+    queued: usize,
+    messages: u64,
+    new_messages: u64,
+    now: Duration,
+    seed: u64,
+}
+
+impl RouteeLoads {
+    /// Routees with these loads, for tests of resizers.
+    ///
+    /// ```
+    /// use pointsman::Load;
+    /// use pointsman::routing::{DefaultResizer, Resizer, RouteeLoads};
+    ///
+    /// let full = RouteeLoads::new([Load::Busy { queued: 3 }; 5]);
+    /// assert_eq!(DefaultResizer::new().resize(&full), 1);
+    /// ```
+    pub fn new(loads: impl IntoIterator<Item = Load>) -> Self {
+        let mut all = Self::default();
+        for load in loads {
+            let queued = if let Load::Busy { queued } = load { queued } else { 0 };
+            all.push(load, queued);
+        }
+        all
+    }
+
+    /// One routee more, with so many messages in its mailbox.
+    pub(super) fn push(&mut self, load: Load, queued: usize) {
+        self.loads.push(load);
+        self.queued = self.queued.saturating_add(queued);
+    }
+
+    /// With so many messages sent to the router so far, of which `new` since the resizer was last asked.
+    pub fn with_messages(mut self, messages: u64, new: u64) -> Self {
+        (self.messages, self.new_messages) = (messages, new);
+        self
+    }
+
+    /// At this time of the system's clock.
+    pub fn at(mut self, now: Duration) -> Self {
+        self.now = now;
+        self
+    }
+
+    /// With this number for what is random.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How many routees there are.
+    pub fn len(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.loads.is_empty()
+    }
+
+    /// The load of each routee, in the order of the table. A routee that a failure has suspended counts as busy
+    /// in the resizers of this crate: it has stopped working, not run out of work.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Load> + '_ {
+        self.loads.iter().copied()
+    }
+
+    /// Messages in all mailboxes, those being handled left out.
+    pub fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Messages sent to the router so far. While threads send, a little less than the truth.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// As many of them as were sent since the resizer was last asked.
+    pub fn new_messages(&self) -> u64 {
+        self.new_messages
+    }
+
+    /// Whether there is nobody to handle messages, and yet they come: the moment to leave size 0.
+    pub fn is_starved(&self) -> bool {
+        self.loads.is_empty() && self.new_messages > 0
+    }
+
+    /// Time by the system's clock.
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// A number of this router's own that derives from the system's seed, for what is random.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}

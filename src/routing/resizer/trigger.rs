@@ -1,0 +1,191 @@
+//! How senders count, and tell the head that it is time.
+//!
+//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer says that
+//! it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it loose *before* it
+//! looks at the routees. So there is at most one word to the head at a time, and a trigger that was pulled without one is
+//! followed by a look that sees what its sender had done before: both sides change the flag by read-modify-writes,
+//! of which one comes first. No trigger is lost for good, whatever becomes of the look: the flag is loose again.
+
+use super::super::head::Head;
+use super::super::reference::{Routing, Shared};
+use super::super::{Routees, RoutingLogic};
+use super::{Resizer, RouteeLoads};
+use crate::actor::{Control, SystemRef};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, Recipient};
+use crate::error::SendError;
+use crate::striped::PerThread;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc as StdArc;
+
+/// Whether the head has been told and has not begun.
+#[derive(Debug)]
+pub struct Trigger(AtomicBool);
+
+impl Trigger {
+    /// A loose one.
+    pub fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Pulls it; true if the caller must tell the head.
+    #[must_use = "whoever finds it loose must tell the head"]
+    pub fn pull(&self) -> bool {
+        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls between: who
+        // looks after that sees what each puller did before. A plain look first would save the write and lose this.
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    /// The head begins: whatever is pulled from now on tells it again.
+    pub fn loosen(&self) {
+        // Ordering: AcqRel; the Acquire half pairs with the Release half in `pull`.
+        self.0.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// A pool's resizer, and what the pool's senders and its head know of each other.
+pub struct Resizing {
+    pub resizer: Box<dyn Resizer>,
+    /// What each thread has sent to the router.
+    counts: PerThread<AtomicU64>,
+    /// Their sum when the resizer was last asked; touched by the head only.
+    asked_at: AtomicU64,
+    pub trigger: Trigger,
+    /// Tells the head that the trigger was pulled.
+    word: fn() -> Control,
+}
+
+impl Resizing {
+    /// For a router whose head is a `Head<M, L>`.
+    pub fn new<M: Send + 'static, L: RoutingLogic<M>>(resizer: Box<dyn Resizer>) -> Self {
+        Self {
+            resizer,
+            counts: PerThread::new(),
+            asked_at: AtomicU64::new(0),
+            trigger: Trigger::new(),
+            word: || Control::apply(Head::<M, L>::triggered),
+        }
+    }
+
+    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`: nobody
+    /// was there to take it.
+    ///
+    /// Runs the resizer's code.
+    #[inline]
+    pub fn sent(&self, head: &AnyRef, unheard: bool) {
+        let count = self.counts.with(
+            |_| AtomicU64::new(0),
+            |count| {
+                // Relaxed: only the thread whose it is writes it, and the head's sum may be a little old.
+                let messages = count.load(Ordering::Relaxed).wrapping_add(1);
+                count.store(messages, Ordering::Relaxed);
+                messages
+            },
+        );
+        if (self.resizer.is_time_for_resize(count) || unheard) && self.trigger.pull() {
+            // Where the head has ended, so has the pool.
+            let _ = head.send_positioned((self.word)());
+        }
+    }
+
+    /// What the resizer is shown. Runs code of foreign routees.
+    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &Shared<M>) -> RouteeLoads {
+        let mut loads = self.no_loads(shared);
+        for routee in table.iter() {
+            let load = routee.actor().load();
+            let queued = match load {
+                Load::Busy { queued } => queued,
+                Load::Suspended => routee.actor().queued().unwrap_or(0),
+                _ => 0,
+            };
+            loads.push(load, queued);
+        }
+        loads
+    }
+
+    /// The same for a pool without routees; counts the asking.
+    pub fn no_loads<M: Send + 'static>(&self, shared: &Shared<M>) -> RouteeLoads {
+        let mut messages = 0u64;
+        // Relaxed: see `sent`.
+        self.counts.for_each(|count| messages = messages.wrapping_add(count.load(Ordering::Relaxed)));
+        // Relaxed: the head's own.
+        let before = self.asked_at.load(Ordering::Relaxed);
+        self.asked_at.store(messages, Ordering::Relaxed);
+        RouteeLoads::default()
+            .with_messages(messages, messages.wrapping_sub(before))
+            .at(shared.about.system.now())
+            .with_seed(shared.about.seed())
+    }
+}
+
+/// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
+pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
+    shared: &StdArc<Shared<M>>,
+    logic: &StdArc<L>,
+) -> (ActorRef<M>, ActorRef<M>) {
+    let routing = || Routing { shared: shared.clone(), logic: logic.clone() };
+    let plain = ActorRef::to_own_recipient(routing());
+    match &shared.resizing {
+        Some(resizing) => {
+            let counted = Counted { routing: routing(), resizing: resizing.clone() };
+            (ActorRef::to_own_recipient(counted), plain)
+        }
+        None => (plain.clone(), plain),
+    }
+}
+
+/// What stands behind an `ActorRef<M>` to a pool with a resizer.
+struct Counted<M: Send + 'static, L> {
+    routing: Routing<M, L>,
+    resizing: StdArc<Resizing>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Counted<M, L> {
+    fn sent(&self, unheard: bool) {
+        self.resizing.sent(&self.routing.shared.about.head, unheard);
+    }
+
+    /// A message that nobody took counts too. It comes back, unless the resizer panics.
+    #[cold]
+    fn refused(&self, refused: SendError<M>) -> SendError<M> {
+        let unheard = matches!(refused, SendError::NoRoutee(_));
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent(unheard))) {
+            let about = &self.routing.shared.about;
+            let reason = DeadLetterReason::of(&refused);
+            about.system.ledger().mine().dead_lettered(1);
+            about.system.dead_letters().bury(refused.into_inner(), reason, || about.head.path());
+            resume_unwind(panic);
+        }
+        refused
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Counted<M, L> {
+    /// The message goes by the table that there is; then it counts.
+    #[inline]
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        match self.routing.deliver(message) {
+            Ok(accepted) => {
+                self.sent(false);
+                Ok(accepted)
+            }
+            Err(refused) => Err(self.refused(refused)),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.routing.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        self.routing.load()
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.routing.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.routing.system()
+    }
+}
