@@ -80,6 +80,7 @@
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases, by a signal | [`shutdown`] |
+//! | to tell whoever listens | [`Listeners`] |
 //! | a future's result as a message | [`Context::pipe_to_self`] |
 //! | settings from outside the code | [`Deployment`], `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`] |
@@ -181,7 +182,8 @@ pub use error::{
 pub use event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use ledger::Ledger;
 pub use pattern::{
-    Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Handling, Inbox, InboxError, PipeError,
+    Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Handling, Inbox, InboxError, Listeners,
+    Listening, PipeError,
 };
 pub use routing::Router;
 pub use scheduler::StartError;

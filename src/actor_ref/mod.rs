@@ -9,6 +9,7 @@ pub mod ask;
 mod attempt;
 pub mod dead_letter_log;
 mod dead_letters;
+mod from_fn;
 mod full;
 pub mod promise;
 mod recipient;
@@ -246,7 +247,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// The system that counts what is sent here.
-    fn system(&self) -> Option<std::sync::Arc<actor::SystemCore>> {
+    pub(crate) fn system(&self) -> Option<std::sync::Arc<actor::SystemCore>> {
         match self.target() {
             Target::Local(local) => Some(local.core.system.clone()),
             Target::Foreign(foreign) => foreign.system.as_ref().map(|system| system.core().clone()),

@@ -1,6 +1,6 @@
 //! Every message to all routees.
 
-use super::{Pick, RouteContext, Routees, RoutingLogic};
+use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
 use crate::error::SendError;
 
 /// Sends every message to all routees, in the order of the table.
@@ -17,23 +17,41 @@ impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
     }
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
-        if routees.is_empty() {
+        cx.deliver_to_each(message, routees.iter())
+    }
+}
+
+impl RouteContext<'_> {
+    /// Delivers a copy to each of these routees, in their order: what a logic that picks several calls in
+    /// [`route`](RoutingLogic::route). Each copy counts as a delivery; one that its routee does not take becomes a dead
+    /// letter, and the others go on. A routee that is named twice gets two.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if there is no routee.
+    pub fn deliver_to_each<'r, M, I>(&self, message: M, routees: I) -> Result<(), SendError<M>>
+    where
+        M: Clone + Send + 'static,
+        I: IntoIterator<Item = &'r Routee<M>, IntoIter: ExactSizeIterator>,
+    {
+        let mut routees = routees.into_iter();
+        let copies = routees.len();
+        if copies == 0 {
             return Err(SendError::NoRoutee(message));
         }
-        to_all(message, routees, cx);
+        self.copies(copies);
+        for routee in routees.by_ref().take(copies - 1) {
+            self.deliver_copy(routee.actor(), message.clone());
+        }
+        if let Some(last) = routees.next() {
+            self.deliver_copy(last.actor(), message);
+        }
         Ok(())
     }
 }
 
 /// Delivers a message to all routees, of which there is at least one.
 pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
-    cx.copies(routees.len());
-    let mut rest = routees.iter();
-    let last = rest.next_back();
-    for routee in rest {
-        cx.deliver_copy(routee.actor(), message.clone());
-    }
-    if let Some(last) = last {
-        cx.deliver_copy(last.actor(), message);
-    }
+    let done = cx.deliver_to_each(message, routees.iter());
+    debug_assert!(done.is_ok(), "there is at least one");
 }

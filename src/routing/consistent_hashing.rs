@@ -1,7 +1,9 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
 use super::hash_ring::{Ring, VIRTUAL_NODES};
-use super::{KeySink, Pick, RouteContext, Routee, Routees, RoutingLogic};
+use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RoutingLogic};
+use crate::actor_ref::{Answerable, Attempt};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,12 +12,12 @@ use std::marker::PhantomData;
 /// it must.
 ///
 /// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`](super::HashKey)); routees own the arcs of a
-/// ring, each with [`virtual_nodes`](Self::virtual_nodes) points made from its path. So every machine and every
+/// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every machine and every
 /// build finds the same owner. When the owner has stopped, the next living routee on the ring gets the message.
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::routing::{ConsistentHashing, KeySink};
+/// use pointsman::routing::ConsistentHashing;
 /// # struct Shard;
 /// # impl Actor for Shard {
 /// #     type Message = (String, u32);
@@ -33,19 +35,78 @@ use std::marker::PhantomData;
 /// # }
 /// ```
 ///
+/// # Where the key comes from
+///
+/// - [`by`](Self::by): a function that sees the whole message feeds the key. Most routers need no more.
+/// - [`new`](Self::new): the message is its own key: it implements [`HashKey`].
+/// - [`by_option`](Self::by_option): a function that may find no key. Such a message is a dead letter, with a warning
+///   in the log for the first, and then for each time that their number has doubled.
+///
+/// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not know. A
+/// typed router knows all its messages; where they hold no key, let them be [`Keyed`].
+///
+/// # When the routees change
+///
+/// The old and the new owner may be at work on messages of one key at the same time: the old one has some in its
+/// mailbox.
+///
 /// # Concurrency
 ///
-/// The key function runs on the senders' threads. When it panics, the panic unwinds to the sender.
+/// The key function runs on the senders' threads. When it panics, the panic unwinds to the sender, and the message is a
+/// dead letter.
 pub struct ConsistentHashing<M, F> {
+    /// Feeds the key; false if there is none.
     key: F,
     virtual_nodes: u32,
+    keyless: AtomicUsize,
     message: PhantomData<fn(&M)>,
 }
 
-impl<M, F: Fn(&M, &mut KeySink) + Send + Sync + 'static> ConsistentHashing<M, F> {
+impl<M: Send + 'static> ConsistentHashing<M, ()> {
     /// Hashes what `key` feeds of a message.
-    pub fn by(key: F) -> Self {
-        Self { key, virtual_nodes: VIRTUAL_NODES.get(), message: PhantomData }
+    pub fn by(
+        key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static,
+    ) -> ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> {
+        ConsistentHashing::with(move |message: &M, sink: &mut KeySink| {
+            key(message, sink);
+            true
+        })
+    }
+
+    /// Hashes what `key` feeds of a message, if it returns `Some`.
+    ///
+    /// ```
+    /// use pointsman::routing::ConsistentHashing;
+    ///
+    /// enum CacheMsg {
+    ///     Get(String),
+    ///     Flush,
+    /// }
+    /// let logic = ConsistentHashing::by_option(|message: &CacheMsg, key| match message {
+    ///     CacheMsg::Get(name) => Some(key.feed(name)),
+    ///     CacheMsg::Flush => None, // `broadcast_if` would send it to all
+    /// });
+    /// ```
+    pub fn by_option(
+        key: impl Fn(&M, &mut KeySink) -> Option<()> + Send + Sync + 'static,
+    ) -> ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> {
+        ConsistentHashing::with(move |message: &M, sink: &mut KeySink| key(message, sink).is_some())
+    }
+
+    /// Hashes the message itself, which says by [`HashKey`] what of it is the key.
+    #[allow(clippy::new_ret_no_self)] // the type of the function is the only difference
+    pub fn new() -> ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static>
+    where
+        M: HashKey,
+    {
+        Self::by(M::feed)
+    }
+}
+
+impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashing<M, F> {
+    fn with(key: F) -> Self {
+        let virtual_nodes = VIRTUAL_NODES.get();
+        Self { key, virtual_nodes, keyless: AtomicUsize::new(0), message: PhantomData }
     }
 
     /// How many points each routee has on the ring: 160 unless said otherwise. More make the shares more
@@ -55,17 +116,33 @@ impl<M, F: Fn(&M, &mut KeySink) + Send + Sync + 'static> ConsistentHashing<M, F>
         self.virtual_nodes = count;
         self
     }
+
+    #[cold]
+    fn warn(&self) {
+        // Ordering: Relaxed; only the count matters.
+        let count = self.keyless.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if count.is_power_of_two() {
+            let message = std::any::type_name::<M>();
+            log::warn!(
+                target: "pointsman",
+                "{count} messages {message} without a key for consistent hashing: a dead letter each"
+            );
+        }
+    }
 }
 
 impl<M, F> RoutingLogic<M> for ConsistentHashing<M, F>
 where
     M: Send + 'static,
-    F: Fn(&M, &mut KeySink) + Send + Sync + 'static,
+    F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let Some(ring) = routees.index::<Ring>() else { return Pick::None };
         let mut sink = KeySink::new();
-        (self.key)(message, &mut sink);
+        if !(self.key)(message, &mut sink) {
+            self.warn();
+            return Pick::None;
+        }
         let hash = sink.finish();
         let owner = match cx.attempt() {
             0 => ring.owner(hash),
@@ -93,5 +170,58 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
         f.debug_struct("ConsistentHashing")
             .field("virtual_nodes", &self.virtual_nodes)
             .finish_non_exhaustive()
+    }
+}
+
+/// A message with the key that it is hashed by, for messages that hold none themselves.
+///
+/// As a router's message it reaches the routee whole. Where actors take the bare message, a group strips it off:
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{ConsistentHashing, Keyed};
+/// # struct Draws;
+/// # impl Actor for Draws {
+/// #     type Message = String;
+/// #     fn receive(&mut self, _: String, _: &mut Context<String>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let one: ActorRef<String> = system.spawn(|| Draws)?;
+/// let other = system.spawn(|| Draws)?;
+/// let router = system
+///     .router("by-customer")
+///     .group([one, other].map(|actor| actor.contramap(Keyed::<u64, String>::into_message)))
+///     .logic(ConsistentHashing::new())
+///     .spawn()?;
+/// router.tell(Keyed { key: 17, message: "a house".to_owned() });
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keyed<K, M> {
+    /// What is hashed.
+    pub key: K,
+    /// The message.
+    pub message: M,
+}
+
+impl<K, M> Keyed<K, M> {
+    /// The message without its key.
+    pub fn into_message(self) -> M {
+        self.message
+    }
+}
+
+impl<K: HashKey, M> HashKey for Keyed<K, M> {
+    #[inline]
+    fn feed(&self, to: &mut KeySink) {
+        self.key.feed(to);
+    }
+}
+
+impl<K, M: Answerable> Answerable for Keyed<K, M> {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        self.message.fork(attempt)
     }
 }

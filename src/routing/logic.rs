@@ -114,7 +114,7 @@ impl<'a> RouteContext<'a> {
     /// A number of this router's own that derives from the system's seed.
     #[inline]
     pub fn seed(&self) -> u64 {
-        self.router.seed()
+        self.router.seed
     }
 
     /// The system, whose clock and scheduler a logic uses that delivers copies later, too: by

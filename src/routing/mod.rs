@@ -19,20 +19,25 @@
 //! | [`RoundRobin`] | each in turn, one cursor for each sending thread |
 //! | [`Random`] | any, with equal chance |
 //! | [`SmallestMailbox`] | the one with the least to do |
+//! | [`TwoChoices`] | of two drawn at random, the one with less to do |
 //! | [`Broadcast`] | all |
 //! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
 //! | [`TailChopping`] | one, and another each time that no answer has come for a while |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
+//!
+//! A [`RouterValue`] routes without an actor: inside one, or outside all of them.
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
 // routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
 // `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
-// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic,
-// and `race.rs` for the two that wait for replies; `resizer/` is how a pool's size follows its load.
+// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; `value.rs` routing without a head,
+// `several.rs` several routees in the place of one; then a file for each logic, and `race.rs` for the two that wait
+// for replies; `resizer/` is how a pool's size follows its load.
 
 mod board;
 mod broadcast;
+mod broadcast_if;
 mod builder;
 mod by_path;
 mod consistent_hashing;
@@ -53,12 +58,16 @@ mod round_robin;
 mod routees;
 mod router;
 mod scatter_gather;
+mod several;
 mod smallest_mailbox;
 mod tail_chopping;
+mod two_choices;
+mod value;
 
 pub use broadcast::Broadcast;
+pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
-pub use consistent_hashing::ConsistentHashing;
+pub use consistent_hashing::{ConsistentHashing, Keyed};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
@@ -74,3 +83,5 @@ pub use router::Router;
 pub use scatter_gather::ScatterGatherFirstCompleted;
 pub use smallest_mailbox::SmallestMailbox;
 pub use tail_chopping::TailChopping;
+pub use two_choices::TwoChoices;
+pub use value::{LogicError, RouterValue};

@@ -74,13 +74,18 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Routes by this logic instead of [`RoundRobin`].
     pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
+        self.map_logic(|_| logic)
+    }
+
+    /// The same with the logic that `change` makes of its own.
+    pub(super) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
         let fault =
             self.controller.map(|_| "a controller was given before it: call `controller` after `logic`");
         RouterPlan {
             parent: self.parent,
             name: self.name,
             members: self.members,
-            logic,
+            logic: change(self.logic),
             settings: self.settings,
             strategy: self.strategy,
             stays_when_empty: self.stays_when_empty,

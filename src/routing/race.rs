@@ -326,8 +326,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
-        let system = head.core().system.clone();
-        let about = About { head: head.clone(), system, message_type: std::any::type_name::<M>() };
+        let about = About::new::<M>(head.clone(), head.uid());
         let row = about.system.ledger().mine();
         row.sent(1);
         let cx = RouteContext::new(row, &about);

@@ -11,24 +11,20 @@ use std::fmt;
 ///
 /// Each sending thread has a generator of its own. They derive from the system's seed and the router, or
 /// from a [given one](Self::seeded), and from the order in which threads first send.
-pub struct Random {
-    seed: Option<u64>,
-    generators: PerThread<RefCell<SmallRng>>,
-}
-
-/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+///
+/// When the routee drawn has stopped, the next one in the table that has not gets the message.
+pub struct Random(Generators);
 
 impl Random {
     /// Seeded by the system.
     pub fn new() -> Self {
-        Self { seed: None, generators: PerThread::new() }
+        Self(Generators::new(None))
     }
 
     /// Seeded by `seed`. The sequence is the same in each run of one build; another version of this crate may
     /// have another.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed: Some(seed), generators: PerThread::new() }
+        Self(Generators::new(Some(seed)))
     }
 }
 
@@ -44,18 +40,39 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
         if routees.is_empty() {
             return Pick::None;
         }
-        let make = |number: usize| {
-            let seed = self.seed.unwrap_or_else(|| cx.seed());
-            RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))
-        };
-        Pick::One(
-            self.generators.with(make, |generator| generator.borrow_mut().random_range(0..routees.len())),
-        )
+        let index = self.0.draw(cx, |generator| generator.random_range(0..routees.len()));
+        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 }
 
 impl fmt::Debug for Random {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Random").field("seed", &self.seed).finish()
+        f.debug_struct("Random").field("seed", &self.0.seed).finish()
+    }
+}
+
+/// A generator of random numbers for each sending thread.
+pub(super) struct Generators {
+    /// `None`: the router's.
+    pub seed: Option<u64>,
+    by_thread: PerThread<RefCell<SmallRng>>,
+}
+
+/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Generators {
+    pub fn new(seed: Option<u64>) -> Self {
+        Self { seed, by_thread: PerThread::new() }
+    }
+
+    /// Draws by the calling thread's generator.
+    #[inline]
+    pub fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
+        let make = |number: usize| {
+            let seed = self.seed.unwrap_or_else(|| cx.seed());
+            RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))
+        };
+        self.by_thread.with(make, |generator| draw(&mut generator.borrow_mut()))
     }
 }

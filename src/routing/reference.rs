@@ -29,13 +29,15 @@ pub struct About {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
     pub message_type: &'static str,
+    /// What everything random in this router derives from.
+    pub seed: u64,
 }
 
 impl<M: Send + 'static> Shared<M> {
     pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>) -> Self {
-        let system = head.core().system.clone();
         let table = Published::new(Routees::new(Vec::new(), None, 0));
-        let about = StdArc::new(About { head, system, message_type: std::any::type_name::<M>() });
+        let number = head.uid();
+        let about = StdArc::new(About::new::<M>(head, number));
         Self { table, closed: AtomicBool::new(false), about, resizing }
     }
 
@@ -49,10 +51,11 @@ impl<M: Send + 'static> Shared<M> {
 }
 
 impl About {
-    /// What everything random in this router derives from.
-    #[inline]
-    pub fn seed(&self) -> u64 {
-        self.system.seed() ^ u64::from(self.head.uid())
+    /// The `number` tells this router from others, so that each draws other random numbers.
+    pub fn new<M>(head: AnyRef, number: u32) -> Self {
+        let system = head.core().system.clone();
+        let seed = system.seed() ^ u64::from(number);
+        Self { head, system, message_type: std::any::type_name::<M>(), seed }
     }
 }
 

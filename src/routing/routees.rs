@@ -1,17 +1,48 @@
 //! The published table of routees.
 
+use super::Pick;
 use crate::actor::{Found, Selection};
 use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// One destination of a router.
+/// One destination of a router: an actor, another router, or anything else that has a reference.
+///
+/// | kind | made by | equal to | watched by a router's head |
+/// |---|---|---|---|
+/// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
+/// | a function, a [`Recipient`](crate::Recipient) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`] | the same reference | if an actor stands behind |
+/// | the same with a name | [`with_identity`](Self::with_identity) | one with the same identity | the same |
+/// | several | [`several`](Self::several) | one of equal elements in the same order | no |
+/// | none | [`none`](Self::none) | any other none | no |
 pub struct Routee<M> {
     actor: ActorRef<M>,
-    identity: Box<str>,
+    identity: Identity<M>,
+}
+
+/// What tells a routee from others.
+enum Identity<M> {
+    /// The reference does; the text is its path.
+    Path(StdArc<str>),
+    /// The text does.
+    Given(StdArc<str>),
+    Several(StdArc<Parts<M>>),
+    None,
     /// It is a path, and this is whoever stands there.
-    place: Option<Box<Selection>>,
+    Place(StdArc<Place>),
+}
+
+/// A path as it was written, and what it means.
+struct Place {
+    selection: Selection,
+    text: Box<str>,
+}
+
+/// What several routees are made of.
+pub(super) struct Parts<M> {
+    pub list: Box<[Routee<M>]>,
+    pub identity: String,
 }
 
 /// The routees of a router at one moment, and what its logic looks up in them.
@@ -24,27 +55,48 @@ pub struct Routees<M> {
 
 impl<M: Send + 'static> Routee<M> {
     pub(super) fn new(actor: ActorRef<M>) -> Self {
-        let identity = actor.path().as_str().into();
-        Self { actor, identity, place: None }
+        let identity = Identity::Path(actor.path().as_str().into());
+        Self { actor, identity }
     }
 
     /// Whoever stands at a path when a message is sent.
-    pub(super) fn at(place: Selection, identity: &str, actor: ActorRef<M>) -> Self {
-        Self { actor, identity: identity.into(), place: Some(Box::new(place)) }
+    pub(super) fn at(selection: Selection, text: &str, actor: ActorRef<M>) -> Self {
+        Self { actor, identity: Identity::Place(StdArc::new(Place { selection, text: text.into() })) }
     }
 
-    /// The actor whose end takes it out of the table; none behind a path or a function.
+    /// The actor whose end takes it out of the table; none behind a path, a function, or several.
     pub(super) fn watched(&self) -> Option<AnyRef> {
-        if self.place.is_some() { None } else { self.actor.any() }
+        match &self.identity {
+            Identity::Path(_) | Identity::Given(_) => self.actor.any(),
+            Identity::Several(_) | Identity::None | Identity::Place(_) => None,
+        }
     }
 
     /// Whom control that is meant for this routee is sent to.
     pub(super) fn actors(&self) -> Vec<AnyRef> {
-        match self.place.as_ref().map(|place| place.resolve()) {
-            Some(Found::Actors(actors)) => actors,
-            Some(Found::Missing(_)) => Vec::new(),
-            None => self.actor.any().into_iter().collect(),
+        match &self.identity {
+            Identity::Place(place) => match place.selection.resolve() {
+                Found::Actors(actors) => actors,
+                Found::Missing(_) => Vec::new(),
+            },
+            Identity::Several(parts) => parts.list.iter().flat_map(Routee::actors).collect(),
+            Identity::Path(_) | Identity::Given(_) | Identity::None => self.actor.any().into_iter().collect(),
         }
+    }
+
+    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can tell
+    /// it from others.
+    pub fn with_identity(actor: ActorRef<M>, identity: &str) -> Self {
+        Self { actor, identity: Identity::Given(identity.into()) }
+    }
+
+    /// No routee: a message that a logic sends here becomes a dead letter, or comes back to `try_tell`.
+    pub fn none() -> Self {
+        Self { actor: ActorRef::to_recipient(super::several::Nobody), identity: Identity::None }
+    }
+
+    pub(super) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
+        Self { actor, identity: Identity::Several(parts) }
     }
 
     /// The reference to it.
@@ -53,10 +105,16 @@ impl<M: Send + 'static> Routee<M> {
         &self.actor
     }
 
-    /// What it is known by on hash rings: its path, without the number of its incarnation; in a
-    /// [group by path](super::RouterBuilder::group_at) the path as it was written.
+    /// What it is known by on hash rings: its path without the number of its incarnation, the
+    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the path as it
+    /// was written.
     pub fn identity(&self) -> &str {
-        &self.identity
+        match &self.identity {
+            Identity::Path(text) | Identity::Given(text) => text,
+            Identity::Several(parts) => &parts.identity,
+            Identity::None => "none",
+            Identity::Place(place) => &place.text,
+        }
     }
 }
 
@@ -89,6 +147,22 @@ impl<M: Send + 'static> Routees<M> {
         self.list.get(index).map_or(Load::Closed, |routee| routee.actor.load())
     }
 
+    /// The routee that a logic has picked; `None` if it has picked nobody, or one that does not exist.
+    #[inline]
+    pub fn picked(&self, pick: Pick) -> Option<&Routee<M>> {
+        match pick {
+            Pick::One(index) => self.get(index),
+            Pick::None => None,
+        }
+    }
+
+    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at random goes
+    /// on when the one it drew has. `start` is below [`len`](Self::len).
+    pub(super) fn first_open(&self, start: usize) -> Pick {
+        let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
+        (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
+    }
+
     /// All of them, in the order of the table.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {
@@ -115,13 +189,53 @@ impl<M: Send + 'static> Routees<M> {
 
 impl<M> Clone for Routee<M> {
     fn clone(&self) -> Self {
-        Self { actor: self.actor.clone(), identity: self.identity.clone(), place: self.place.clone() }
+        let identity = match &self.identity {
+            Identity::Path(text) => Identity::Path(text.clone()),
+            Identity::Given(text) => Identity::Given(text.clone()),
+            Identity::Several(parts) => Identity::Several(parts.clone()),
+            Identity::None => Identity::None,
+            Identity::Place(place) => Identity::Place(place.clone()),
+        };
+        Self { actor: self.actor.clone(), identity }
+    }
+}
+
+impl<M> PartialEq for Routee<M> {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.identity, &other.identity) {
+            (Identity::Path(_), Identity::Path(_)) => self.actor == other.actor,
+            (Identity::Given(one), Identity::Given(two)) => one == two,
+            (Identity::Several(one), Identity::Several(two)) => one.list == two.list,
+            (Identity::None, Identity::None) => true,
+            (Identity::Place(one), Identity::Place(two)) => one.text == two.text && self.actor == other.actor,
+            _ => false,
+        }
+    }
+}
+
+impl<M> Eq for Routee<M> {}
+
+impl<M: Send + 'static> From<ActorRef<M>> for Routee<M> {
+    fn from(actor: ActorRef<M>) -> Self {
+        Self::new(actor)
+    }
+}
+
+impl<M: Send + 'static> From<&ActorRef<M>> for Routee<M> {
+    fn from(actor: &ActorRef<M>) -> Self {
+        Self::new(actor.clone())
+    }
+}
+
+impl<M: Send + 'static> From<&Routee<M>> for Routee<M> {
+    fn from(routee: &Routee<M>) -> Self {
+        routee.clone()
     }
 }
 
 impl<M: Send + 'static> fmt::Debug for Routee<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Routee({})", self.identity)
+        write!(f, "Routee({})", self.identity())
     }
 }
 

@@ -8,11 +8,12 @@ use std::fmt;
 /// Chooses the routee with the least to do, by looking at all of them.
 ///
 /// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
-/// nobody knows. A routee that has stopped is never chosen, a suspended one only if all are. Of equals,
-/// each gets its turn: the scan starts one further each time, for each sending thread.
+/// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only if all
+/// that live are: the message waits there until the failure is decided. Of equals, each gets its turn: the scan starts
+/// one further each time, for each sending thread.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
-/// Costs two loads for each routee; for large pools prefer a logic that looks at two of them.
+/// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
 #[derive(Default)]
 pub struct SmallestMailbox {
     starts: PerThread<Cell<usize>>,

@@ -114,7 +114,7 @@ impl Resizing {
         RouteeLoads::default()
             .with_messages(messages, messages.wrapping_sub(before))
             .at(shared.about.system.now())
-            .with_seed(shared.about.seed())
+            .with_seed(shared.about.seed)
     }
 }
 

@@ -1,0 +1,161 @@
+//! Listeners: whom an actor tells what happens to it.
+//!
+//! A set that an actor owns, so the engine knows nothing of it. From Akka's `Listeners`.
+
+use crate::actor::ActorPath;
+use crate::actor_ref::ActorRef;
+use std::fmt;
+
+/// The listeners of one actor: a set of references, in the order of their paths.
+///
+/// The actor embeds [`Listening`] in its messages and hands it over. Listeners are not watched: one that has ended
+/// stays until it is [deafened](Self::deafen), and what it is told is a dead letter.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::{Listeners, Listening};
+///
+/// enum MeterMsg {
+///     Reading(u32),
+///     Listening(Listening<u32>),
+/// }
+///
+/// #[derive(Default)]
+/// struct Meter {
+///     listeners: Listeners<u32>,
+/// }
+///
+/// impl Actor for Meter {
+///     type Message = MeterMsg;
+///     fn receive(&mut self, message: MeterMsg, _: &mut Context<MeterMsg>) -> Done {
+///         match message {
+///             MeterMsg::Listening(request) => self.listeners.handle(request),
+///             MeterMsg::Reading(value) => _ = self.listeners.gossip(value),
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let meter = system.spawn(Meter::default)?;
+/// let (sender, readings) = std::sync::mpsc::channel();
+/// let display = ActorRef::from_fn(move |value: u32| sender.send(value).expect("it is kept"));
+/// meter.tell(MeterMsg::Listening(Listening::Listen(display)));
+/// meter.tell(MeterMsg::Reading(230));
+/// assert_eq!(readings.recv()?, 230);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Listeners<M> {
+    /// In the order of paths, then of what tells references of one path apart.
+    list: Vec<(ActorPath, ActorRef<M>)>,
+}
+
+/// What a [set of listeners](Listeners) is told from outside.
+#[non_exhaustive]
+pub enum Listening<M> {
+    /// The reference listens from now on; if it does already, nothing happens.
+    Listen(ActorRef<M>),
+    /// The reference listens no more.
+    Deafen(ActorRef<M>),
+    /// The function runs in the actor, with each of its listeners in order. (Akka's `WithListeners`.)
+    ForEach(Box<dyn FnMut(&ActorRef<M>) + Send>),
+}
+
+impl<M: Send + 'static> Listeners<M> {
+    /// No listeners.
+    pub fn new() -> Self {
+        Self { list: Vec::new() }
+    }
+
+    /// Does what was asked for.
+    pub fn handle(&mut self, request: Listening<M>) {
+        match request {
+            Listening::Listen(listener) => _ = self.listen(listener),
+            Listening::Deafen(listener) => _ = self.deafen(&listener),
+            Listening::ForEach(act) => self.for_each(act),
+        }
+    }
+
+    /// Adds a listener. Returns whether it is new: one that listens already is not added again.
+    pub fn listen(&mut self, listener: ActorRef<M>) -> bool {
+        let path = listener.path();
+        match self.place_of(&path, &listener) {
+            Ok(_) => false,
+            Err(place) => {
+                self.list.insert(place, (path, listener));
+                true
+            }
+        }
+    }
+
+    /// Removes a listener. Returns whether it was one.
+    pub fn deafen(&mut self, listener: &ActorRef<M>) -> bool {
+        let found = self.place_of(&listener.path(), listener);
+        found.is_ok_and(|place| {
+            self.list.remove(place);
+            true
+        })
+    }
+
+    fn place_of(&self, path: &ActorPath, listener: &ActorRef<M>) -> Result<usize, usize> {
+        let key = (path.as_str(), listener.uid(), listener.address());
+        self.list.binary_search_by(|(path, known)| (path.as_str(), known.uid(), known.address()).cmp(&key))
+    }
+
+    /// Calls `act` with each listener, in order.
+    pub fn for_each(&self, act: impl FnMut(&ActorRef<M>)) {
+        self.iter().for_each(act);
+    }
+
+    /// The listeners, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ActorRef<M>> {
+        self.list.iter().map(|(_, listener)| listener)
+    }
+
+    /// Tells each listener, in order, and returns how many there are.
+    pub fn gossip(&self, message: impl Into<M>) -> usize
+    where
+        M: Clone,
+    {
+        if let Some(((_, last), others)) = self.list.split_last() {
+            let message = message.into();
+            others.iter().for_each(|(_, listener)| listener.tell(message.clone()));
+            last.tell(message);
+        }
+        self.list.len()
+    }
+
+    /// How many listeners there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nobody listens.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+impl<M: Send + 'static> Default for Listeners<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Listeners<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Listening<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listening::Listen(listener) => f.debug_tuple("Listen").field(listener).finish(),
+            Listening::Deafen(listener) => f.debug_tuple("Deafen").field(listener).finish(),
+            Listening::ForEach(_) => f.write_str("ForEach(..)"),
+        }
+    }
+}

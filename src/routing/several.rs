@@ -1,0 +1,102 @@
+//! Several routees in the place of one, and none.
+
+use super::reference::About;
+use super::routees::Parts;
+use super::{RouteContext, Routee};
+use crate::actor_ref::{Accepted, ActorRef, Load, Recipient};
+use crate::error::SendError;
+use std::sync::Arc as StdArc;
+
+impl<M: Clone + Send + 'static> Routee<M> {
+    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery of its own,
+    /// and a dead letter of its own if it is not taken. The parts may be made of several, too.
+    ///
+    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts; its load
+    /// is that of its busiest part. A router's head does not watch the parts.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{RoundRobin, Routee, RouterValue};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let (left, mut lefts) = inbox(&system)?;
+    /// let (right, mut rights) = inbox(&system)?;
+    /// let both = Routee::several([&left, &right]);
+    /// let router = RouterValue::new(&system, RoundRobin::new())?.with_routees([both, left.into()]);
+    /// router.route(1u32); // to both
+    /// router.route(2u32); // to the left
+    /// assert_eq!((lefts.recv()?, lefts.recv()?, rights.recv()?), (1, 2, 1));
+    /// # Ok(())
+    /// # }
+    /// # type Inbox = std::sync::mpsc::Receiver<u32>;
+    /// # fn inbox(_: &System) -> Result<(ActorRef<u32>, Inbox), Box<dyn std::error::Error>> {
+    /// #     let (sender, receiver) = std::sync::mpsc::channel();
+    /// #     Ok((ActorRef::from_fn(move |number| sender.send(number).expect("it is kept")), receiver))
+    /// # }
+    /// ```
+    pub fn several(parts: impl IntoIterator<Item = impl Into<Routee<M>>>) -> Self {
+        let list: Box<[Routee<M>]> = parts.into_iter().map(Into::into).collect();
+        let names: Vec<&str> = list.iter().map(Routee::identity).collect();
+        let identity = format!("({})", names.join(", "));
+        // A copy is counted by its part's system, and a message to all of them by the first system that counts.
+        let about = list.iter().find_map(|part| part.actor().system()).map(|system| {
+            let head = crate::SystemRef::new(system).dead_letters_ref::<M>().any_local();
+            About::new::<M>(head, 0)
+        });
+        let parts = StdArc::new(Parts { list, identity });
+        Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), about }), parts)
+    }
+}
+
+struct Several<M> {
+    parts: StdArc<Parts<M>>,
+    /// `None` if nobody counts what the parts get.
+    about: Option<About>,
+}
+
+impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        if let Some(about) = &self.about {
+            let cx = RouteContext::new(about.system.ledger().mine(), about);
+            let done = cx.deliver_to_each(message, self.parts.list.iter());
+            match &done {
+                Ok(()) => cx.settle(),
+                // Accounted for by whoever gets it back.
+                Err(_) => _ = cx.take_open(),
+            }
+            return done.map(|()| Accepted::Passed);
+        }
+        let Some((last, others)) = self.parts.list.split_last() else {
+            return Err(SendError::NoRoutee(message));
+        };
+        // Whoever counts this message counts it once, and nobody its copies.
+        for part in others {
+            let _ = part.actor().pass_on(message.clone());
+        }
+        last.actor().pass_on(message)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.parts.list.iter().all(|part| part.actor().is_closed())
+    }
+
+    /// That of the busiest part that lives.
+    fn load(&self) -> Load {
+        let loads = self.parts.list.iter().map(|part| part.actor().load());
+        loads.filter(|load| *load != Load::Closed).max_by_key(|load| load.rank()).unwrap_or(Load::Closed)
+    }
+
+    fn system(&self) -> Option<crate::SystemRef> {
+        self.about.as_ref().map(|about| crate::SystemRef::new(about.system.clone()))
+    }
+}
+
+/// Takes nothing.
+pub struct Nobody;
+
+impl<M> Recipient<M> for Nobody {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        Err(SendError::NoRoutee(message))
+    }
+}

@@ -1,0 +1,60 @@
+//! Of two routees drawn at random, the one with less to do.
+
+use super::random::Generators;
+use super::{Pick, RouteContext, Routees, RoutingLogic};
+use rand::RngExt;
+use std::fmt;
+
+/// Draws two different routees at random and chooses the one with less to do, in the order of
+/// [`SmallestMailbox`](super::SmallestMailbox); of equals, the one drawn first.
+///
+/// Its cost does not grow with the number of routees, and the longest of n queues stays within about log log n of the
+/// mean where one random draw lets it grow to log n / log log n (Mitzenmacher, "The Power of Two Choices in Randomized
+/// Load Balancing", 1996). It also keeps senders that look at the same time from all choosing the same routee.
+///
+/// A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending thread has a
+/// generator of its own, as in [`Random`](super::Random).
+pub struct TwoChoices(Generators);
+
+impl TwoChoices {
+    /// Seeded by the system.
+    pub fn new() -> Self {
+        Self(Generators::new(None))
+    }
+
+    /// Seeded by `seed`: see [`Random::seeded`](super::Random::seeded).
+    pub fn seeded(seed: u64) -> Self {
+        Self(Generators::new(Some(seed)))
+    }
+}
+
+impl Default for TwoChoices {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
+    #[inline]
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        let count = routees.len();
+        if count < 2 {
+            return if count == 0 { Pick::None } else { Pick::One(0) };
+        }
+        let (first, second) = self.0.draw(cx, |generator| {
+            let first = generator.random_range(0..count);
+            // Among the others: those from `first` on are one further.
+            let other = generator.random_range(0..count - 1);
+            (first, other + usize::from(other >= first))
+        });
+        let (load, other) = (routees.load(first).rank(), routees.load(second).rank());
+        let index = if other < load { second } else { first };
+        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+    }
+}
+
+impl fmt::Debug for TwoChoices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TwoChoices").field("seed", &self.0.seed).finish()
+    }
+}

@@ -1,0 +1,201 @@
+//! A router without a head: a value that routes, inside an actor or outside all of them.
+
+use super::reference::About;
+use super::{RouteContext, Routee, Routees, RoutingLogic};
+use crate::actor::SystemRef;
+use crate::actor_ref::DeadLetterReason;
+use crate::error::SendError;
+use std::fmt;
+use std::sync::Arc as StdArc;
+
+/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among others
+/// themselves, and for code outside actors; nobody watches or supervises the routees.
+///
+/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on. Clones
+/// share everything; to clone costs two counts.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{RoundRobin, RouterValue};
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u32;
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// # }
+///
+/// /// Routes what it gets to two workers, which it creates, watches, and replaces.
+/// struct Master {
+///     workers: RouterValue<u32, RoundRobin>,
+/// }
+///
+/// impl Master {
+///     fn new(system: &SystemRef) -> Result<Self, Failure> {
+///         Ok(Self { workers: RouterValue::new(system, RoundRobin::new())? })
+///     }
+///     fn hire(&mut self, ctx: &mut Context<u32>) -> Done {
+///         let worker = ctx.spawn(|| Worker)?;
+///         ctx.watch(&worker)?;
+///         self.workers = self.workers.add_routee(&worker);
+///         Ok(())
+///     }
+/// }
+///
+/// impl Actor for Master {
+///     type Message = u32;
+///     fn started(&mut self, ctx: &mut Context<u32>) -> Done {
+///         self.hire(ctx)?;
+///         self.hire(ctx)
+///     }
+///     fn receive(&mut self, job: u32, _: &mut Context<u32>) -> Done {
+///         self.workers.route(job);
+///         Ok(())
+///     }
+///     fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u32>) -> Done {
+///         let gone = ended.actor.typed::<u32>()?;
+///         self.workers = self.workers.remove_routee(gone);
+///         self.hire(ctx)
+///     }
+/// }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let handle = system.handle().clone();
+/// let master = system.spawn(move || Master::new(&handle))?;
+/// master.tell(1u32);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Concurrency
+///
+/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a router.
+pub struct RouterValue<M: Send + 'static, L> {
+    logic: StdArc<L>,
+    routees: StdArc<Routees<M>>,
+    about: StdArc<About>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
+    /// A router without routees. The system counts what it routes, and takes its dead letters.
+    ///
+    /// # Errors
+    ///
+    /// [`LogicError`] if the logic's settings make no sense.
+    pub fn new(system: &SystemRef, logic: L) -> Result<Self, LogicError> {
+        logic.check().map_err(|fault| LogicError { fault })?;
+        let nobody = system.dead_letters_ref::<M>().any_local();
+        let about = About::new::<M>(nobody, system.core().next_uid());
+        let index = logic.index(&[]);
+        let routees = Routees::new(Vec::new(), index, 0);
+        Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), about: StdArc::new(about) })
+    }
+
+    /// This router with other routees.
+    pub fn with_routees<R: Into<Routee<M>>>(&self, routees: impl IntoIterator<Item = R>) -> Self {
+        self.with_list(routees.into_iter().map(Into::into).collect())
+    }
+
+    /// This router with one routee more, at the end. One that is added twice gets twice the share.
+    pub fn add_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+        let added = std::iter::once(routee.into());
+        self.with_list(self.routees.iter().cloned().chain(added).collect())
+    }
+
+    /// This router without every routee that is equal to this one; with the same ones if none is.
+    pub fn remove_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+        let gone = routee.into();
+        self.with_list(self.routees.iter().filter(|routee| **routee != gone).cloned().collect())
+    }
+
+    fn with_list(&self, list: Vec<Routee<M>>) -> Self {
+        let index = self.logic.index(&list);
+        let routees = StdArc::new(Routees::new(list, index, self.routees.version() + 1));
+        Self { logic: self.logic.clone(), routees, about: self.about.clone() }
+    }
+
+    /// The routees, in order.
+    pub fn routees(&self) -> &Routees<M> {
+        &self.routees
+    }
+
+    /// The logic, which all values made from one share.
+    pub fn logic(&self) -> &L {
+        &self.logic
+    }
+
+    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter, also where
+    /// the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has no sender.)
+    pub fn route(&self, message: impl Into<M>) {
+        if let Err(refused) = self.send(message.into()) {
+            let system = &self.about.system;
+            system.ledger().mine().dead_lettered(1);
+            let reason = DeadLetterReason::of(&refused);
+            system.dead_letters().bury(refused.into_inner(), reason, || self.about.head.path());
+        }
+    }
+
+    /// Sends a message to the routee that the logic chooses, and gets it back if nobody takes it.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] as of [`try_tell`](crate::ActorRef::try_tell) on a router.
+    pub fn try_route(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send(message.into()).inspect_err(|_| self.about.system.ledger().mine().handed_back(1))
+    }
+
+    fn send(&self, message: M) -> Result<(), SendError<M>> {
+        let row = self.about.system.ledger().mine();
+        row.sent(1);
+        let cx = RouteContext::new(row, &self.about);
+        let done = self.logic.route(message, &self.routees, &cx);
+        match &done {
+            Ok(()) => cx.settle(),
+            // Accounted for by whoever gets it back.
+            Err(_) => _ = cx.take_open(),
+        }
+        done
+    }
+
+    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none nothing
+    /// happens.
+    pub fn broadcast(&self, message: M) -> usize
+    where
+        M: Clone,
+    {
+        if !self.routees.is_empty() {
+            let row = self.about.system.ledger().mine();
+            row.sent(1);
+            let cx = RouteContext::new(row, &self.about);
+            super::broadcast::to_all(message, &self.routees, &cx);
+            cx.settle();
+        }
+        self.routees.len()
+    }
+}
+
+impl<M: Send + 'static, L> Clone for RouterValue<M, L> {
+    fn clone(&self) -> Self {
+        Self { logic: self.logic.clone(), routees: self.routees.clone(), about: self.about.clone() }
+    }
+}
+
+impl<M: Send + 'static, L> fmt::Debug for RouterValue<M, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouterValue").field("routees", &self.routees).finish_non_exhaustive()
+    }
+}
+
+/// A logic whose settings make no sense; see [`RoutingLogic::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogicError {
+    /// What is wrong.
+    pub fault: String,
+}
+
+impl fmt::Display for LogicError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "routing logic: {}", self.fault)
+    }
+}
+
+impl std::error::Error for LogicError {}
