@@ -1,6 +1,7 @@
 //! The routee with the least to do.
 
 use super::{Pick, RouteContext, Routees, RoutingLogic};
+use crate::actor_ref::Load;
 use crate::striped::PerThread;
 use std::cell::Cell;
 use std::fmt;
@@ -9,8 +10,8 @@ use std::fmt;
 ///
 /// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
 /// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only if all
-/// that live are: the message waits there until the failure is decided. Of equals, each gets its turn: the scan starts
-/// one further each time, for each sending thread.
+/// that live are: the message waits there until the failure is decided. Of equals, each gets its turn: the
+/// scan starts behind the one that was chosen last, for each sending thread.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
@@ -33,23 +34,26 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         if count == 0 {
             return Pick::None;
         }
-        let start = self.starts.with(Cell::new, |start| {
-            let first = if start.get() < count { start.get() } else { start.get() % count };
-            start.set(first + 1);
-            first
-        });
-        let mut best = Pick::None;
-        let mut least = crate::actor_ref::Load::Closed.rank();
-        for index in (start..count).chain(0..start) {
-            let rank = routees.load(index).rank();
-            if rank < least {
-                (best, least) = (Pick::One(index), rank);
-                if rank == 0 {
-                    break;
+        self.starts.with(
+            |number| Cell::new(number % count),
+            |start| {
+                // The table may have shrunk.
+                let first = if start.get() < count { start.get() } else { 0 };
+                let mut best = Pick::None;
+                let mut least = Load::Closed.rank();
+                for index in (first..count).chain(0..first) {
+                    let rank = routees.load(index).rank();
+                    if rank < least {
+                        (best, least) = (Pick::One(index), rank);
+                        start.set(index + 1);
+                        if rank == 0 {
+                            break;
+                        }
+                    }
                 }
-            }
-        }
-        best
+                best
+            },
+        )
     }
 }
 

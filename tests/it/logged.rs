@@ -55,3 +55,8 @@ pub fn about(path: &str) -> Vec<(log::Level, String)> {
     let mine = take(|(_, target, text)| target == "pointsman" && text.starts_with(&prefix));
     mine.into_iter().map(|(level, _, text)| (level, text[prefix.len()..].to_owned())).collect()
 }
+
+/// The texts with `part` in them since the last look.
+pub fn with(part: &str) -> Vec<String> {
+    take(|(_, _, text)| text.contains(part)).into_iter().map(|(_, _, text)| text).collect()
+}
