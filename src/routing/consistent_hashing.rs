@@ -125,7 +125,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             let message = std::any::type_name::<M>();
             log::warn!(
                 target: "pointsman",
-                "{count} messages {message} without a key for consistent hashing: a dead letter each"
+                "{message} has no key for consistent hashing: a dead letter, the {count}. of its router"
             );
         }
     }

@@ -34,26 +34,24 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         if count == 0 {
             return Pick::None;
         }
-        self.starts.with(
-            |number| Cell::new(number % count),
-            |start| {
-                // The table may have shrunk.
-                let first = if start.get() < count { start.get() } else { 0 };
-                let mut best = Pick::None;
-                let mut least = Load::Closed.rank();
-                for index in (first..count).chain(0..first) {
-                    let rank = routees.load(index).rank();
-                    if rank < least {
-                        (best, least) = (Pick::One(index), rank);
-                        start.set(index + 1);
-                        if rank == 0 {
-                            break;
-                        }
-                    }
+        let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
+        // The table may have shrunk.
+        let start = if start < count { start } else { 0 };
+        let (mut best, mut least) = (None, Load::Closed.rank());
+        for index in (start..count).chain(0..start) {
+            let rank = routees.load(index).rank();
+            if rank < least {
+                (best, least) = (Some(index), rank);
+                if rank == 0 {
+                    break;
                 }
-                best
-            },
-        )
+            }
+        }
+        // Not around the scan: a routee's load may be told by user code.
+        best.map_or(Pick::None, |index| {
+            self.starts.with(Cell::new, |start| start.set(index + 1));
+            Pick::One(index)
+        })
     }
 }
 
