@@ -19,3 +19,5 @@ pub mod shutdown {}
 
 #[doc = include_str!("../docs/resizing.md")]
 pub mod resizing {}
+#[doc = include_str!("../docs/routers.md")]
+pub mod routers {}

@@ -41,6 +41,9 @@ pub enum Pick {
 /// }
 /// ```
 ///
+/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers by
+/// [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the [guide](crate::guide::routers#a-logic-of-your-own).
+///
 /// # Concurrency
 ///
 /// Everything here but [`index`](Self::index) runs on the senders' threads, many at a time. A panic unwinds to the

@@ -26,7 +26,8 @@
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
 //! | [`RoutingLogic`] | what you say |
 //!
-//! A [`RouterValue`] routes without an actor: inside one, or outside all of them.
+//! A [`RouterValue`] routes without an actor: inside one, or outside all of them. When to take which, with a drawing and
+//! an example of each: [the guide](crate::guide::routers).
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
 // routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and

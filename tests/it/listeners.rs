@@ -57,10 +57,10 @@ fn an_actor_tells_its_listeners_until_they_are_deafened() {
     let listen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(Listening::Listen(ear.clone())));
     let deafen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(Listening::Deafen(ear.clone())));
     news.tell(NewsMsg::News(0));
-    [&a, &b, &a].map(listen);
+    [&a, &b, &a].into_iter().for_each(listen);
     news.tell(NewsMsg::News(1));
     assert_eq!(next(2), [("a", 1), ("b", 1)], "to listen twice is to listen once");
-    [&a, &c].map(deafen);
+    [&a, &c].into_iter().for_each(deafen);
     news.tell(NewsMsg::News(2));
     assert_eq!(next(1), [("b", 2)]);
     // One that has ended is not forgotten: it was never watched.

@@ -1,0 +1,159 @@
+//! What choosing costs: each logic at 2, 8, 64 and 1,000 routees, against direct tells to the same routees in turn; and
+//! consistent hashing's ring: a look-up, a rebuild, and the share of keys that a new member takes.
+//!
+//! `choosing` sends to functions, on one thread: nothing but the router's work is in the figures. Nobody knows a
+//! function's load, so the smallest mailbox is looked for among all of them, its worst case. `to actors` sends to actors
+//! from a thread outside of their pool, with two workers.
+
+mod common;
+
+use common::{Count, SOON, Sink, Subject, Words, compare, with_system};
+use criterion::{Criterion, criterion_group, criterion_main};
+use pointsman::prelude::*;
+use pointsman::routing::{
+    Broadcast, ConsistentHashing, HashKey, Random, Ring, RoundRobin, RoutingLogic, SmallestMailbox,
+    TwoChoices,
+};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SIZES: [usize; 4] = [2, 8, 64, 1000];
+
+/// Deliveries between two waits for the actors.
+const WINDOW: u64 = 512;
+
+fn handled(counts: &[Arc<Count>]) -> u64 {
+    counts.iter().map(|count| count.get()).sum()
+}
+
+/// Sends by `tell`, and waits until everything is handled.
+fn run(counts: &[Arc<Count>], each: u64, deliveries: u64, tell: impl Fn(u64)) -> Duration {
+    let messages = (deliveries / each).max(1);
+    let window = (WINDOW / each).max(1);
+    let (before, start) = (handled(counts), Instant::now());
+    let wait_for = |deliveries: u64| {
+        while !counts.is_empty() && handled(counts) - before < deliveries {
+            thread::yield_now();
+            assert!(start.elapsed() < SOON, "messages are lost");
+        }
+    };
+    for number in 0..messages {
+        if number % window == 0 {
+            wait_for(number * each);
+        }
+        tell(number);
+    }
+    wait_for(messages * each);
+    start.elapsed()
+}
+
+/// Each logic over the same routees, side by side.
+struct Comparison<'a> {
+    system: &'a System,
+    group: String,
+    routees: &'a [ActorRef<Words>],
+    /// Empty if nobody has to be waited for.
+    counts: &'a [Arc<Count>],
+    subjects: Vec<Subject<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(
+        system: &'a System,
+        group: String,
+        routees: &'a [ActorRef<Words>],
+        counts: &'a [Arc<Count>],
+    ) -> Self {
+        let in_turn = move |deliveries| {
+            run(counts, 1, deliveries, |number| routees[number as usize % routees.len()].tell([number; 2]))
+        };
+        let subjects = vec![Subject::new("direct tells in turn", in_turn)];
+        Self { system, group, routees, counts, subjects }
+    }
+
+    /// Adds a group over the routees, routed by this logic; `each` deliveries come of one message.
+    fn add(&mut self, name: &str, each: u64, logic: impl RoutingLogic<Words>) {
+        let path = format!("{} {name}", self.group).replace([' ', ','], "-");
+        let plan = self.system.router(&path).group(self.routees.to_vec()).logic(logic);
+        let (router, counts) = (plan.spawn().expect("a free name"), self.counts);
+        let tell = move |deliveries| run(counts, each, deliveries, |number| router.tell([number; 2]));
+        self.subjects.push(Subject::new(name, tell));
+    }
+
+    fn run(mut self, criterion: &mut Criterion, deliveries: u64) {
+        self.add("round robin", 1, RoundRobin::new());
+        self.add("round robin, keeping position", 1, RoundRobin::keeping_position());
+        self.add("round robin, exact", 1, RoundRobin::exact());
+        self.add("random", 1, Random::new());
+        self.add("two choices", 1, TwoChoices::new());
+        self.add("smallest mailbox", 1, SmallestMailbox::new());
+        self.add("consistent hashing", 1, ConsistentHashing::by(|words: &Words, key| key.feed(&words[0])));
+        self.add("broadcast, per delivery", self.routees.len() as u64, Broadcast);
+        compare(criterion, &self.group, deliveries, self.subjects);
+    }
+}
+
+fn choosing(criterion: &mut Criterion) {
+    with_system(1, |system| {
+        for size in SIZES {
+            let port = |_| ActorRef::from_fn(|words: Words| _ = black_box(words));
+            let routees: Vec<ActorRef<Words>> = (0..size).map(port).collect();
+            Comparison::new(system, format!("choosing of {size}"), &routees, &[]).run(criterion, 20_000);
+        }
+    });
+}
+
+fn to_actors(criterion: &mut Criterion) {
+    with_system(2, |system| {
+        for size in SIZES {
+            let counts: Vec<Arc<Count>> = (0..size).map(|_| Arc::default()).collect();
+            let spawn = |handled: &Arc<Count>| {
+                let handled = handled.clone();
+                system.spawn(move || Sink { handled: handled.clone() }).expect("the system lives")
+            };
+            let routees: Vec<ActorRef<Words>> = counts.iter().map(spawn).collect();
+            Comparison::new(system, format!("to actors {size}"), &routees, &counts).run(criterion, 50_000);
+        }
+    });
+}
+
+fn ring_of(members: usize) -> Ring {
+    let names: Vec<String> = (0..members).map(|member| format!("/user/cache/routee-{member}")).collect();
+    Ring::new(names.iter().map(|name| (name.as_str(), 160))).expect("points are given")
+}
+
+fn ring(criterion: &mut Criterion) {
+    for members in [8, 128, 1000] {
+        let (ring, larger) = (ring_of(members), ring_of(members + 1));
+        const KEYS: u64 = 100_000;
+        let moved =
+            (0..KEYS).filter(|key| ring.owner(key.key_hash()) != larger.owner(key.key_hash())).count();
+        println!(
+            "\n{members} members and one more: {:.3} % of the keys move, {:.3} % must",
+            100.0 * moved as f64 / KEYS as f64,
+            100.0 / (members + 1) as f64
+        );
+        let look_up = |keys: u64| {
+            let start = Instant::now();
+            (0..keys).for_each(|key| _ = black_box(ring.owner(black_box(key).key_hash())));
+            start.elapsed()
+        };
+        compare(
+            criterion,
+            &format!("ring of {members}, look-up"),
+            100_000,
+            vec![Subject::new("look-up", look_up)],
+        );
+        let rebuild = |times: u64| {
+            let start = Instant::now();
+            (0..times).for_each(|_| _ = black_box(ring_of(members)));
+            start.elapsed()
+        };
+        compare(criterion, &format!("ring of {members}, rebuild"), 5, vec![Subject::new("rebuild", rebuild)]);
+    }
+}
+
+criterion_group!(benches, choosing, to_actors, ring);
+criterion_main!(benches);
