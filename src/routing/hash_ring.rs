@@ -321,6 +321,38 @@ mod tests {
     }
 
     #[test]
+    fn a_new_member_takes_about_its_share_and_no_more() {
+        const KEYS: u64 = 20_000;
+        for members in [5, 10, 50] {
+            let (before, after) = (ring(&names(0..members)), ring(&names(0..members + 1)));
+            let moved =
+                (0..KEYS).map(|key| key.key_hash()).filter(|hash| before.owner(*hash) != after.owner(*hash));
+            // Akka's ring of 10 points moves 22.6 % of 16.7 % at five members.
+            let (moved, ideal) = (moved.count() as u64, KEYS / (members as u64 + 1));
+            assert!(
+                (ideal * 7 / 10..ideal * 13 / 10).contains(&moved),
+                "{moved} of {ideal} to one of {members}"
+            );
+        }
+    }
+
+    #[test]
+    fn points_that_collide_are_kept_and_ordered_by_identity_however_they_are_listed() {
+        let owner_of_collision = |listed: [&str; 3]| {
+            let members = listed.map(|name| (name, 1));
+            let mut placed: Vec<(u64, u32)> = (0..3).map(|index| (7_u64 << 60, index)).collect();
+            placed.sort_unstable_by(|a, b| super::ring_order(&members, *a, *b));
+            let ring = Ring::from_ordered(&placed, 3);
+            let order: Vec<&str> = ring.successors(5).map(|index| listed[index]).collect();
+            assert_eq!(ring.owner(5).map(|index| listed[index]), order.first().copied());
+            assert_eq!(order.len(), 3, "no point is lost");
+            order
+        };
+        assert_eq!(owner_of_collision(["a", "b", "c"]), ["a", "b", "c"]);
+        assert_eq!(owner_of_collision(["c", "a", "b"]), ["a", "b", "c"]);
+    }
+
+    #[test]
     fn the_owners_are_fixed_for_ever() {
         let ring = ring(&names(0..10));
         let found: Vec<usize> =
