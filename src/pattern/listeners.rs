@@ -52,6 +52,8 @@ pub struct Listeners<M> {
     list: Vec<(ActorPath, ActorRef<M>)>,
 }
 
+type Visit<M> = dyn FnMut(&ActorRef<M>) + Send;
+
 /// What a [set of listeners](Listeners) is told from outside.
 #[non_exhaustive]
 pub enum Listening<M> {
@@ -60,7 +62,7 @@ pub enum Listening<M> {
     /// The reference listens no more.
     Deafen(ActorRef<M>),
     /// The function runs in the actor, with each of its listeners in order. (Akka's `WithListeners`.)
-    ForEach(Box<dyn FnMut(&ActorRef<M>) + Send>),
+    ForEach(Box<Visit<M>>),
 }
 
 impl<M: Send + 'static> Listeners<M> {

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn points_that_collide_are_kept_and_ordered_by_identity_however_they_are_listed() {
-        let owner_of_collision = |listed: [&str; 3]| {
+        fn owners_of_collision(listed: [&'static str; 3]) -> Vec<&'static str> {
             let members = listed.map(|name| (name, 1));
             let mut placed: Vec<(u64, u32)> = (0..3).map(|index| (7_u64 << 60, index)).collect();
             placed.sort_unstable_by(|a, b| super::ring_order(&members, *a, *b));
@@ -347,9 +347,9 @@ mod tests {
             assert_eq!(ring.owner(5).map(|index| listed[index]), order.first().copied());
             assert_eq!(order.len(), 3, "no point is lost");
             order
-        };
-        assert_eq!(owner_of_collision(["a", "b", "c"]), ["a", "b", "c"]);
-        assert_eq!(owner_of_collision(["c", "a", "b"]), ["a", "b", "c"]);
+        }
+        assert_eq!(owners_of_collision(["a", "b", "c"]), ["a", "b", "c"]);
+        assert_eq!(owners_of_collision(["c", "a", "b"]), ["a", "b", "c"]);
     }
 
     #[test]

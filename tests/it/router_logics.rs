@@ -65,8 +65,11 @@ impl Recipient<u64> for Says {
     }
 }
 
+/// The load that a routee says it has.
+type Tells = Arc<Mutex<Load>>;
+
 /// Routees that have these loads, and how many messages each got.
-fn loaded(loads: &[Load]) -> (Vec<ActorRef<u64>>, Vec<Arc<Mutex<Load>>>, Vec<Arc<AtomicUsize>>) {
+fn loaded(loads: &[Load]) -> (Vec<ActorRef<u64>>, Vec<Tells>, Vec<Arc<AtomicUsize>>) {
     let loads: Vec<_> = loads.iter().map(|load| Arc::new(Mutex::new(*load))).collect();
     let got: Vec<Arc<AtomicUsize>> = loads.iter().map(|_| Arc::default()).collect();
     let says = loads.iter().zip(&got).map(|(load, got)| Says { load: load.clone(), got: got.clone() });
