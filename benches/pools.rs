@@ -56,7 +56,8 @@ struct Cost {
     create: f64,
     stop: f64,
     each_by_itself: f64,
-    bytes: f64,
+    /// New, and after a message.
+    bytes: [f64; 2],
 }
 
 fn wait_until(seen: impl Fn() -> bool) {
@@ -67,8 +68,8 @@ fn wait_until(seen: impl Fn() -> bool) {
     }
 }
 
-fn pool(system: &System, size: usize) -> Router<[u64; 2]> {
-    system.router("pool").pool(size, |_| Idler { _state: [0; 8] }).spawn().expect("the name is free")
+fn pool(system: &System, name: &str, size: usize) -> Router<[u64; 2]> {
+    system.router(name).pool(size, |_| Idler { _state: [0; 8] }).spawn().expect("the name is free")
 }
 
 fn measure(size: usize) -> Cost {
@@ -77,20 +78,22 @@ fn measure(size: usize) -> Cost {
     let per_routee = |start: Instant| start.elapsed().as_nanos() as f64 / size as f64;
 
     let (before, start) = (IN_USE.load(Ordering::Relaxed), Instant::now());
-    let router = pool(&system, size);
+    let router = pool(&system, "stopped", size);
     // The first answer comes behind the creation of all.
     assert_eq!(router.routees().expect("it lives").len(), size);
     let create = per_routee(start);
+    let in_use = || (IN_USE.load(Ordering::Relaxed) - before) as f64 / size as f64;
+    let new = in_use();
     router.broadcast([0; 2]);
     wait_until(|| system.ledger().handled > size as u64);
-    let bytes = (IN_USE.load(Ordering::Relaxed) - before) as f64 / size as f64;
+    let bytes = [new, in_use()];
 
     let start = Instant::now();
     router.stop();
     wait_until(|| system.living_actors() == none);
     let stop = per_routee(start);
 
-    let routees = pool(&system, size).routees().expect("it lives");
+    let routees = pool(&system, "ended", size).routees().expect("it lives");
     let start = Instant::now();
     routees.iter().for_each(|routee| routee.poison());
     drop(routees);
@@ -105,8 +108,8 @@ fn main() {
     let quick = std::env::args().any(|arg| arg == "--test");
     let (sizes, rounds) = if quick { ([10, 100], 1) } else { (SIZES, ROUNDS) };
     println!(
-        "{:>9} {:>12} {:>12} {:>20} {:>14}",
-        "routees", "create, ns", "stop, ns", "each by itself, ns", "bytes"
+        "{:>9} {:>12} {:>12} {:>20} {:>14} {:>14}",
+        "routees", "create, ns", "stop, ns", "each by itself, ns", "bytes, new", "used once"
     );
     let medians = sizes.map(|size| {
         let costs: Vec<Cost> = (0..rounds).map(|_| measure(size)).collect();
@@ -119,11 +122,11 @@ fn main() {
             create: median(|cost| cost.create),
             stop: median(|cost| cost.stop),
             each_by_itself: median(|cost| cost.each_by_itself),
-            bytes: median(|cost| cost.bytes),
+            bytes: [median(|cost| cost.bytes[0]), median(|cost| cost.bytes[1])],
         };
         println!(
-            "{size:>9} {:>12.0} {:>12.0} {:>20.0} {:>14.0}",
-            cost.create, cost.stop, cost.each_by_itself, cost.bytes
+            "{size:>9} {:>12.0} {:>12.0} {:>20.0} {:>14.0} {:>14.0}",
+            cost.create, cost.stop, cost.each_by_itself, cost.bytes[0], cost.bytes[1]
         );
         cost
     });
@@ -133,7 +136,7 @@ fn main() {
             ("create", ratio(|cost| cost.create)),
             ("stop", ratio(|cost| cost.stop)),
             ("each by itself", ratio(|cost| cost.each_by_itself)),
-            ("bytes", ratio(|cost| cost.bytes)),
+            ("bytes", ratio(|cost| cost.bytes[1])),
         ] {
             let verdict = if ratio <= LINEAR { "linear" } else { "NOT LINEAR" };
             println!("{what}: a routee costs {ratio:.2} times as much in the large pool: {verdict}");
