@@ -4,6 +4,33 @@
 //! `choosing` sends to functions, on one thread: nothing but the router's work is in the figures. Nobody knows a
 //! function's load, so the smallest mailbox is looked for among all of them, its worst case. `to actors` sends to actors
 //! from a thread outside of their pool, with two workers.
+//!
+//! 2026-11-21, AMD EPYC, 2 cores that other builds used at the same time, so the best of 15 rounds;
+//! `cargo bench --bench logics`. ns for each delivery:
+//!
+//! | | choosing, 2 | 8 | 64 | 1,000 | to actors, 2 | 8 | 64 | 1,000 |
+//! |---|---|---|---|---|---|---|---|---|
+//! | direct tells in turn | 9.5 | 9.5 | 9.5 | 9.5 | 36 | 32 | 36 | 74 |
+//! | round robin | 31 | 31 | 31 | 31 | 63 | 62 | 65 | 98 |
+//! | round robin, keeping position | 32 | 32 | 32 | 32 | 65 | 61 | 69 | 101 |
+//! | round robin, exact | 32 | 31 | 32 | 31 | 70 | 61 | 65 | 102 |
+//! | random | 33 | 33 | 33 | 35 | 63 | 63 | 70 | 116 |
+//! | two choices | 32 | 32 | 32 | 35 | 63 | 59 | 69 | 119 |
+//! | smallest mailbox | 35 | 41 | 235 | 7,249 | 63 | 71 | 396 | 98 |
+//! | consistent hashing | 51 | 53 | 70 | 954 | 83 | 89 | 221 | 398 |
+//! | broadcast, per delivery | 10 | 5.4 | 4.2 | 4.3 | 40 | 34 | 33 | 62 |
+//!
+//! About 20 ns of each routed row are the router itself, from a thread outside of the pool. The smallest mailbox of 1,000
+//! actors is cheap as one is idle nearly always; of 1,000 functions it is never found early. A ring of 1,000 routees has
+//! 160,000 points in 3 MB, which the caches of a busy machine do not keep.
+//!
+//! | ring of | look-up | rebuild | keys that a new member moves | that must move |
+//! |---|---|---|---|---|
+//! | 8 | 14 ns | 0.05 ms | 11.2 % | 11.1 % |
+//! | 128 | 19 ns | 6.5 ms | 0.71 % | 0.78 % |
+//! | 1,000 | 216 ns | 105 ms | 0.080 % | 0.100 % |
+//!
+//! (A rebuild of the two larger rings is longer than a slice of time, so other programs' work is in those figures.)
 
 mod common;
 

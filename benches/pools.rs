@@ -3,6 +3,17 @@
 //!
 //! Memory is what the allocator has handed out, the table and the head's list included. `stop` is the router's;
 //! `each by itself` lets all routees end one by one, of which each is a change of the table.
+//!
+//! 2026-11-21, AMD EPYC, 2 cores that other builds used at the same time, medians of 5; `cargo bench --bench pools`,
+//! run twice, the better of each:
+//!
+//! | routees | create, ns | stop, ns | each by itself, ns | bytes, used once |
+//! |---|---|---|---|---|
+//! | 10,000 | 2,017 | 4,567 | 3,391 | 1,247 |
+//! | 100,000 | 3,360 | 8,343 | 3,648 | 1,224 |
+//!
+//! Bytes are with 64 of state, a mailbox that has held a message, and what the head keeps for the routee. Where routees
+//! have just been created, some have not had their first turn.
 
 use pointsman::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System as Heap};
