@@ -299,7 +299,7 @@ fn equal_mailboxes_take_turns() {
 #[test]
 fn a_suspended_actor_gets_nothing_while_another_lives() {
     // Four threads, of which one waits in the decider.
-    let stage = Stage::new("logics");
+    let stage = Stage::threads("logics");
     let (release, held) = channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let boss = stage.role("boss").strategy(move || {
