@@ -192,14 +192,19 @@ pub(crate) fn port_of<M: Answerable>(message: &mut M) -> Option<StdArc<dyn Asker
 /// Which router, without keeping its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RouterId {
-    /// Where its head's cell lies. With the uid beside it a later one at the same place is another.
+    /// Where its head's cell lies. With the number beside it a later one at the same place is another, and so are
+    /// values without a head.
     place: usize,
-    uid: u32,
+    number: u32,
 }
 
 impl RouterId {
-    pub fn of(head: &AnyRef) -> Self {
-        Self { place: std::ptr::from_ref(head.core()) as usize, uid: head.uid() }
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    pub fn new(head: &AnyRef, number: u32) -> Self {
+        Self { place: std::ptr::from_ref(head.core()) as usize, number }
     }
 }
 

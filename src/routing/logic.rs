@@ -3,7 +3,7 @@
 use super::reference::About;
 use super::{Routee, Routees};
 use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::any::Any;
@@ -129,6 +129,11 @@ impl<'a> RouteContext<'a> {
     /// The router's head.
     pub(super) fn head(&self) -> &AnyRef {
         &self.router.head
+    }
+
+    /// Which router this is.
+    pub(super) fn id(&self) -> RouterId {
+        self.router.id()
     }
 
     /// How many routees have refused this message because they had stopped.

@@ -156,7 +156,7 @@ pub fn refuse_at_once<M: Send + 'static>(
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
 ) -> Option<M> {
-    let (error, reason) = if asker.attempt_of() == Some(RouterId::of(cx.head())) {
+    let (error, reason) = if asker.attempt_of() == Some(cx.id()) {
         // Left behind by a routee that was removed, or routed in a circle: all the others are asked anyway.
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
         (AskError::Undeliverable, reason)
@@ -284,7 +284,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         cx: &RouteContext<'_>,
     ) -> (StdArc<Self>, Duration) {
         let head = cx.head().clone();
-        let router = RouterId::of(&head);
+        let router = cx.id();
         let now = now(&head);
         let deadline = now.saturating_add(rules.within);
         let open = Open {
@@ -326,7 +326,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
-        let about = About::new::<M>(head.clone(), head.uid());
+        let about = About::new::<M>(head.clone(), self.router.number());
         let row = about.system.ledger().mine();
         row.sent(1);
         let cx = RouteContext::new(row, &about);

@@ -3,7 +3,7 @@
 use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic};
 use crate::actor::{SystemCore, SystemRef};
-use crate::actor_ref::{Accepted, AnyRef, Load, Recipient};
+use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
 use crate::grace::{self, Published};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ pub struct About {
     pub message_type: &'static str,
     /// What everything random in this router derives from.
     pub seed: u64,
+    /// Tells this router from others of the system.
+    pub number: u32,
 }
 
 impl<M: Send + 'static> Shared<M> {
@@ -51,11 +53,15 @@ impl<M: Send + 'static> Shared<M> {
 }
 
 impl About {
-    /// The `number` tells this router from others, so that each draws other random numbers.
+    /// Routers of different numbers draw other random numbers.
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        Self { head, system, message_type: std::any::type_name::<M>(), seed }
+        Self { head, system, message_type: std::any::type_name::<M>(), seed, number }
+    }
+
+    pub fn id(&self) -> RouterId {
+        RouterId::new(&self.head, self.number)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, panic_of, wait_until};
 use pointsman::prelude::*;
-use pointsman::routing::{RoundRobin, RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
+use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
 use pointsman::testkit::TestSystem;
 use pointsman::{
     Accepted, Answerable, Attempt, AttemptEnd, AttemptFailure, DeadLetterReason, Ledger, ManualClock,
@@ -937,4 +937,19 @@ fn a_hundred_thousand_questions_in_flight_do_no_harm() {
         );
         assert_eq!(asks.late, if in_turn { QUESTIONS as u64 / 2 } else { 3 * QUESTIONS as u64 / 2 });
     }
+}
+
+#[test]
+fn a_router_value_behind_another_one_asks_its_own_routees() {
+    let system = Rc::new(TestSystem::with_seed(7));
+    let (desks, group) = open_desks(&system, 2);
+    let inner = RouterValue::new(&system, scatter()).unwrap().with_routees(group);
+    let behind = ActorRef::from_fn(move |call: Call<Get>| inner.route(call));
+    let outer = RouterValue::new(&system, scatter()).unwrap().add_routee(behind);
+    let front = ActorRef::from_fn(move |call: Call<Get>| outer.route(call));
+    let ask = front.ask(Get::default());
+    system.run_until_idle();
+    assert!(answer(&desks[1], 5));
+    assert_eq!(ask.wait(), Ok(5));
+    desks.iter().for_each(|desk| desk.actor.stop());
 }
