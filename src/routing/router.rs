@@ -173,7 +173,9 @@ impl<M: Send + 'static> Router<M> {
     fn each_routee(&self, act: impl Fn(&AnyRef)) -> usize {
         let section = grace::section();
         let table = self.shared.table.read(&section);
-        table.iter().for_each(|routee| routee.actors().iter().for_each(&act));
+        // A path with a wildcard may lead to the router itself, which is none of its routees.
+        let is_other = |actor: &&AnyRef| **actor != self.shared.about.head;
+        table.iter().for_each(|routee| routee.actors().iter().filter(is_other).for_each(&act));
         table.len()
     }
 

@@ -154,7 +154,7 @@ fn foreign_routees_of_a_pool_are_watched_and_not_ended_with_it() {
     router.routees().unwrap()[0].stop();
     first.stop();
     system.run_until_idle();
-    assert_eq!(router.routees().unwrap(), [second.clone()], "not empty yet");
+    assert_eq!(router.routees().unwrap(), std::slice::from_ref(&second), "not empty yet");
     assert!(router.remove(&second).unwrap());
     system.run_until_idle();
     assert!(router.is_closed() && !second.is_closed());

@@ -59,7 +59,9 @@ fn a_relative_path_begins_at_the_head_and_a_wildcard_leaves_the_router_out() {
     router.tell(1u64);
     system.run_until_idle();
     assert_eq!((handled(&first_got), handled(&second_got)), (vec![1], vec![1]));
-    [first, second].iter().for_each(ActorRef::stop);
+    assert_eq!(router.poison_routees(), 1);
+    system.run_until_idle();
+    assert_eq!((first.is_closed(), second.is_closed(), router.is_closed()), (true, true, false));
     router.stop();
     let ledger = system.finish();
     assert_eq!(ledger.dead_lettered, 0, "{ledger}");
