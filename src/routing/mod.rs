@@ -23,6 +23,7 @@
 //! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
 //! | [`TailChopping`] | one, and another each time that no answer has come for a while |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
+//! | [`Balancing`] | nobody: the routees share one queue, and take from it |
 //! | [`RoutingLogic`] | what you say |
 
 // In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
@@ -31,6 +32,7 @@
 // `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; then a file for each logic,
 // and `race.rs` for the two that wait for replies.
 
+mod balancing;
 mod board;
 mod broadcast;
 mod builder;
@@ -55,6 +57,7 @@ mod scatter_gather;
 mod smallest_mailbox;
 mod tail_chopping;
 
+pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::ConsistentHashing;

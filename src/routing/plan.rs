@@ -4,7 +4,7 @@ use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::leaving::LeavePlan;
 use super::{RoundRobin, RoutingLogic};
-use crate::actor::{Held, MailboxChoice, MailboxKind};
+use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::{Restart, Strategy};
@@ -34,6 +34,33 @@ pub struct RouterPlan<M: Send + 'static, L> {
 pub struct Settings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
+    /// The queue that they share, in a balancing pool.
+    pub queue: Option<Mailbox>,
+}
+
+impl Settings {
+    /// Of the routee of this number.
+    pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
+        Plan {
+            parent: Ok(head.clone()),
+            name: None,
+            dispatcher: self.dispatcher.clone(),
+            mailbox: self.mailbox.clone(),
+            on_failure: None,
+            routee_index,
+            stash_capacity: None,
+        }
+    }
+
+    /// Says what can be known to be wrong with routees of type `A` and their mailboxes.
+    pub fn check<A: Actor>(&self, parent: &AnyRef, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+        let system = &parent.core().system;
+        if system.has_deployments() {
+            // They may choose another mailbox.
+            return Ok(());
+        }
+        self.mailbox.choose::<A>(system, self.dispatcher.as_deref(), path).map(drop)
+    }
 }
 
 pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<Held<M>, SpawnError> + Send + Sync;
@@ -58,7 +85,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None) },
+            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None), queue: None },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
             head_dispatcher: None,
@@ -67,9 +94,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             fault: None,
         }
     }
-}
 
-impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Routes by this logic instead of [`RoundRobin`].
     pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
         let fault =
@@ -88,7 +113,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             fault: fault.or(self.fault),
         }
     }
+}
 
+impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.
     pub fn dispatcher(mut self, name: &str) -> Self {
         self.settings.dispatcher = Some(name.to_owned());
