@@ -43,7 +43,7 @@ pub struct Balanced<M> {
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.
     pub fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
-        let taker = queue.join(Nudge(self.actor().any_local()));
+        let taker = Taker::join(queue.clone(), Nudge(self.actor().any_local()));
         let balanced = Balanced { taker, has_taken: false, is_last: false };
         self.private(|private| private.extras().balanced = Some(balanced));
         self

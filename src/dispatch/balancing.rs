@@ -156,16 +156,6 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// One more taker, which is woken by `wake`. It is at work: it takes, registers or leaves.
-    pub fn join(self: &Arc<Self>, wake: W) -> Taker<M, W> {
-        let _membership = lock(&self.membership);
-        // Ordering: Relaxed; who emptied the queue for want of takers has released the lock, and who sends because
-        // there is a taker again has been told so by other means.
-        self.taker_count.fetch_add(1, Ordering::Relaxed);
-        let seat = Arc::new(Seat { state: AtomicU8::new(AWAY), wake });
-        Taker { queue: self.clone(), seat, registered: false }
-    }
-
     #[inline]
     fn has_takers(&self) -> bool {
         // Ordering: Relaxed; before a push a hint. After it the fence orders this behind the push.
@@ -207,6 +197,18 @@ impl<M, W: Wake> SharedQueue<M, W> {
 }
 
 impl<M, W: Wake> Taker<M, W> {
+    /// One more taker of `queue`, which is woken by `wake`. It is at work: it takes, registers or leaves.
+    pub fn join(queue: Arc<SharedQueue<M, W>>, wake: W) -> Self {
+        {
+            let _membership = lock(&queue.membership);
+            // Ordering: Relaxed; who emptied the queue for want of takers has released the lock, and who sends
+            // because there is a taker again has been told so by other means.
+            queue.taker_count.fetch_add(1, Ordering::Relaxed);
+        }
+        let seat = Arc::new(Seat { state: AtomicU8::new(AWAY), wake });
+        Self { queue, seat, registered: false }
+    }
+
     /// The queue.
     pub fn queue(&self) -> &Arc<SharedQueue<M, W>> {
         &self.queue
