@@ -64,11 +64,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Handles a message of the shared queue, if there is one.
     pub fn handle_shared(&mut self) -> Acted {
-        let any = self.balanced(|balanced| !balanced.taker.queue().is_empty());
-        if any == Some(true) && !self.spend() {
-            return Acted::Budget;
+        if self.balanced(|balanced| balanced.taker.queue().is_empty()) != Some(false) {
+            self.owes = false;
+            return Acted::NothingDue;
         }
-        self.take_shared()
+        if self.spend() { self.take_shared() } else { Acted::Budget }
     }
 
     fn take_shared(&mut self) -> Acted {

@@ -156,6 +156,16 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
+    /// Wakes somebody else, if there is anything left, in the place of a taker that was claimed and cannot take.
+    ///
+    /// No fence of its own: who registers after the claim's maker has looked at the idle sees the message for which
+    /// that one came, and of those who registered before, its claim has told us.
+    pub fn hand_on(&self) {
+        if !self.is_empty() {
+            self.wake_one();
+        }
+    }
+
     #[inline]
     fn has_takers(&self) -> bool {
         // Ordering: Relaxed; before a push a hint. After it the fence orders this behind the push.
@@ -169,7 +179,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Wakes one taker that sleeps. A `SeqCst` fence lies between the push that this is for and here.
+    /// Wakes one taker that sleeps. A `SeqCst` fence lies between the push that this is for and here, except in
+    /// `hand_on`.
     #[inline]
     fn wake_one(&self) {
         while !self.idle.is_empty() {
@@ -241,7 +252,7 @@ impl<M, W: Wake> Taker<M, W> {
     }
 
     /// Says that this taker is awake. True if a sender has claimed it since it registered: it owes a look at the
-    /// queue, or a [`hand_on`](Self::hand_on).
+    /// queue, or a [`hand_on`](SharedQueue::hand_on).
     #[must_use = "who was claimed must look, or hand on"]
     pub fn withdraw(&mut self) -> bool {
         // Ordering: Acquire; pairs with the Release in `wake_one`: we see what the claim was for.
@@ -276,17 +287,5 @@ impl<M, W: Wake> Taker<M, W> {
         // it they would pile up in a pool that is resized again and again and never used.
         queue.wake_one();
         messages
-    }
-}
-
-impl<M, W: Wake> SharedQueue<M, W> {
-    /// Wakes somebody else, if there is anything left, in the place of a taker that was claimed and cannot take.
-    pub fn hand_on(&self) {
-        if !self.is_empty() {
-            // Ordering: SeqCst; between the push, which the claim has shown us, and the look at the idle; mirror of
-            // the fence in `register`.
-            fence(Ordering::SeqCst);
-            self.wake_one();
-        }
     }
 }

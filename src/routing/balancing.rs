@@ -101,6 +101,23 @@ impl RouterBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// There is nothing to choose by another logic:
+    ///
+    /// ```compile_fail,E0599
+    /// # use pointsman::prelude::*;
+    /// # use pointsman::routing::Random;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let workers = system.router("workers").balancing_pool(4, |_| Worker).logic(Random::new()).spawn()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn balancing_pool<A, I>(
         self,
         size: usize,

@@ -1,6 +1,8 @@
 //! Balancing pools: one queue for all routees, and a mailbox of its own for each.
 
-use crate::support::{LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until};
+use crate::support::{
+    Hook, LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until,
+};
 use pointsman::prelude::*;
 use pointsman::routing::{Balancing, ManageError, RouterPlan};
 use pointsman::testkit::{TestSystem, for_seeds};
@@ -369,7 +371,12 @@ fn leaves_to_dead_letters(end: impl Fn(&Router<Tell>)) {
     let router = pool(&stage, 1);
     let held = hold(&router);
     (0..5).for_each(|_| router.tell(noting("never")));
-    let asked = router.ask_with(|reply_to: ReplyTo<()>| Tell::new(move |_, _| Ok(drop(reply_to))));
+    let asked = router.ask_with(|reply_to: ReplyTo<()>| {
+        Tell::new(move |_, _| {
+            drop(reply_to);
+            Ok(())
+        })
+    });
     end(&router);
     drop(held);
     assert_eq!(stage.note(), "0 Stopped 1");
@@ -626,6 +633,54 @@ fn in_whatever_order_turns_come_nobody_sleeps_beside_a_message() {
         system.run_until_idle();
         drop(notes);
     });
+}
+
+#[test]
+fn a_routee_that_was_woken_for_the_queue_looks_there_before_its_own_mailbox() {
+    let system = TestSystem::with_seed(1);
+    let (log, notes) = channel();
+    let router = plan(&system, &log, 2).spawn().unwrap();
+    system.run_until_idle();
+    let routees = router.routees().unwrap();
+    router.tell(noting("shared"));
+    let loads = [routees[0].load(), routees[1].load()];
+    assert_eq!(loads.iter().filter(|load| **load == Load::Idle).count(), 1, "one message wakes one");
+    let woken = usize::from(loads[0] == Load::Idle);
+    routees[woken].tell(noting("own"));
+    system.run_until_idle();
+    let said: Vec<String> = notes.try_iter().filter(|note| !note.contains("Started")).collect();
+    assert_eq!(said, [format!("{woken} shared"), format!("{woken} own")]);
+    system.allow_running();
+}
+
+#[test]
+fn a_routee_that_was_woken_for_the_queue_and_has_control_to_obey_first_wakes_another() {
+    let system = TestSystem::with_seed(1);
+    let (log, notes) = channel();
+    let (other, given) = (Arc::new(Mutex::new(None::<ActorRef<Tell>>)), Arc::<Mutex<Vec<Load>>>::default());
+    let roles = NAMES.map(|name| {
+        let (other, given) = (other.clone(), given.clone());
+        Role::new(name, &log).on_hook(move |hook, _| {
+            if let (Hook::Stopped, Some(other)) = (hook, &*other.lock().unwrap()) {
+                given.lock().unwrap().push(other.load());
+            }
+            Ok(())
+        })
+    });
+    let pool = system.router("pool").balancing_pool(2, move |ctx| roles[ctx.routee_index()].recipe()());
+    let router = pool.spawn().unwrap();
+    system.run_until_idle();
+    let routees = router.routees().unwrap();
+    router.tell(noting("shared"));
+    let woken = usize::from(routees[0].load() == Load::Idle);
+    *other.lock().unwrap() = Some(routees[1 - woken].clone());
+    routees[woken].stop();
+    assert_eq!(routees[1 - woken].load(), Load::Idle);
+    system.run_until_idle();
+    assert_eq!(*given.lock().unwrap(), [Load::Busy { queued: 0 }], "woken before the hook runs");
+    assert!(notes.try_iter().any(|note| note == format!("{} shared", 1 - woken)));
+    *other.lock().unwrap() = None;
+    system.allow_running();
 }
 
 /// What a message of the storm makes its routee do.
