@@ -13,7 +13,7 @@
 //! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
 //! | handed back | where `try_tell` returns it |
 //! | dropped | where a mailbox's policy for being full lets it go |
-//! | queued | by walking all living actors: their mailboxes, and what stashes and inboxes hold |
+//! | queued | by walking all living actors: their mailboxes, what stashes and inboxes hold, and shared queues |
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
@@ -46,7 +46,8 @@ pub struct Ledger {
     pub handed_back: u64,
     /// Messages that a full mailbox let go by its policy.
     pub dropped: u64,
-    /// Messages in the mailboxes now, in stashes and in [inboxes](crate::Inbox).
+    /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
+    /// [balancing pools](crate::routing::Balancing).
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,

@@ -104,8 +104,7 @@
 //!    it.
 //! 8. A mailbox's length never goes below zero nor counts a message twice; at quiescence it is exact.
 //! 9. An ask completes exactly once; its slot, its timer and its waker are gone afterwards.
-//! 10. (A routee of a balancing pool never sleeps while the shared queue holds a message that it may take:
-//!     that pool is still to come.)
+//! 10. A routee of a balancing pool never sleeps while the shared queue holds a message that it may take.
 //! 11. Idle workers sleep; a job submitted while the last one falls asleep wakes one.
 //! 12. Shutdown ends every thread and balances the ledger to 0.
 //!

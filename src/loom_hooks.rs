@@ -2,6 +2,7 @@
 
 pub use crate::actor_ref::{ask, promise, reply, slot_memory};
 pub use crate::dispatch::OnDemand;
+pub use crate::dispatch::balancing;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{

@@ -223,6 +223,19 @@ pub unsafe fn send_system(
     }
 }
 
+/// Gives the actor a turn, or a further look if it has one: see [`Gate::nudge`].
+///
+/// # Safety
+///
+/// As for [`gate`].
+pub unsafe fn nudge(header: NonNull<Header>) {
+    // SAFETY: passed on to the caller.
+    if unsafe { gate(header) }.nudge() {
+        // SAFETY: as above, and the nudge gave us the token.
+        unsafe { schedule(header) };
+    }
+}
+
 /// Hands a woken actor to its dispatcher.
 ///
 /// # Safety

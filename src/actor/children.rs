@@ -33,6 +33,8 @@ struct Family {
     generated: u64,
     /// The reference that the parent is known by where it is not its own: a router's, of its head.
     front: Option<Box<dyn Any + Send>>,
+    /// How many messages wait for whichever child takes them.
+    queued: Option<Box<dyn Fn() -> usize + Send>>,
 }
 
 /// Why a child was not taken in.
@@ -153,6 +155,18 @@ impl Children {
     /// Says which reference the parent is known by to those who look for one of its type.
     pub fn set_front<T: Clone + Send + 'static>(&self, front: T) {
         lock(&self.0).family.get_or_insert_default().front = Some(Box::new(front));
+    }
+
+    /// Says how to count the messages that wait for whichever child takes them.
+    pub fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
+        lock(&self.0).family.get_or_insert_default().queued = Some(Box::new(count));
+    }
+
+    /// Messages that wait for whichever child takes them.
+    pub fn queued(&self) -> usize {
+        let inner = lock(&self.0);
+        let count = inner.family.as_ref().and_then(|family| family.queued.as_ref());
+        count.map_or(0, |count| count())
     }
 
     /// The parent's front, if it is a `T`.

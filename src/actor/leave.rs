@@ -17,6 +17,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Leaving::ByItself => {}
             Leaving::AtPosition => self.begin_stop(),
             Leaving::WhenEmpty if matches!(self.phase(), Phase::Stopping | Phase::Draining) => {}
+            Leaving::WhenEmpty if self.shares => self.end_when_queue_is_empty(),
             Leaving::WhenEmpty => {
                 let end = self.owner().close();
                 self.private(|private| {
@@ -43,6 +44,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     fn reroute_to(&mut self, router: Box<dyn Any + Send>) {
+        if self.shares {
+            // What came through the router is in the queue, so what is in the mailbox was for this actor alone.
+            return drop_guarded(router);
+        }
         if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
             let former = self.private(|private| private.extras().reroute.replace(*router));
             drop_guarded(former);

@@ -285,6 +285,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.obey_waiting_leave();
         self.owner().close();
         self.private(|private| private.phase = Phase::Draining);
+        if self.shares {
+            self.stop_sharing();
+        }
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.

@@ -137,7 +137,7 @@ impl Mailboxes {
     }
 }
 
-fn refuse(path: &dyn Fn() -> String, fault: MailboxFault) -> SpawnError {
+pub(crate) fn refuse(path: &dyn Fn() -> String, fault: MailboxFault) -> SpawnError {
     match fault {
         MailboxFault::ZeroCapacity => SpawnError::ZeroCapacity { path: path() },
         fault => SpawnError::Mailbox { path: path(), fault },

@@ -3,9 +3,11 @@
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
 //! children; `leave.rs` how it leaves a router; `context.rs` what a running actor sees, with `watch.rs`, `own_timers.rs`, `receive_timeout.rs`,
-//! `stash.rs` and `unhandled.rs`; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
+//! `stash.rs` and `unhandled.rs`; `balanced.rs` the part of a routee that shares a queue with others; `builder.rs`,
+//! `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
 //! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
+mod balanced;
 mod builder;
 mod cell;
 mod children;
@@ -25,14 +27,15 @@ mod unhandled;
 mod verdict;
 mod watch;
 
+pub(crate) use balanced::SharedQueue;
 pub use builder::{ActorBuilder, IntoActor};
 pub use cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Leaving, Local, VTable};
-pub(crate) use cell::{gate, schedule, send_system};
+pub(crate) use cell::{gate, nudge, schedule, send_system};
 pub use context::Context;
 pub(crate) use find::Found;
 pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
-pub(crate) use mailbox_kind::MailboxKind;
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+pub(crate) use mailbox_kind::{MailboxKind, refuse};
 pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub(crate) use path::check_name;

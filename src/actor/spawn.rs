@@ -77,6 +77,15 @@ impl<M: Send + 'static> Held<M> {
         &self.actor
     }
 
+    /// Changes what only the actor's turns touch. `act` runs no user code.
+    pub fn private<R>(&mut self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
+        // SAFETY: the header is the first field of the mailbox, which is that of the `Local<M>`, and our reference
+        // keeps the cell alive.
+        let local = unsafe { self.header.cast::<Local<M>>().as_ref() };
+        // SAFETY: `allocate` has taken the token for us, and it goes on only when this is dropped.
+        local.private.with_mut(|private| act(unsafe { &mut *private }))
+    }
+
     /// Gives the actor its first turn.
     pub fn start(self) -> ActorRef<M> {
         self.actor.clone()

@@ -6,7 +6,8 @@
 //! 1. take the system lane: immediate control acts now, positioned control is put in its place;
 //! 2. messages that were unstashed are handled, then positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
-//! 4. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
+//! 4. an actor that shares a queue with others takes a message from there (`balanced.rs`), and goes round again;
+//! 5. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
 //! Before each message the lane is looked at *between* seeing that the message is there and taking it, so
 //! that control which its sender sent before the message also acts before it (invariant 5).
@@ -16,6 +17,7 @@
 //! User code is called in step 3 and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
+use crate::actor::balanced::Balanced;
 use crate::actor::cell::{Act, Cell, Control, Core, Header};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
@@ -83,6 +85,8 @@ pub struct Extras<M> {
     pub culprits: Vec<AnyRef>,
     /// Where what is left in the mailbox goes instead of to dead letters.
     pub reroute: Option<ActorRef<M>>,
+    /// The queue that this actor shares with others.
+    pub balanced: Option<Balanced<M>>,
 }
 
 impl<M> Default for Extras<M> {
@@ -100,6 +104,7 @@ impl<M> Default for Extras<M> {
             stopping: HashSet::default(),
             culprits: Vec::new(),
             reroute: None,
+            balanced: None,
         }
     }
 }
@@ -192,7 +197,10 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
         ctx: Context::new(task.cast(), local),
         turn,
         left: turn.throughput(),
+        shares: false,
+        owes: false,
     };
+    turn.begin_sharing();
     turn.run()
 }
 
@@ -225,6 +233,10 @@ pub struct ActorTurn<'a, A: Actor, F> {
     turn: &'a Turn,
     /// How many more messages this turn may handle.
     left: u32,
+    /// Whether the actor shares a queue with others; then `balanced.rs` says what it does there.
+    pub shares: bool,
+    /// Whether a sender has woken this actor for a message in that queue, and the actor has not looked since.
+    pub owes: bool,
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
@@ -257,30 +269,50 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 continue;
             }
+            if self.owes {
+                match self.handle_shared() {
+                    Acted::NothingDue => {}
+                    Acted::Once => continue,
+                    Acted::Budget => return self.requeue(),
+                }
+            }
             match self.handle_unstashed() {
                 Acted::NothingDue => {}
                 Acted::Once => continue,
-                Acted::Budget => return Ran::Requeue,
+                Acted::Budget => return self.requeue(),
             }
             match self.act_on_position() {
                 Acted::NothingDue => {}
                 Acted::Once => continue,
-                Acted::Budget => return Ran::Requeue,
+                Acted::Budget => return self.requeue(),
             }
             match self.handle_messages() {
                 Pause::Control => {}
                 Pause::Failed(failure) => self.fail(failure, None),
-                Pause::Budget => return Ran::Requeue,
+                Pause::Budget => return self.requeue(),
                 Pause::Busy => return Ran::Busy,
                 // A nudge or a stop goes before control that waited for the messages just handled.
                 Pause::Empty if self.owner().has_system() => {}
                 Pause::Empty => match self.act_on_position() {
+                    Acted::NothingDue if self.shares => match self.share() {
+                        Acted::NothingDue if self.try_idle_sharing() => return Ran::Idle,
+                        Acted::NothingDue | Acted::Once => {}
+                        Acted::Budget => return self.requeue(),
+                    },
                     Acted::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
                     Acted::NothingDue | Acted::Once => {}
-                    Acted::Budget => return Ran::Requeue,
+                    Acted::Budget => return self.requeue(),
                 },
             }
         }
+    }
+
+    /// The throughput is used up: the others first.
+    fn requeue(&mut self) -> Ran {
+        if self.shares {
+            self.end_shared_turn();
+        }
+        Ran::Requeue
     }
 
     pub fn core(&self) -> &Core {
@@ -333,7 +365,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if timed {
             return self.handle_timed(due);
         }
-        let Self { header, cell, row, ctx, turn, left } = self;
+        let Self { header, cell, row, ctx, turn, left, .. } = self;
         // SAFETY: as in `owner`, which would borrow all of `self`.
         let mut owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
         let handling = AssertUnwindSafe(|| {
@@ -428,8 +460,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     // ---- the system lane
 
-    fn take_lane(&mut self) {
+    pub fn take_lane(&mut self) {
         while self.owner().has_system() {
+            if self.owes {
+                self.hand_on();
+            }
             let batch = self.owner().take_system();
             for (position, message) in batch {
                 match position {

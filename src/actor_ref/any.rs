@@ -65,6 +65,12 @@ impl AnyRef {
         unsafe { crate::actor::gate(self.0) }
     }
 
+    /// Makes the actor look at what there is to do. Allocates nothing; in vain when it has ended.
+    pub(crate) fn nudge(&self) {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::actor::nudge(self.0) };
+    }
+
     /// Sends immediate control. Hands it back if the actor has ended.
     pub(crate) fn send_system(&self, message: Control) -> Result<(), Control> {
         // SAFETY: the reference keeps the cell alive.
@@ -78,9 +84,10 @@ impl AnyRef {
         unsafe { crate::actor::send_system(self.0, message, position) }
     }
 
-    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out.
+    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out. The head of a
+    /// [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
     pub fn queued(&self) -> usize {
-        self.gate().len() as usize + self.core().held()
+        self.gate().len() as usize + self.core().held() + self.core().children.queued()
     }
 
     /// Where the actor stands in the tree.

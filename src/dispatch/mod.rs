@@ -11,9 +11,10 @@
 //! * [`stepping`]: in the place of all these, the thread of a test.
 //!
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
-//! which says where its token goes. A shared queue in front of several actors (balancing) is a matter of
-//! mailboxes: such actors have the same kind of home.
+//! which says where its token goes. A shared queue in front of several actors ([`balancing`]) is no home of its
+//! own: they run where they are told, and find their messages in it.
 
+pub mod balancing;
 pub mod blocking;
 pub mod calling;
 mod mailboxes;

@@ -217,6 +217,14 @@ impl<H, S> Gate<H, S> {
         Ok(if self.word.announce_lane() { SystemPushed::Wake } else { SystemPushed::Queued })
     }
 
+    /// Gives the actor a turn, or a further look if it has one; true if the caller holds the token now, and must
+    /// schedule the actor. Without a node in the lane: nothing is allocated, and an owner learns of it only by
+    /// [`Owner::try_idle_unless_nudged`].
+    #[must_use = "who holds the token must schedule the actor"]
+    pub fn nudge(&self) -> bool {
+        self.word.announce_lane()
+    }
+
     /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
     /// sender has it then; before the mailbox is known to others, always true.
     pub fn begin(&self) -> bool {
@@ -639,6 +647,27 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[inline]
     pub fn try_idle(self) -> Result<(), Self> {
         let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+        self.go_idle(seen)
+    }
+
+    /// As [`try_idle`](Self::try_idle), and fails after a [nudge](Gate::nudge), once for any number of them: the
+    /// caller looks at what they are about.
+    pub fn try_idle_unless_nudged(self) -> Result<(), Self> {
+        let seen = self.gate().word.look();
+        if seen.has_lane() {
+            // A nudge or a system message that was taken since: they look alike.
+            self.gate().word.forget_lane();
+            return Err(self);
+        }
+        if self.gate().lane.has_any() {
+            return Err(self);
+        }
+        self.go_idle(seen)
+    }
+
+    /// The lane was looked at when the word was `seen`.
+    #[inline]
+    fn go_idle(self, seen: State) -> Result<(), Self> {
         if seen.is_closed() || seen.index() != self.head() {
             return Err(self);
         }

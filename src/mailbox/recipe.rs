@@ -182,6 +182,11 @@ impl Mailbox {
         self.sorting.is_some()
     }
 
+    /// Whether several actors can take from it: unsorted, and no matter of the one who sends or takes next.
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest)
+    }
+
     /// Whether it is what is required.
     pub(crate) fn fulfils(&self, requirement: MailboxRequirement) -> bool {
         match requirement {
@@ -389,6 +394,11 @@ pub enum MailboxFault {
         /// The type of messages that the actor handles.
         actor: &'static str,
     },
+    /// It is no queue that several actors can share: see [`Balancing`](crate::routing::Balancing).
+    NotShareable {
+        /// The mailbox.
+        mailbox: String,
+    },
     /// The system knows no mailbox of this name.
     UnknownName {
         /// The name.
@@ -423,6 +433,11 @@ impl fmt::Display for MailboxFault {
             Self::MessageType { mailbox, actor } => {
                 write!(f, "it sorts messages of type {mailbox}, and the actor handles {actor}: make one for these")
             }
+            Self::NotShareable { mailbox } => write!(
+                f,
+                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject \
+                 or DropNewest"
+            ),
             Self::UnknownName { name, known } => write!(
                 f,
                 "unknown mailbox {name:?}: declare it with System::builder(..).mailbox({name:?}, ..), there are \

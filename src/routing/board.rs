@@ -25,6 +25,8 @@ pub struct Board<M: Send + 'static, L> {
     /// Changed by the head alone.
     pub members: Mutex<Members<M>>,
     pub stays_when_empty: bool,
+    /// The routees take from one queue, so only the pool can make one.
+    pub shares_queue: bool,
     pub strategy: Strategy,
     /// How routees go.
     pub leave: LeavePlan<M>,

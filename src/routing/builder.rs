@@ -2,7 +2,7 @@
 
 use super::RoundRobin;
 use super::plan::{Initial, RouterPlan, Settings};
-use crate::actor::{Actor, ByContext, Context, IntoActor, Plan, spawn_held};
+use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use std::sync::Arc as StdArc;
 
@@ -64,25 +64,12 @@ impl RouterBuilder {
     {
         let recipe = StdArc::new(recipe);
         let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
-            let plan = Plan {
-                parent: Ok(head.clone()),
-                name: None,
-                dispatcher: settings.dispatcher.clone(),
-                mailbox: settings.mailbox.clone(),
-                on_failure: None,
-                routee_index,
-                stash_capacity: None,
-            };
             let recipe = recipe.clone();
+            let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
         };
         let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
-            let system = &parent.core().system;
-            if system.has_deployments() {
-                // They may choose another mailbox.
-                return Ok(());
-            }
-            settings.mailbox.choose::<A>(system, settings.dispatcher.as_deref(), path).map(drop)
+            settings.check::<A>(parent, path)
         };
         self.plan(Initial::Pool { size, make: StdArc::new(make), check })
     }

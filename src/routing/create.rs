@@ -60,6 +60,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
         let settings = self.settings;
+        let shares_queue = settings.queue.is_some();
         let (size, others, make) = match self.members {
             Initial::Pool { size, make, .. } => {
                 let make: StdArc<MakeRoutee<M>> =
@@ -76,6 +77,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             make,
             members: Mutex::new(Members::none()),
             stays_when_empty: self.stays_when_empty || shared.resizing.is_some(),
+            shares_queue,
             strategy: self.strategy,
             leave: self.leave,
             controller: controller.as_ref().and_then(|made| made.as_ref().ok().cloned()),

@@ -182,6 +182,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     fn add(&mut self, actor: ActorRef<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_open(ctx)?;
+        if self.board.shares_queue {
+            return Err(ManageError::SharedQueue { path: ctx.path().to_string() });
+        }
         let routee = Routee::new(actor);
         let mut list = self.board.list();
         list.push(Member { routee: routee.clone(), own: false });

@@ -3,7 +3,7 @@
 use super::reference::About;
 use super::{Routee, Routees};
 use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, RouterId};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::any::Any;
@@ -88,6 +88,11 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         None
     }
 
+    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee has.
+    fn load(&self, routees: &Routees<M>) -> Load {
+        routees.least_load()
+    }
+
     /// Says what is wrong with the logic's own settings: the router is not created then.
     ///
     /// # Errors
@@ -100,7 +105,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
 
 /// What a logic may know and do besides the table: one message's way through one router.
 pub struct RouteContext<'a> {
-    row: &'a Row,
+    pub(super) row: &'a Row,
     router: &'a About,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,

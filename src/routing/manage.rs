@@ -180,6 +180,11 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
+    /// A routee was to be added to a pool whose routees share a queue, in which it would have no part.
+    SharedQueue {
+        /// The router's path.
+        path: String,
+    },
     /// Too many old tables of routees wait to be freed: some handler has not returned for a long time.
     OldTables {
         /// The router's path.
@@ -215,6 +220,11 @@ impl fmt::Display for ManageError {
             ManageError::NotAPool { path } => {
                 write!(f, "router {path} is a group: add and remove routees instead of resizing it")
             }
+            ManageError::SharedQueue { path } => write!(
+                f,
+                "the routees of router {path} share a queue, from which only those take that it has made: resize \
+                 it instead of adding a routee"
+            ),
             ManageError::OldTables { path, waiting } => write!(
                 f,
                 "router {path} was not changed: {waiting} old tables of routees cannot be freed, look for a \

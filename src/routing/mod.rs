@@ -24,6 +24,7 @@
 //! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
 //! | [`TailChopping`] | one, and another each time that no answer has come for a while |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
+//! | [`Balancing`] | nobody: the routees share one queue, and take from it |
 //! | [`RoutingLogic`] | what you say |
 //!
 //! A [`RouterValue`] routes without an actor: inside one, or outside all of them. When to take which, with a drawing and
@@ -36,6 +37,7 @@
 // `several.rs` several routees in the place of one; then a file for each logic, and `race.rs` for the two that wait
 // for replies; `resizer/` is how a pool's size follows its load.
 
+mod balancing;
 mod board;
 mod broadcast;
 mod broadcast_if;
@@ -65,6 +67,7 @@ mod tail_chopping;
 mod two_choices;
 mod value;
 
+pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;

@@ -4,7 +4,7 @@ use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::leaving::LeavePlan;
 use super::{Resizer, RoundRobin, RoutingLogic};
-use crate::actor::{Held, MailboxChoice, MailboxKind};
+use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::{Restart, Strategy};
@@ -35,6 +35,33 @@ pub struct RouterPlan<M: Send + 'static, L> {
 pub struct Settings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
+    /// The queue that they share, in a balancing pool.
+    pub queue: Option<Mailbox>,
+}
+
+impl Settings {
+    /// Of the routee of this number.
+    pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
+        Plan {
+            parent: Ok(head.clone()),
+            name: None,
+            dispatcher: self.dispatcher.clone(),
+            mailbox: self.mailbox.clone(),
+            on_failure: None,
+            routee_index,
+            stash_capacity: None,
+        }
+    }
+
+    /// Says what can be known to be wrong with routees of type `A` and their mailboxes.
+    pub fn check<A: Actor>(&self, parent: &AnyRef, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+        let system = &parent.core().system;
+        if system.has_deployments() {
+            // They may choose another mailbox.
+            return Ok(());
+        }
+        self.mailbox.choose::<A>(system, self.dispatcher.as_deref(), path).map(drop)
+    }
 }
 
 pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<Held<M>, SpawnError> + Send + Sync;
@@ -59,7 +86,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None) },
+            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None), queue: None },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
             head_dispatcher: None,
@@ -69,14 +96,14 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             resizer: None,
         }
     }
-}
 
-impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Routes by this logic instead of [`RoundRobin`].
     pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
         self.map_logic(|_| logic)
     }
+}
 
+impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// The same with the logic that `change` makes of its own.
     pub(super) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
         let fault =

@@ -166,15 +166,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
         }
         let Some(_hop) = Hop::take() else { return Load::Unknown };
         let section = grace::section();
-        let table = self.shared.table.read(&section);
-        let mut least = Load::Closed;
-        for routee in table.iter() {
-            let load = routee.actor().load();
-            if load.rank() < least.rank() {
-                least = load;
-            }
-        }
-        least
+        self.logic.load(self.shared.table.read(&section))
     }
 
     fn any(&self) -> Option<AnyRef> {

@@ -163,6 +163,12 @@ impl<M: Send + 'static> Routees<M> {
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
     }
 
+    /// How much the one with the least to do has to do; closed if there are none.
+    pub(super) fn least_load(&self) -> Load {
+        let loads = self.iter().map(|routee| routee.actor.load());
+        loads.min_by_key(|load| load.rank()).unwrap_or(Load::Closed)
+    }
+
     /// All of them, in the order of the table.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {

@@ -166,6 +166,61 @@ impl<T> ArrayQueue<T> {
     pub fn pop(&self) -> Option<T> {
         self.queue.lock().unwrap().pop_front()
     }
+
+    /// Pushes, or hands the element back when full.
+    pub fn push(&self, value: T) -> Result<(), T> {
+        let mut queue = self.queue.lock().unwrap();
+        if queue.len() == self.capacity {
+            return Err(value);
+        }
+        queue.push_back(value);
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.queue.lock().unwrap().len()
+    }
+}
+
+/// Stand-in for crossbeam-queue's queue without a bound; as the one for crossbeam-deque, with a length beside it
+/// that `is_empty` reads without the lock and Relaxed.
+#[derive(Debug)]
+pub struct SegQueue<T> {
+    queue: Mutex<std::collections::VecDeque<T>>,
+    length: atomic::AtomicUsize,
+}
+
+impl<T> SegQueue<T> {
+    pub fn new() -> Self {
+        Self { queue: Mutex::new(std::collections::VecDeque::new()), length: atomic::AtomicUsize::new(0) }
+    }
+
+    pub fn push(&self, value: T) {
+        let mut queue = self.queue.lock().unwrap();
+        queue.push_back(value);
+        self.length.fetch_add(1, atomic::Ordering::Relaxed);
+    }
+
+    pub fn pop(&self) -> Option<T> {
+        let mut queue = self.queue.lock().unwrap();
+        let first = queue.pop_front();
+        if first.is_some() {
+            self.length.fetch_sub(1, atomic::Ordering::Relaxed);
+        }
+        first
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.length.load(atomic::Ordering::Relaxed)
+    }
 }
 
 pub mod alloc {

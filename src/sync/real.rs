@@ -22,6 +22,9 @@ pub mod deque {
 /// Bounded multi-producer, multi-consumer ring.
 pub use crossbeam_queue::ArrayQueue;
 
+/// The same without a bound, in blocks of 31 elements.
+pub use crossbeam_queue::SegQueue;
+
 /// The allocator, watched for leaks and double frees in models.
 pub mod alloc {
     pub use std::alloc::{alloc, dealloc};

@@ -3,6 +3,7 @@
 mod adapters;
 mod ask;
 mod backoff;
+mod balancing;
 mod basics;
 mod behavior;
 #[cfg(feature = "config")]

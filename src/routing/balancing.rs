@@ -1,0 +1,245 @@
+//! One queue for all routees.
+
+use super::plan::{Initial, MakeWith, Settings};
+use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
+use crate::actor::{
+    Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
+};
+use crate::actor_ref::{AnyRef, DeadLetterReason, Load};
+use crate::dispatch::balancing::{Pushed, Refused};
+use crate::error::{SendError, SpawnError};
+use crate::sync::{Arc, Mutex, lock};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc as StdArc;
+
+/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none waits
+/// behind a slow one while another routee has nothing to do. Made by
+/// [`balancing_pool`](RouterBuilder::balancing_pool).
+///
+/// ```text
+///   tell ──▶ router ──▶ ▒▒▒▒▒▒▒▒▒ one queue ──▶ routee 0 ◀── ▒ its own mailbox
+///   tell ──▶ router ──▶                     ├─▶ routee 1 ◀── ▒
+///                                           └─▶ routee 2 ◀── ▒
+/// ```
+///
+/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by itself,
+/// by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill or a kill
+/// concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message at a time, and
+/// at least one in each turn whose throughput its own mailbox uses up.
+///
+/// # Order
+///
+/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there is no
+/// order between routees, and what one conversation needs to keep in mind must not be the state of a routee: use
+/// [`ConsistentHashing`](super::ConsistentHashing) for that.
+///
+/// # Lifecycle
+///
+/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended. One
+/// that is removed handles what its own mailbox held then; what comes later is a dead letter, as it was for this
+/// routee alone, and the queue is the others'. A router that [drains](super::Router::drain), and routees of which none
+/// stays, empty the queue before they end. When the last one stops otherwise, what is left in the queue goes to
+/// dead letters whose recipient is the router. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
+/// Routees that others made cannot be [added](super::Router::add).
+///
+/// # Cost
+///
+/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes the one
+/// that has been idle longest, and scans none. The queue allocates a block for every 31 messages, as does the list
+/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. All
+/// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
+/// for a thread that was preempted in the middle of adding to the queue, or to the list.
+///
+/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one of
+/// them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
+pub struct Balancing<M: Send + 'static> {
+    queue: Arc<SharedQueue<M>>,
+    drops_newest: bool,
+    /// The same queue, for those who make routees.
+    given: StdArc<Mutex<Arc<SharedQueue<M>>>>,
+}
+
+impl RouterBuilder {
+    /// A router that creates its routees, as [`pool`](Self::pool), which take their messages from one
+    /// [shared queue](Balancing). It has no bound unless told otherwise by [`queue`](RouterPlan::queue).
+    ///
+    /// The routees run where [`dispatcher`](RouterPlan::dispatcher) says, and take as many messages in a turn as its
+    /// throughput allows.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Resize {
+    ///     image: String,
+    ///     done: std::sync::mpsc::Sender<usize>,
+    /// }
+    /// impl Actor for Resizer {
+    ///     type Message = Resize;
+    ///     fn receive(&mut self, job: Resize, _: &mut Context<Resize>) -> Done {
+    ///         job.done.send(job.image.len())?; // some take long, some don't
+    ///         Ok(())
+    ///     }
+    /// }
+    /// struct Resizer;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("images")
+    ///     .dispatcher("heavy", Dispatcher::blocking().throughput(1))
+    ///     .build()?;
+    /// let resizers = system
+    ///     .router("resizers")
+    ///     .balancing_pool(4, |_| Resizer)
+    ///     .queue(Mailbox::bounded(1000).on_full(Full::Reject))
+    ///     .dispatcher("heavy")
+    ///     .spawn()?;
+    /// let (done, sizes) = std::sync::mpsc::channel();
+    /// for image in ["apple.png", "pear.png"] {
+    ///     resizers.tell(Resize { image: image.into(), done: done.clone() });
+    /// }
+    /// assert_eq!(sizes.recv()? + sizes.recv()?, 17);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// There is nothing to choose by another logic:
+    ///
+    /// ```compile_fail,E0599
+    /// # use pointsman::prelude::*;
+    /// # use pointsman::routing::Random;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let workers = system.router("workers").balancing_pool(4, |_| Worker).logic(Random::new()).spawn()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn balancing_pool<A, I>(
+        self,
+        size: usize,
+        recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
+    ) -> RouterPlan<A::Message, Balancing<A::Message>>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        let logic = Balancing::new();
+        let (recipe, given) = (StdArc::new(recipe), logic.given.clone());
+        let make: StdArc<MakeWith<A::Message>> =
+            StdArc::new(move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+                let queue = lock(&given).clone();
+                let counted = queue.clone();
+                head.core().children.set_queued(move || counted.len());
+                let recipe = recipe.clone();
+                let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
+                let routee = spawn_held::<A, _>(settings.plan(head, routee_index), recipe)?;
+                Ok(routee.share(&queue))
+            });
+        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+            check(settings, path)?;
+            settings.check::<A>(parent, path)
+        };
+        let mut plan = self.plan(Initial::Pool { size, make, check }).logic(logic);
+        plan.settings.queue = Some(Mailbox::unbounded());
+        plan
+    }
+}
+
+impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
+    /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
+    /// [`Full::Reject`] or [`Full::DropNewest`].
+    ///
+    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree on an
+    /// order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the single
+    /// routees are chosen by [`mailbox`](Self::mailbox).
+    pub fn queue(mut self, mailbox: Mailbox) -> Self {
+        let queue = Arc::new(SharedQueue::new(mailbox.capacity.and_then(NonZeroUsize::new)));
+        *lock(&self.logic.given) = queue.clone();
+        self.logic.queue = queue;
+        self.logic.drops_newest = mailbox.on_full == Full::DropNewest;
+        self.settings.queue = Some(mailbox);
+        self
+    }
+}
+
+/// Refuses a queue that cannot be shared.
+fn check(settings: &Settings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+    let Some(queue) = &settings.queue else { return Ok(()) };
+    queue.check().map_err(|fault| refuse(path, fault))?;
+    if queue.is_shareable() {
+        return Ok(());
+    }
+    Err(refuse(path, MailboxFault::NotShareable { mailbox: queue.to_string() }))
+}
+
+impl<M: Send + 'static> Balancing<M> {
+    fn new() -> Self {
+        let queue = Arc::new(SharedQueue::new(None));
+        let given = StdArc::new(Mutex::new(queue.clone()));
+        Self { queue, drops_newest: false, given }
+    }
+
+    /// The queue is full.
+    #[cold]
+    fn full(&self, message: M, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        if !self.drops_newest {
+            return Err(SendError::Full(message));
+        }
+        cx.take_open();
+        cx.row.dropped(1);
+        let head = cx.head();
+        head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
+        Ok(())
+    }
+
+    /// The last routee has left while the message was pushed.
+    #[cold]
+    fn stranded(messages: Vec<M>, cx: &RouteContext<'_>) {
+        for message in messages {
+            cx.head().core().system.dead_letter(cx.row, cx.head(), message);
+        }
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
+    /// Never called: [`route`](Self::route) takes every message.
+    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        Pick::None
+    }
+
+    #[inline]
+    fn route(&self, message: M, _: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        match self.queue.push(message) {
+            Ok(pushed) => {
+                // Whoever takes it from the queue accounts for it.
+                cx.take_open();
+                if let Pushed::Stranded(messages) = pushed {
+                    Self::stranded(messages, cx);
+                }
+                Ok(())
+            }
+            Err(Refused::Full(message)) => self.full(message, cx),
+            Err(Refused::NoTaker(message)) => Err(SendError::NoRoutee(message)),
+        }
+    }
+
+    /// What is in the queue; idle only if a routee is.
+    fn load(&self, routees: &Routees<M>) -> Load {
+        let queued = self.queue.len();
+        match routees.least_load() {
+            Load::Idle if queued == 0 => Load::Idle,
+            Load::Idle | Load::Busy { .. } => Load::Busy { queued },
+            none => none,
+        }
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Balancing<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Balancing").field("queued", &self.queue.len()).finish_non_exhaustive()
+    }
+}
