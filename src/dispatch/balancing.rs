@@ -23,7 +23,7 @@
 //! A taker that has something else to do withdraws first, for a claim on it would be in vain as long as that takes.
 //! Its entry stays behind as a stale one, and is used again at the next register: there is at most one for each seat.
 //! A taker that was claimed owes a look at the queue. If it cannot take (it was suspended or stopped meanwhile), it
-//! [hands on](Taker::hand_on): somebody else is woken.
+//! [hands on](SharedQueue::hand_on): somebody else is woken.
 //!
 //! # When nobody is left
 //! The last taker to leave empties the queue, and so does a sender that finds nobody there *after* its push, with

@@ -212,7 +212,11 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
     }
 
     #[inline]
-    fn route(&self, message: M, _: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+    fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        if routees.is_empty() {
+            // Those who leave empty the queue before they end, so it must not be filled on.
+            return Err(SendError::NoRoutee(message));
+        }
         match self.queue.push(message) {
             Ok(pushed) => {
                 // Whoever takes it from the queue accounts for it.

@@ -1,7 +1,7 @@
 //! Balancing pools: one queue for all routees, and a mailbox of its own for each.
 
 use crate::support::{
-    Hook, LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until,
+    Ground, Hook, LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until,
 };
 use pointsman::prelude::*;
 use pointsman::routing::{Balancing, ManageError, RouterPlan};
@@ -24,7 +24,7 @@ fn executors() -> [Dispatcher; 4] {
 }
 
 fn stage(executor: Dispatcher) -> Stage {
-    Stage::with("balancing", |builder| builder.dispatcher("crew", executor))
+    Stage::threads_with("balancing", |builder| builder.dispatcher("crew", executor))
 }
 
 /// What routees are called in notes, by their numbers.
@@ -360,13 +360,41 @@ fn a_removed_routee_handles_its_own_mailbox_and_hands_none_of_it_on() {
     stage.end(&["0 Stopped 1"]);
 }
 
+#[test]
+fn a_router_that_drains_and_a_pool_that_shrinks_to_nobody_empty_the_queue_first() {
+    type End = fn(&Router<Tell>);
+    let ends: [End; 2] = [|router| router.drain().unwrap(), |router| _ = router.resize_to(0).unwrap()];
+    for end in ends {
+        let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+        let plan = plan(&stage.system, &stage.log, 2).dispatcher("crew").stay_when_empty();
+        let router = plan.spawn().unwrap();
+        heard(&stage, "Started 1", 2);
+        let routees = router.routees().unwrap();
+        let held = [hold(&router), hold(&router)];
+        (0..10).for_each(|_| router.tell(noting("shared")));
+        routees.iter().for_each(|routee| routee.tell(noting("own")));
+        end(&router);
+        assert!(router.try_tell(noting("late")).is_err());
+        drop(held);
+        let mut seen: Vec<String> = (0..14).map(|_| stage.note()).collect();
+        let place = |text: &str| seen.iter().position(|note| note == text).expect(text);
+        for number in 0..2 {
+            assert!(place(&format!("{number} own")) < place(&format!("{number} Stopped 1")));
+        }
+        seen.retain(|note| note.ends_with(" shared"));
+        assert_eq!(seen.len(), 10);
+        let ledger = stage.system.shutdown(LONG).unwrap();
+        assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.balance()), (0, 1, 0), "{ledger}");
+    }
+}
+
 /// Ends the only routee of a loaded pool by `end`.
 fn leaves_to_dead_letters(end: impl Fn(&Router<Tell>)) {
     // The head runs on this thread: what it is told to do is done.
     let (log, notes) = channel();
     let builder = System::builder("balancing").dispatcher("default", Dispatcher::calling_thread());
     let system = builder.dispatcher("crew", Dispatcher::blocking()).build().unwrap();
-    let stage = Stage { system, clock: ManualClock::new(), log, notes };
+    let stage = Stage { system: Ground::Threads(system), clock: ManualClock::new(), log, notes };
     let (letters, _subscription) = letters(&stage.system);
     let router = pool(&stage, 1);
     let held = hold(&router);
@@ -543,7 +571,7 @@ fn stash_and_receive_timeout_work_with_messages_of_the_queue() {
 
 #[test]
 fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
-    let stage = Stage::new("balancing");
+    let stage = Stage::threads("balancing");
     let living = stage.system.living_actors();
     let empty = plan(&stage.system, &stage.log, 0).spawn().unwrap_err();
     assert!(matches!(empty, SpawnError::EmptyPool { .. }), "{empty}");

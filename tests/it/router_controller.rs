@@ -86,8 +86,8 @@ fn unknown_management_is_refused_by_type() {
     let wrong = router.controller::<String>().unwrap_err();
     assert!(matches!(&wrong, LookupError::WrongType(_)), "{wrong}");
     // A controller of a logic that is replaced makes no sense.
-    let plan = system.router("late").pool(1, make).logic(Favourite::default());
-    let late = plan.controller(|logic: &Arc<Favourite>, _| Chooser(logic.clone())).logic(RoundRobin::new());
+    let plan = system.router("late").pool(1, make);
+    let late = plan.controller(|_: &Arc<RoundRobin>, _| Chooser(Arc::default())).logic(Favourite::default());
     let late = late.spawn().unwrap_err();
     assert!(matches!(&late, SpawnError::Logic { path, .. } if path == "/user/late"), "{late}");
     assert!(late.to_string().contains("after `logic`"), "{late}");
