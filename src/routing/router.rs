@@ -57,7 +57,8 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
-    /// Those handle what they have; what arrives behind that is routed again.
+    /// Those handle what they have; what arrives behind that is routed again. A [resizer's](super::Resizer::clamp) bounds
+    /// hold, here and for [`adjust`](Self::adjust).
     ///
     /// Returns the size before.
     ///

@@ -354,6 +354,12 @@ fn sizes_set_by_hand_keep_the_bounds() {
     assert_eq!(size(&router), 6);
     router.resize_to(0).unwrap();
     assert_eq!(size(&router), 3);
+    assert_eq!([100, -1, -100].map(|delta| router.adjust(delta).unwrap()), [6, 5, 3]);
+    assert_eq!(size(&router), 3);
+    router.routees().unwrap().iter().for_each(ActorRef::stop);
+    wait_until(|| size(&router) == 0);
+    assert_eq!((router.adjust(-1).unwrap(), router.adjust(0).unwrap(), size(&router)), (0, 0, 0));
+    assert_eq!(router.adjust(1).unwrap(), 3);
     router.stop();
     wait_until(|| router.is_closed());
     yard.end();
@@ -613,6 +619,7 @@ fn a_pool_in_full_use_explores_by_the_clock() {
         .chance_of_ramping_down_when_full(0.0)
         .action_interval(Duration::from_secs(1));
     let router = yard.pool(2, resizer);
+    assert_eq!(size(&router), 2, "and the head has set its timer");
     let mut sizes = Vec::new();
     let mut sent = 0;
     for _ in 0..5 {
