@@ -512,7 +512,7 @@ fn a_panic_on_the_senders_thread_unwinds_to_it_and_the_message_is_accounted_for(
     let resizer = Arc::new(Panics::default());
     let router = yard.pool(1, resizer.clone());
     let caught = |send: &dyn Fn()| {
-        crate::support::panic_of(|| send());
+        crate::support::panic_of(send);
     };
     resizer.in_time.store(true, Ordering::SeqCst);
     caught(&|| router.tell(1u64));
