@@ -446,7 +446,8 @@ fn the_failure_of_a_routee_races_a_send() {
 }
 
 // Bound 1: four threads. A wait without end exhausts the model's branches.
-// Caught: a claimed routee that does not look at the queue first; one that sleeps without a registration.
+// Caught: a claimed routee that does not look at the queue first; one that does not withdraw when it finds a message
+// of its own instead of sleep; one that sleeps without a registration.
 #[test]
 fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
     model("balancing_own_message_races_send", 1, 100, || {
@@ -465,6 +466,7 @@ fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
 }
 
 // Bound 2: as above.
+// Caught: a sender that does not look for takers after its push.
 #[test]
 fn the_end_of_the_router_races_a_send() {
     model("balancing_router_stop_races_send", 2, 100, || {
