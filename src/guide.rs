@@ -1,5 +1,11 @@
 //! Guides: what the parts do together. Their text is in the folder `docs` of the source.
 //!
+//! | about actors | about routers | about the whole |
+//! |---|---|---|
+//! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
+//! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
+//! | | | [`words`] of other systems |
+//!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
 #[doc = include_str!("../docs/lifecycle.md")]
@@ -8,16 +14,17 @@ pub mod lifecycle {}
 #[doc = include_str!("../docs/supervision.md")]
 pub mod supervision {}
 
+#[doc = include_str!("../docs/routers.md")]
+pub mod routers {}
+
+#[doc = include_str!("../docs/resizing.md")]
+pub mod resizing {}
+
 #[doc = include_str!("../docs/delivery.md")]
 pub mod delivery {}
-
-#[doc = include_str!("../docs/words.md")]
-pub mod words {}
 
 #[doc = include_str!("../docs/shutdown.md")]
 pub mod shutdown {}
 
-#[doc = include_str!("../docs/resizing.md")]
-pub mod resizing {}
-#[doc = include_str!("../docs/routers.md")]
-pub mod routers {}
+#[doc = include_str!("../docs/words.md")]
+pub mod words {}

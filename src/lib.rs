@@ -68,7 +68,9 @@
 //! | to write an actor | [`Actor`], [`Context`] |
 //! | to start and stop the whole | [`System`], [`Dispatcher`] |
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
-//! | to route | [`routing`] |
+//! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
+//! | to ask several actors one question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
+//! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
 //! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |

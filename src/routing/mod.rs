@@ -14,28 +14,41 @@
 //! no read-modify-write; choosing costs what the logic costs; then the message goes straight into the chosen
 //! routee's mailbox. The head never sees an ordinary message: it manages.
 //!
-//! | router | chooses |
-//! |---|---|
-//! | [`RoundRobin`] | each in turn, one cursor for each sending thread |
-//! | [`Random`] | any, with equal chance |
-//! | [`SmallestMailbox`] | the one with the least to do |
-//! | [`TwoChoices`] | of two drawn at random, the one with less to do |
-//! | [`Broadcast`] | all |
-//! | [`ScatterGatherFirstCompleted`] | all, and takes the first success |
-//! | [`TailChopping`] | one, and another each time that no answer has come for a while |
-//! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee |
-//! | [`Balancing`] | nobody: the routees share one queue, and take from it |
-//! | [`RoutingLogic`] | what you say |
+//! | logic | chooses | file |
+//! |---|---|---|
+//! | [`RoundRobin`] | each in turn, one cursor for each sending thread | `round_robin.rs` |
+//! | [`Random`] | any, with equal chance | `random.rs` |
+//! | [`SmallestMailbox`] | the one with the least to do | `smallest_mailbox.rs` |
+//! | [`TwoChoices`] | of two drawn at random, the one with less to do | `two_choices.rs` |
+//! | [`Balancing`] | nobody: the routees of a [balancing pool](RouterBuilder::balancing_pool) share one queue, and take from it | `balancing.rs` |
+//! | [`Broadcast`] | all | `broadcast.rs` |
+//! | [`BroadcastIf`] | all for some messages, and another logic for the rest | `broadcast_if.rs` |
+//! | [`ScatterGatherFirstCompleted`] | all, and takes the first success | `scatter_gather.rs` |
+//! | [`TailChopping`] | one, and another each time that no answer has come for a while | `tail_chopping.rs` |
+//! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee | `consistent_hashing.rs` |
+//! | [`RoutingLogic`] | what you say | `logic.rs` |
 //!
-//! A [`RouterValue`] routes without an actor: inside one, or outside all of them. When to take which, with a drawing and
-//! an example of each: [the guide](crate::guide::routers).
+//! | router | whose routees | file |
+//! |---|---|---|
+//! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
+//! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
+//! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `by_path.rs` |
+//! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `value.rs` |
+//!
+//! When to take which, with a drawing and an example of each: [the guide](crate::guide::routers).
 
-// In reading order: `logic.rs` what a logic is; `routees.rs` the table; `reference.rs` the reference that
-// routes; `router.rs` the handle that manages, by the messages in `manage.rs`; `builder.rs`, `plan.rs` and
-// `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
-// `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; `value.rs` routing without a head,
-// `several.rs` several routees in the place of one; then a file for each logic, and `race.rs` for the two that wait
-// for replies; `resizer/` is how a pool's size follows its load.
+// In reading order:
+//
+// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `reference.rs` the reference
+//   that runs it; then a file for each logic. `race.rs` is what the two that wait for replies have in common; `key.rs`
+//   and `hash_ring.rs` are under consistent hashing. Under balancing lie `dispatch/balancing.rs`, the shared queue, and
+//   `actor/balanced.rs`, a routee's turn with it.
+// - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes it.
+//   `by_path.rs` is for routees that are paths, `several.rs` for several in the place of one.
+// - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
+//   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
+//   changes the logic; `resizer/` how a pool's size follows its load.
+// - `value.rs`: routing without a head.
 
 mod balancing;
 mod board;
