@@ -1,4 +1,4 @@
-//! Pointsman at work: ten million deliveries through each router, from several threads at once.
+//! Pointsman at work: ten million deliveries through each of six routers, from several threads at once.
 //!
 //! ```text
 //! cargo run --release --example quickstart
@@ -36,7 +36,7 @@ const SAMPLE_EVERY: u64 = 64;
 const SOON: Duration = Duration::from_secs(60);
 
 const HELP: &str = "\
-Sends messages through every router and shows speed, latency, shares, and the ledger.
+Sends messages through one router after the other and shows speed, latency, shares, and the ledger.
 
 Usage: cargo run --release --example quickstart -- [options]
 
