@@ -2,7 +2,9 @@
 
 use crate::support::{LONG, panic_of, wait_until};
 use pointsman::prelude::*;
-use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
+use pointsman::routing::{
+    Broadcast, RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
+};
 use pointsman::testkit::TestSystem;
 use pointsman::{
     Accepted, Answerable, Attempt, AttemptEnd, AttemptFailure, DeadLetterReason, Ledger, ManualClock,
@@ -952,4 +954,37 @@ fn a_router_value_behind_another_one_asks_its_own_routees() {
     assert!(answer(&desks[1], 5));
     assert_eq!(ask.wait(), Ok(5));
     desks.iter().for_each(|desk| desk.actor.stop());
+}
+
+#[test]
+fn of_a_question_that_is_broadcast_any_first_reply_is_the_answer_and_the_others_are_late() {
+    let scene = Scene::new(3, Broadcast);
+    let ask = scene.router.ask(Get::default());
+    assert_eq!(scene.asked(), [0, 1, 2]);
+    assert!(answer(&scene.desks[1], 0), "a success or not");
+    assert_eq!(ask.wait(), Ok(0));
+    assert!(!answer(&scene.desks[0], 5) && !answer(&scene.desks[2], 6));
+    let ledger = scene.end();
+    assert_eq!((ledger.asks.late, ledger.dead_lettered), (2, 0), "{ledger}");
+}
+
+#[test]
+fn unless_told_otherwise_there_are_five_seconds_and_ten_milliseconds_between_attempts() {
+    for in_turn in [false, true] {
+        let scene = match in_turn {
+            false => Scene::new(3, ScatterGatherFirstCompleted::new()),
+            true => Scene::new(3, TailChopping::new()),
+        };
+        let ask = scene.router.ask(Get::default());
+        for asked in [1, 2, 3] {
+            assert_eq!(scene.asked().len(), if in_turn { asked } else { 3 });
+            scene.system.advance(10 * MS);
+        }
+        scene.system.advance(5 * SECOND - 31 * MS);
+        assert!(scene.desks.iter().all(|desk| desk.got.lock().unwrap()[0].reply_to.wanted()));
+        scene.system.advance(MS);
+        assert_eq!(ask.wait(), Err(AskError::Timeout { after: 5 * SECOND }));
+        scene.desks.iter().for_each(|desk| drop(desk.take()));
+        scene.end();
+    }
 }

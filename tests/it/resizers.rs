@@ -1,6 +1,6 @@
 //! Pools whose size follows their load.
 
-use crate::support::{LONG, wait_until};
+use crate::support::{LONG, Stage, child, fail, query, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
     AskResizer, Broadcast, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer, ResizerError,
@@ -636,4 +636,37 @@ fn a_pool_in_full_use_explores_by_the_clock() {
     // The first look clears the idle time of a new pool, the second notes, and steps.
     assert_eq!(sizes, [2, 3, 4, 5, 6]);
     yard.end();
+}
+
+#[test]
+fn a_suspended_head_resizes_nothing_before_it_goes_on() {
+    let stage = Stage::threads("suspended");
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let judged = move || {
+        let held = held.clone();
+        Strategy::decide(move |_| {
+            let _ = held.lock().unwrap().recv();
+            Directive::Resume
+        })
+    };
+    let top = stage.spawn(&stage.role("top").strategy(judged));
+    let parent = child(&top, &stage.role("parent").keep_children());
+    let resizer = Scripted::every(2);
+    let given = resizer.clone();
+    let router = query(&parent, move |_, ctx| {
+        let recipe = |_: &mut Context<u64>| Worker { hold: Arc::default(), handled: Arc::default() };
+        ctx.router("pool").pool(1, recipe).resizer(given).spawn().unwrap()
+    })
+    .unwrap();
+    resizer.delta.store(1, Ordering::SeqCst);
+    fail(&parent);
+    wait_until(|| router.head().load() == Load::Suspended);
+    tell(&router, 5);
+    assert_eq!((resizer.counts(), resizer.asked()), (vec![0, 1, 2, 3, 4, 5], vec![]));
+    release.send(()).unwrap();
+    assert_eq!(size(&router), 2);
+    assert_eq!(resizer.asked(), [(1, 5)], "one look, when all had been sent");
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!(ledger.balance(), 0, "{ledger}");
 }

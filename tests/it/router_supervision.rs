@@ -177,3 +177,38 @@ fn suspensions_are_balanced_when_routees_fail_at_once() {
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.balance(), ledger.dead_lettered), (0, 0), "{ledger}");
 }
+
+#[test]
+fn a_limit_of_the_parents_counts_the_restarts_of_the_router_whichever_routee_has_failed() {
+    let stage = Stage::threads("limit");
+    let strategy = || Strategy::from(Restart::up_to(1)).quiet();
+    let parent = stage.spawn(&stage.role("parent").keep_children().strategy(strategy));
+    let (router, _got, made) = pool_below(&parent, 2);
+    let routees = router.routees().unwrap();
+    routees[0].tell(FAIL);
+    wait_until(|| made.load(Ordering::SeqCst) == 4);
+    assert!(!router.is_closed());
+    routees[1].tell(FAIL);
+    wait_until(|| router.is_closed() && routees.iter().all(ActorRef::is_closed));
+    assert_eq!(made.load(Ordering::SeqCst), 4, "no third state for anybody");
+    end(stage);
+}
+
+#[test]
+fn under_escalation_a_killed_routee_and_one_that_cannot_be_made_end_the_router() {
+    let stage = Stage::threads("escalate");
+    let parent = stage.spawn(&stage.role("parent").keep_children());
+    let (killed, _got, _) = pool_below(&parent, 2);
+    killed.routees().unwrap()[1].kill();
+    let (make, _got) = workers();
+    let recipe = move |ctx: &mut Context<u64>| match ctx.routee_index() {
+        1 => Err(Failure::msg("never")),
+        _ => Ok(make(ctx)),
+    };
+    let plan =
+        |ctx: &mut Context<Tell>| ctx.router("unmade").pool(2, recipe).on_failure(Strategy::escalate());
+    let unmade = query(&parent, move |_, ctx| plan(ctx).spawn().unwrap()).unwrap();
+    wait_until(|| killed.is_closed() && unmade.is_closed());
+    assert!(!parent.is_closed(), "which has stopped them, as by default");
+    end(stage);
+}

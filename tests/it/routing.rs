@@ -639,3 +639,38 @@ fn bad_routers_are_refused_and_leave_nothing_behind() {
     let router = system.router("bad").pool(1, reporters(sender)).spawn().unwrap();
     assert!(router.resize_to(0).unwrap_err().to_string().contains("pool size 0"));
 }
+
+#[test]
+fn a_broadcast_reaches_a_router_among_the_routees_once() {
+    let system = system();
+    let (inner, got) = pool(&system, 3, pointsman::routing::RoundRobin::new());
+    let outer = system.router("outer").group([inner.to_ref()]).spawn().unwrap();
+    assert_eq!(outer.broadcast(1), 1);
+    assert_eq!(counts(&got, 1).len(), 1);
+    assert_eq!(inner.broadcast(2), 3);
+    assert_eq!(counts(&got, 3).len(), 3);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (4, 4, 0), "{ledger}");
+}
+
+#[test]
+fn messages_of_one_sender_reach_each_routee_in_the_order_sent() {
+    const SENDERS: u64 = 3;
+    const EACH: u64 = 2000;
+    let system = system();
+    let (router, got) = pool(&system, 3, Random::new());
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let router = router.to_ref();
+            scope.spawn(move || (0..EACH).for_each(|n| router.tell(sender * EACH + n)));
+        }
+    });
+    let mut last = HashMap::new();
+    for _ in 0..SENDERS * EACH {
+        let (routee, message) = got.recv_timeout(LONG).expect("every message is handled");
+        let before = last.insert((routee, message / EACH), message);
+        assert!(before.is_none_or(|before| before < message), "{message} after {before:?}");
+    }
+    assert_eq!(last.len(), 9, "each routee has heard of each sender");
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
