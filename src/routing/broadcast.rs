@@ -7,6 +7,24 @@ use crate::error::SendError;
 ///
 /// A message to n routees is cloned n − 1 times and counts as n deliveries; a copy that a routee does not take
 /// is a dead letter of its own. With no routees the message itself is one, or comes back to `try_tell`.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{Broadcast, RouterValue};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let (sender, got) = std::sync::mpsc::channel();
+/// let routees = ["left", "right"].map(|name| {
+///     let sender = sender.clone();
+///     ActorRef::from_fn(move |_: u32| sender.send(name).expect("it is kept"))
+/// });
+/// let router = RouterValue::new(&system, Broadcast)?.with_routees(&routees);
+/// router.route(1u32);
+/// assert_eq!(got.try_iter().collect::<Vec<_>>(), ["left", "right"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Broadcast;
 

@@ -76,6 +76,23 @@ impl RouterBuilder {
 
     /// A router over references that others made. They are watched, but never stopped by the router; any of
     /// them may itself be a router.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Depot;
+    /// # impl Actor for Depot {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let north = system.actor("north").spawn(|| Depot)?;
+    /// let west = system.router("west").pool(2, |_| Depot).spawn()?;
+    /// let depots = system.router("depots").group([north, west.to_ref()]).spawn()?;
+    /// depots.tell(7u64);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn group<M: Send + 'static>(
         self,
         routees: impl IntoIterator<Item = ActorRef<M>>,

@@ -25,9 +25,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// # Errors
     ///
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
-    /// resizer, a resizer that makes no sense, an unknown dispatcher
-    /// of the head or the routees, a path that is none, and what is said at
-    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
+    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a path that is
+    /// none, and what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
     /// what was begun has ended; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {

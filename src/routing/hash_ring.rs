@@ -24,7 +24,20 @@ use std::num::NonZeroU32;
 /// How many points a member has unless told otherwise: a load within about a fifth of the mean.
 pub const VIRTUAL_NODES: NonZeroU32 = NonZeroU32::new(160).unwrap();
 
-/// An immutable ring; members are known by their index in the list that it was built from.
+/// An immutable ring; members are known by their index in the list that it was built from. For logics of your own:
+/// what [`ConsistentHashing`](super::ConsistentHashing) keeps as its [index](super::RoutingLogic::index).
+///
+/// ```
+/// use pointsman::routing::{HashKey, Ring};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ring = Ring::new([("/user/north", 160), ("/user/south", 160)])?;
+/// let key = "pear".key_hash();
+/// let order: Vec<usize> = ring.successors(key).collect();
+/// assert_eq!((order.len(), Some(order[0])), (2, ring.owner(key)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Ring {
     /// In ring order.

@@ -7,6 +7,46 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{AdjustPoolSize, ManageError};
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+///
+/// /// Makes its pool larger, and does not wait for it.
+/// struct Master {
+///     workers: Router<u64>,
+/// }
+///
+/// enum MasterMsg {
+///     Busy,
+///     Grown(Result<Result<usize, ManageError>, AskError>),
+/// }
+///
+/// impl Actor for Master {
+///     type Message = MasterMsg;
+///     fn receive(&mut self, message: MasterMsg, ctx: &mut Context<MasterMsg>) -> Done {
+///         match message {
+///             MasterMsg::Busy => {
+///                 ctx.ask(self.workers.head(), AdjustPoolSize { delta: 2 }, MasterMsg::Grown);
+///             }
+///             // What is sent from here on meets the new routees, too.
+///             MasterMsg::Grown(size) => assert_eq!(size??, 6),
+///         }
+///         Ok(())
+///     }
+/// }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+/// system.spawn(move || Master { workers: workers.clone() })?.tell(MasterMsg::Busy);
+/// # Ok(())
+/// # }
+/// ```
 #[non_exhaustive]
 pub enum Manage<M: Send + 'static> {
     /// Change a pool's size.

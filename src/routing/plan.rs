@@ -13,6 +13,35 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// A described router of messages `M` with logic `L`.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::SmallestMailbox;
+/// use std::time::Duration;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo")
+///     .dispatcher("heavy", Dispatcher::blocking().threads(1..=8))
+///     .build()?;
+/// let workers = system
+///     .router("workers")
+///     .pool(4, |_| Worker)
+///     .logic(SmallestMailbox::new())
+///     .dispatcher("heavy")
+///     .mailbox(Mailbox::bounded(1000).on_full(Full::Reject))
+///     .on_failure(Restart::up_to(10).within(Duration::from_secs(60)))
+///     .drain_within(Duration::from_secs(5))
+///     .stay_when_empty()
+///     .spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) parent: Result<AnyRef, String>,

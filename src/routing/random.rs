@@ -13,6 +13,22 @@ use std::fmt;
 /// from a [given one](Self::seeded), and from the order in which threads first send.
 ///
 /// When the routee drawn has stopped, the next one in the table that has not gets the message.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::Random;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(4, |_| Worker).logic(Random::seeded(42)).spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Random(Generators);
 
 impl Random {

@@ -16,6 +16,24 @@ use std::fmt;
 ///
 /// The promise holds for a stable table; each change of the routees may shift the position, unless it is
 /// [kept](Self::keeping_position). A message for which there is no routee moves no cursor.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{RoundRobin, RouterValue};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let (sender, got) = std::sync::mpsc::channel();
+/// let routees = ["left", "right"].map(|name| {
+///     let sender = sender.clone();
+///     ActorRef::from_fn(move |_: u32| sender.send(name).expect("it is kept"))
+/// });
+/// let router = RouterValue::new(&system, RoundRobin::new())?.with_routees(&routees);
+/// (1..=3u32).for_each(|number| router.route(number));
+/// assert_eq!(got.try_iter().collect::<Vec<_>>(), ["left", "right", "left"]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RoundRobin(Cursor);
 
 enum Cursor {

@@ -15,6 +15,22 @@ use std::fmt;
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::SmallestMailbox;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(8, |_| Worker).logic(SmallestMailbox::new()).spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct SmallestMailbox {
     starts: PerThread<Cell<usize>>,

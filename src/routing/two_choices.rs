@@ -14,6 +14,22 @@ use std::fmt;
 ///
 /// A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending thread has a
 /// generator of its own, as in [`Random`](super::Random).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::TwoChoices;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(200, |_| Worker).logic(TwoChoices::new()).spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
 pub struct TwoChoices(Generators);
 
 impl TwoChoices {
