@@ -13,14 +13,17 @@
 //! moves by one second a slot, and the resizers look at their pools at each second. Nothing here depends on the machine.
 //! Load and sizes are drawn into an SVG file:
 //!
-//!     cargo run --example resizing                 # target/resizing.svg
-//!     cargo run --example resizing -- plot.svg
+//! ```text
+//! cargo run --example resizing                 # target/resizing.svg
+//! cargo run --example resizing -- plot.svg
+//! ```
 
 use plotters::prelude::*;
 use pointsman::prelude::*;
 use pointsman::routing::{DefaultResizer, OptimalSizeExploringResizer, Resizer};
 use pointsman::{Load, ManualClock};
 use std::error::Error;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -203,6 +206,9 @@ fn check(name: &str, load: &[usize], sizes: &[usize]) {
 }
 
 fn draw(path: &str, load: &[usize], sizes: &[Vec<usize>; 2]) -> Result<(), Box<dyn Error>> {
+    if let Some(folder) = Path::new(path).parent() {
+        std::fs::create_dir_all(folder)?;
+    }
     let area = SVGBackend::new(path, (900, 420)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
