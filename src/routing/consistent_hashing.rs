@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// Chooses by a key: equal keys go to the same routee, and a change of the routees moves only the keys that
 /// it must.
 ///
-/// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`](super::HashKey)); routees own the arcs of a
+/// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a
 /// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every machine and every
 /// build finds the same owner. When the owner has stopped, the next living routee on the ring gets the message.
 ///
