@@ -35,7 +35,8 @@
 // `create.rs` how a router is described and made, `by_path.rs` over paths; `board.rs` and `head.rs` its head,
 // `leaving.rs` how it ends and routees leave, `controller.rs` who else changes it; `value.rs` routing without a head,
 // `several.rs` several routees in the place of one; then a file for each logic, and `race.rs` for the two that wait
-// for replies; `resizer/` is how a pool's size follows its load.
+// for replies; `resizer/` is how a pool's size follows its load, and `deployed/` how a router follows what the system
+// says of its path.
 
 mod balancing;
 mod board;
@@ -46,6 +47,7 @@ mod by_path;
 mod consistent_hashing;
 mod controller;
 mod create;
+mod deployed;
 mod hash_ring;
 mod head;
 mod key;
@@ -72,6 +74,8 @@ pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::{ConsistentHashing, Keyed};
+pub use deployed::SectionFault;
+pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
@@ -89,3 +93,5 @@ pub use smallest_mailbox::SmallestMailbox;
 pub use tail_chopping::TailChopping;
 pub use two_choices::TwoChoices;
 pub use value::{LogicError, RouterValue};
+
+pub use crate::deployment::{ExploringResizerSettings, ResizerSettings, RouterSettings};
