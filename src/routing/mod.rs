@@ -44,7 +44,8 @@
 //   and `hash_ring.rs` are under consistent hashing. Under balancing lie `dispatch/balancing.rs`, the shared queue, and
 //   `actor/balanced.rs`, a routee's turn with it.
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes it.
-//   `by_path.rs` is for routees that are paths, `several.rs` for several in the place of one.
+//   `deployed/` is how it follows what the system says of its path; `by_path.rs` is for routees that are paths,
+//   `several.rs` for several in the place of one.
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
 //   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
 //   changes the logic; `resizer/` how a pool's size follows its load.
@@ -59,6 +60,7 @@ mod by_path;
 mod consistent_hashing;
 mod controller;
 mod create;
+mod deployed;
 mod hash_ring;
 mod head;
 mod key;
@@ -85,6 +87,10 @@ pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::{ConsistentHashing, Keyed};
+pub use deployed::SectionFault;
+pub(crate) use deployed::{Logics, check_sections};
+#[cfg(all(feature = "config", not(pointsman_loom)))]
+pub(crate) use deployed::{check_section, key_path};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
@@ -102,3 +108,5 @@ pub use smallest_mailbox::SmallestMailbox;
 pub use tail_chopping::TailChopping;
 pub use two_choices::TwoChoices;
 pub use value::{LogicError, RouterValue};
+
+pub use crate::deployment::{ExploringResizerSettings, ResizerSettings, RouterSettings};
