@@ -87,7 +87,7 @@ impl World {
     /// Asserts that messages `0..count` were each dropped once, and that the mailbox is idle.
     fn assert_all_handled(&self, count: usize) {
         self.tally.assert_each_once(count);
-        assert!(self.mailbox.gate.is_idle_and_empty());
+        assert_eq!(self.mailbox.gate.glance(), Glance::Idle);
         assert_eq!(self.mailbox.gate.len(), 0);
     }
 }
