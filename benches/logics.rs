@@ -38,8 +38,8 @@ use common::{Count, SOON, Sink, Subject, Words, compare, with_system};
 use criterion::{Criterion, criterion_group, criterion_main};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, HashKey, Random, Ring, RoundRobin, RoutingLogic, SmallestMailbox,
-    TwoChoices,
+    Broadcast, ConsistentHashing, DefaultResizer, HashKey, Random, Ring, RoundRobin, RoutingLogic,
+    SmallestMailbox, TwoChoices,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -146,6 +146,35 @@ fn to_actors(criterion: &mut Criterion) {
     });
 }
 
+/// What a resizer costs those who send: its count alone, and with the looks at the pool that it asks for.
+fn counting_path(criterion: &mut Criterion) {
+    const ROUTEES: usize = 8;
+    with_system(2, |system| {
+        let pool = |name: &str, resizer: Option<DefaultResizer>| {
+            let counts: Vec<Arc<Count>> = (0..ROUTEES).map(|_| Arc::default()).collect();
+            let recipe = {
+                let counts = counts.clone();
+                move |ctx: &mut Context<Words>| Sink { handled: counts[ctx.routee_index()].clone() }
+            };
+            let plan = system.router(&name.replace([' ', ','], "-")).pool(ROUTEES, recipe);
+            let plan = match resizer {
+                Some(resizer) => plan.resizer(resizer.lower_bound(ROUTEES).upper_bound(ROUTEES)),
+                None => plan,
+            };
+            let router = plan.spawn().expect("a free name");
+            let tell = move |deliveries| run(&counts, 1, deliveries, |number| router.tell([number; 2]));
+            Subject::new(name, tell)
+        };
+        let subjects = vec![
+            pool("without a resizer", None),
+            pool("counting only", Some(DefaultResizer::new().messages_per_resize(u64::MAX))),
+            pool("asked every 1,000 messages", Some(DefaultResizer::new().messages_per_resize(1000))),
+            pool("asked every 10 messages", Some(DefaultResizer::new())),
+        ];
+        compare(criterion, "counting path, 8 routees", 50_000, subjects);
+    });
+}
+
 fn ring_of(members: usize) -> Ring {
     let names: Vec<String> = (0..members).map(|member| format!("/user/cache/routee-{member}")).collect();
     Ring::new(names.iter().map(|name| (name.as_str(), 160))).expect("points are given")
@@ -182,5 +211,5 @@ fn ring(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, choosing, to_actors, ring);
+criterion_group!(benches, choosing, to_actors, counting_path, ring);
 criterion_main!(benches);

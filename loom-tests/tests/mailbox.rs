@@ -19,7 +19,7 @@ use counted::{Counted, Tally};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::{Drained, Mailbox, Owner, Position, Ready, SystemPushed};
+use pointsman::loom_hooks::mailbox::{Drained, Glance, Mailbox, Owner, Position, Ready, SystemPushed};
 use support::model;
 
 /// A mailbox, and what its turns have done.
@@ -87,7 +87,7 @@ impl World {
     /// Asserts that messages `0..count` were each dropped once, and that the mailbox is idle.
     fn assert_all_handled(&self, count: usize) {
         self.tally.assert_each_once(count);
-        assert!(self.mailbox.gate.is_idle_and_empty());
+        assert_eq!(self.mailbox.gate.glance(), Glance::Idle);
         assert_eq!(self.mailbox.gate.len(), 0);
     }
 }
@@ -400,6 +400,26 @@ fn len_never_negative() {
         world.send(0);
         world.send(1);
         reader.join().unwrap();
+        world.assert_all_handled(2);
+    });
+}
+
+/// Of messages that are sent one after the other, each after the last was handled, no onlooker sees two queued, and none
+/// sees less than nothing.
+#[test]
+fn glance_sees_what_its_index_knew() {
+    model("glance_sees_what_its_index_knew", 3, 20, || {
+        let world = World::new();
+        let onlooker = {
+            let world = world.clone();
+            thread::spawn(move || match world.mailbox.gate.glance() {
+                Glance::Idle | Glance::Busy { queued: 0 | 1 } => {}
+                other => panic!("{other:?}"),
+            })
+        };
+        world.send(0);
+        world.send(1);
+        onlooker.join().unwrap();
         world.assert_all_handled(2);
     });
 }

@@ -17,7 +17,7 @@ use counted::{Counted, Tally};
 use loom::sync::Arc;
 use loom::thread;
 use pointsman::loom_hooks::mailbox::{
-    Drained, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
+    Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
 };
 use std::num::NonZeroUsize;
 use support::model;
@@ -141,7 +141,7 @@ fn bounded_senders_wake() {
         };
         let handled = send(&mailbox, tally.message(1));
         assert_eq!(handled + other.join().unwrap(), 2);
-        assert!(mailbox.gate.is_idle_and_empty());
+        assert_eq!(mailbox.gate.glance(), Glance::Idle);
         tally.assert_each_once(2);
     });
 }
@@ -244,7 +244,7 @@ fn ring_displaces_once(name: &str, bound: usize, floor: usize, each: usize) {
         let (mine, others) = (run(&mailbox, &tally, 0), other.join().unwrap());
         assert_eq!(mine.accepted + others.accepted, 2 * each);
         assert_eq!(mine.handled + others.handled + mine.displaced + others.displaced, 2 * each);
-        assert!(mailbox.gate.is_idle_and_empty());
+        assert_eq!(mailbox.gate.glance(), Glance::Idle);
         assert_eq!(mailbox.gate.len(), 0);
         tally.assert_each_once(2 * each);
     });

@@ -23,7 +23,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use pointsman::loom_hooks::mailbox::order::{Order, Shape};
-use pointsman::loom_hooks::mailbox::{Drained, Mailbox, Owner, Position, Ready, Refused, SystemPushed};
+use pointsman::loom_hooks::mailbox::{
+    Drained, Glance, Mailbox, Owner, Position, Ready, Refused, SystemPushed,
+};
 use std::num::NonZeroUsize;
 use support::model;
 
@@ -177,7 +179,7 @@ fn sends_race_the_turn(name: &str, bound: usize, floor: usize, shape: Shape) {
         other.join().unwrap();
         world.actor(|actor| assert_eq!(actor.handled.len(), 2));
         assert_eq!(world.mailbox.gate.len(), 0);
-        assert!(world.mailbox.gate.is_idle_and_empty());
+        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
         world.tally.assert_each_once(2);
     });
 }

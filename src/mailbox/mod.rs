@@ -171,6 +171,22 @@ pub enum SystemPushed {
     Wake,
 }
 
+/// What an onlooker sees; of several that hold, the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    /// No more messages are taken.
+    Closed,
+    /// The owner has said that the actor takes no user messages for now; see [`Owner::set_suspended`].
+    Suspended,
+    /// Nobody runs the actor and nothing is queued.
+    Idle,
+    /// Somebody runs the actor or is about to.
+    Busy {
+        /// Messages that are accepted and not yet taken.
+        queued: u64,
+    },
+}
+
 /// What the owner finds at the head.
 pub enum Ready<'o, 'a, H, S, M> {
     /// A message, still in its place.
@@ -264,19 +280,28 @@ impl<H, S> Gate<H, S> {
         self.word.look_acquire().is_closed()
     }
 
-    /// True if nobody runs the actor and nothing is queued; reads the senders' line only.
+    /// What routers choose by: one look at the word, and one at the head where the word does not say enough.
+    ///
+    /// Cheaper than [`len`](Self::len), and less exact while others send: of the messages that were queued when the word
+    /// was read, so many were left when the head was. Exact when nobody sends meanwhile.
     #[inline]
-    pub fn is_idle_and_empty(&self) -> bool {
+    pub fn glance(&self) -> Glance {
         let state = self.word.look_acquire();
-        // IDLE alone is not empty: a sender may have claimed and not yet woken.
-        state.is_idle() && !state.is_closed() && state.index() == self.inline_index.load(Ordering::Relaxed)
-    }
-
-    /// True if the owner has said that the actor takes no user messages for now; see
-    /// [`Owner::set_suspended`].
-    #[inline]
-    pub fn is_suspended(&self) -> bool {
-        self.word.look().is_suspended()
+        if !state.is_busy() {
+            if state.is_closed() {
+                return Glance::Closed;
+            }
+            if state.is_suspended() {
+                return Glance::Suspended;
+            }
+            // IDLE alone is not empty: a sender may have claimed and not yet woken.
+            if state.index() == self.inline_index.load(Ordering::Relaxed) {
+                return Glance::Idle;
+            }
+        }
+        // Relaxed: nothing is read through it, and the Acquire of the word keeps it behind. So it may have passed the
+        // index.
+        Glance::Busy { queued: state.index().saturating_sub(self.head.load(Ordering::Relaxed)) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
-use super::{Drained, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
+use super::{Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
 use std::num::NonZeroUsize;
@@ -46,7 +46,7 @@ fn messages_come_in_order_over_many_blocks() {
     }
     assert_eq!(mailbox.gate.len(), 0);
     idle(owner);
-    assert!(mailbox.gate.is_idle_and_empty());
+    assert_eq!(mailbox.gate.glance(), Glance::Idle);
 }
 
 /// The epoch may flip only with a chain: idle after two messages, after one, and again after two.
@@ -166,21 +166,21 @@ fn a_ring_keeps_what_the_owner_has_seen() {
     assert!(owner.has_reached(position));
     assert_eq!(take(&mut owner), Some(3));
     idle(owner);
-    assert!(mailbox.gate.is_idle_and_empty());
+    assert_eq!(mailbox.gate.glance(), Glance::Idle);
 }
 
 #[test]
 fn idle_and_empty_is_neither_running_nor_suspended() {
     let mailbox = Plain::<u32>::unbounded(());
-    assert!(mailbox.gate.is_idle_and_empty());
+    assert_eq!(mailbox.gate.glance(), Glance::Idle);
     assert!(mailbox.push(1).expect("open").wakes());
     // SAFETY: the push handed us the token.
     let mut owner = unsafe { mailbox.owner() };
     assert_eq!(take(&mut owner), Some(1));
-    assert!(mailbox.gate.len() == 0 && !mailbox.gate.is_idle_and_empty());
+    assert!(mailbox.gate.len() == 0 && mailbox.gate.glance() == Glance::Busy { queued: 0 });
     owner.set_suspended(true);
     owner.try_suspend().expect("nothing in the lane");
-    assert!(mailbox.gate.is_suspended() && !mailbox.gate.is_idle_and_empty());
+    assert_eq!(mailbox.gate.glance(), Glance::Suspended);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn stress(make: fn() -> Plain<(usize, usize)>) {
         let closed = world.mailbox.gate.is_closed();
         assert_eq!(closed, world.ended.load(Ordering::Acquire));
         assert_eq!(closed, seen.count >= world.close_after);
-        assert!(closed || world.mailbox.gate.is_idle_and_empty());
+        assert!(closed || world.mailbox.gate.glance() == Glance::Idle);
     }
 }
 

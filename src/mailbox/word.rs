@@ -81,6 +81,12 @@ impl State {
         self.0 & LIMITED != 0
     }
 
+    /// Neither closed, suspended nor idle: an onlooker need only ask how many messages there are.
+    #[inline(always)]
+    pub fn is_busy(self) -> bool {
+        self.0 & (CLOSED | SUSPENDED | IDLE) == 0
+    }
+
     /// Neither idle nor closed: the claim needs nothing but a place.
     #[inline(always)]
     pub fn is_plain(self) -> bool {

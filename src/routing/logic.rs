@@ -61,24 +61,13 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// # Errors
     ///
     /// The message comes back if nobody took it.
+    #[inline]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
-        let mut message = message;
-        // Each routee may have stopped once; one attempt more finds that nobody is left.
-        for attempt in 0..=routees.len() {
-            cx.attempt.set(attempt);
-            let index = match self.select(&message, routees, cx) {
-                Pick::One(index) => index,
-                Pick::None => break,
-            };
-            let Some(routee) = routees.get(index) else {
-                return Err(SendError::BadPick { message, index, routees: routees.len() });
-            };
-            match cx.deliver(routee.actor(), message) {
-                Err(SendError::Closed(refused)) => message = refused,
-                done => return done,
-            }
+        cx.attempt.set(0);
+        match attempt(self, message, routees, cx) {
+            Err(SendError::Closed(refused)) => attempt_again(self, refused, routees, cx),
+            done => done,
         }
-        Err(SendError::NoRoutee(message))
     }
 
     /// Makes what the logic wants to look up in a new table, such as a hash ring: kept with the table, found
@@ -158,6 +147,45 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
     }
 }
 
+/// Delivers to the routee that the logic chooses.
+#[inline(always)]
+fn attempt<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+    logic: &L,
+    message: M,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    let index = match logic.select(&message, routees, cx) {
+        Pick::One(index) => index,
+        Pick::None => return Err(SendError::NoRoutee(message)),
+    };
+    match routees.get(index) {
+        Some(routee) => cx.deliver(routee.actor(), message),
+        None => Err(SendError::BadPick { message, index, routees: routees.len() }),
+    }
+}
+
+/// The routee chosen first has stopped. Out of the way, so that a message that needs one attempt is not copied for more.
+#[cold]
+#[inline(never)]
+fn attempt_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+    logic: &L,
+    message: M,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    let mut message = message;
+    // Each routee may have stopped once; one attempt more finds that nobody is left.
+    for number in 1..=routees.len() {
+        cx.attempt.set(number);
+        match attempt(logic, message, routees, cx) {
+            Err(SendError::Closed(refused)) => message = refused,
+            done => return done,
+        }
+    }
+    Err(SendError::NoRoutee(message))
+}
+
 /// What a logic may know and do besides the table: one message's way through one router.
 pub struct RouteContext<'a> {
     pub(super) row: &'a Row,
@@ -217,7 +245,7 @@ impl<'a> RouteContext<'a> {
     /// # Errors
     ///
     /// It comes back if the routee does not take it.
-    #[inline]
+    #[inline(always)]
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
         let counted = routee.is_counted();
         if counted {
@@ -225,20 +253,23 @@ impl<'a> RouteContext<'a> {
             // counts the message; and taken back if it comes back.
             self.open.set(self.open.get().saturating_sub(1));
         }
-        let done = routee.pass_on(message);
-        match &done {
-            Err(_) if counted => self.open.set(self.open.get() + 1),
-            Err(_) => {}
+        match routee.pass_on(message) {
             Ok(accepted) => {
                 if !counted {
                     self.open.set(self.open.get().saturating_sub(1));
                 }
-                if *accepted == Accepted::Handled {
+                if accepted == Accepted::Handled {
                     self.row.handled(1);
                 }
+                Ok(())
+            }
+            Err(refused) => {
+                if counted {
+                    self.open.set(self.open.get() + 1);
+                }
+                Err(refused)
             }
         }
-        done.map(drop)
     }
 
     /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.

@@ -115,43 +115,59 @@ pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
     send()
 }
 
+impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
+    /// Routes by the table that counts now, unless that is the one which was tried before.
+    #[inline(always)]
+    fn route_once(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
+        // Ordering: Relaxed; see `Shared::close`.
+        if self.shared.closed.load(Ordering::Relaxed) {
+            return Err(SendError::Closed(message));
+        }
+        let about = &self.shared.about;
+        let cx = RouteContext::new(about.system.ledger().mine(), about);
+        let done = {
+            let section = grace::section();
+            let table = self.shared.table.read(&section);
+            // Nobody took it, and nothing has changed since: nobody will.
+            if tried.replace(table.version()) == Some(table.version()) {
+                cx.take_open();
+                return Err(SendError::NoRoutee(message));
+            }
+            self.logic.route(message, table, &cx)
+        };
+        match &done {
+            Ok(()) => cx.settle(),
+            // Accounted for by whoever gets it back.
+            Err(_) => _ = cx.take_open(),
+        }
+        done
+    }
+
+    /// What nobody took, chosen from a table that may be older than the one that counts now.
+    #[cold]
+    #[inline(never)]
+    fn route_again(&self, refused: SendError<M>, tried: Option<u64>) -> Result<Accepted, SendError<M>> {
+        let (mut refused, mut tried) = (refused, tried);
+        while let SendError::NoRoutee(message) = refused {
+            let before = tried;
+            match self.route_once(message, &mut tried) {
+                Ok(()) => return Ok(Accepted::Passed),
+                Err(again) if tried == before => return Err(again),
+                Err(again) => refused = again,
+            }
+        }
+        Err(refused)
+    }
+}
+
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
-        let row = self.shared.about.system.ledger().mine();
-        let mut message = message;
         let mut tried = None;
-        loop {
-            // Ordering: Relaxed; see `Shared::close`.
-            if self.shared.closed.load(Ordering::Relaxed) {
-                return Err(SendError::Closed(message));
-            }
-            let cx = RouteContext::new(row, &self.shared.about);
-            let (done, version) = {
-                let section = grace::section();
-                let table = self.shared.table.read(&section);
-                // Nobody took it, and nothing has changed since: nobody will.
-                if tried == Some(table.version()) {
-                    cx.take_open();
-                    return Err(SendError::NoRoutee(message));
-                }
-                (self.logic.route(message, table, &cx), table.version())
-            };
-            match &done {
-                Ok(()) => cx.settle(),
-                // Accounted for by whoever gets it back.
-                Err(_) => _ = cx.take_open(),
-            }
-            match done {
-                Ok(()) => return Ok(Accepted::Passed),
-                // Chosen from a table that may be older than the one that counts now.
-                Err(SendError::NoRoutee(refused)) => {
-                    message = refused;
-                    tried = Some(version);
-                }
-                Err(refused) => return Err(refused),
-            }
+        match self.route_once(message, &mut tried) {
+            Ok(()) => Ok(Accepted::Passed),
+            Err(refused) => self.route_again(refused, tried),
         }
     }
 

@@ -175,6 +175,11 @@ impl<M: Send + 'static> Routees<M> {
         self.list.iter()
     }
 
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[Routee<M>] {
+        &self.list
+    }
+
     /// All of them, to be kept after the message's way through the router has ended. Taking and dropping it
     /// each cost a read-modify-write that the router's other senders share.
     pub fn share(&self) -> StdArc<[Routee<M>]> {

@@ -1,6 +1,6 @@
 //! The routee with the least to do.
 
-use super::{Pick, RouteContext, Routees, RoutingLogic};
+use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
 use crate::actor_ref::Load;
 use crate::striped::PerThread;
 use std::cell::Cell;
@@ -53,16 +53,11 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
         // The table may have shrunk.
         let start = if start < count { start } else { 0 };
-        let (mut best, mut least) = (None, Load::Closed.rank());
-        for index in (start..count).chain(0..start) {
-            let rank = routees.load(index).rank();
-            if rank < least {
-                (best, least) = (Some(index), rank);
-                if rank == 0 {
-                    break;
-                }
-            }
-        }
+        let (before, from) = routees.as_slice().split_at(start);
+        let best = match least(from, start, (None, Load::Closed.rank())) {
+            (best, 0) => best,
+            best => least(before, 0, best).0,
+        };
         // Not around the scan: a routee's load may be told by user code.
         best.map_or(Pick::None, |index| {
             self.starts.with(Cell::new, |start| start.set(index + 1));
@@ -73,6 +68,27 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     fn name(&self) -> Option<&str> {
         Some("smallest-mailbox")
     }
+}
+
+/// The first with the smallest rank in a part of the table that begins at the index `first`, if that is below the rank of
+/// the one found before; with its rank. Ends at an idle one, which nobody beats.
+#[inline]
+fn least<M: Send + 'static>(
+    part: &[Routee<M>],
+    first: usize,
+    before: (Option<usize>, u64),
+) -> (Option<usize>, u64) {
+    let (mut best, mut least) = before;
+    for (index, routee) in (first..).zip(part) {
+        let rank = routee.actor().rank();
+        if rank < least {
+            (best, least) = (Some(index), rank);
+            if rank == 0 {
+                break;
+            }
+        }
+    }
+    (best, least)
 }
 
 impl fmt::Debug for SmallestMailbox {

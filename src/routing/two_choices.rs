@@ -63,8 +63,8 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
             let other = generator.random_range(0..count - 1);
             (first, other + usize::from(other >= first))
         });
-        let (load, other) = (routees.load(first).rank(), routees.load(second).rank());
-        let index = if other < load { second } else { first };
+        let list = routees.as_slice();
+        let index = if list[second].actor().rank() < list[first].actor().rank() { second } else { first };
         if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 

@@ -145,6 +145,9 @@ impl Core {
                 Outcome::Requeue(task) => {
                     self.busy_run.set(0);
                     self.push_untold(task);
+                    // It used its turn to the full, which is long: who came from outside meanwhile does not wait for
+                    // more of those.
+                    self.tick.set(INJECTOR_INTERVAL - 1);
                 }
                 Outcome::Busy(task) => {
                     self.push_untold(task);

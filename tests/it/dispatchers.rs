@@ -4,7 +4,7 @@ use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{AliasFault, BuildError, SpawnError, StartError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -497,4 +497,40 @@ fn on_a_dispatcher_of_its_own_the_engine_goes_on_while_handlers_block() {
     assert_eq!(inbox.receive(LONG), Ok(7));
     drop(release);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Counts, and goes on for ever until it is over.
+fn counting(handled: Arc<AtomicUsize>, over: Arc<AtomicBool>) -> Tell {
+    Tell::new(move |_, ctx| {
+        handled.fetch_add(1, Ordering::SeqCst);
+        if !over.load(Ordering::SeqCst) {
+            ctx.me().tell(counting(handled, over));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_comes_from_outside_waits_for_no_more_than_one_turn_used_to_the_full() {
+    const THROUGHPUT: u32 = 2;
+    let one = Dispatcher::work_stealing().threads(1).throughput(THROUGHPUT);
+    let stage = Stage::threads_with("outside", |builder| builder.dispatcher("one", one));
+    let (busy, other) = (spawn_on(&stage, "one", "busy"), spawn_on(&stage, "one", "other"));
+    query(&other, |_, _| ()).unwrap();
+    let (handled, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let release = hold(&busy);
+    for _ in 0..2 * THROUGHPUT {
+        busy.tell(counting(handled.clone(), over.clone()));
+    }
+    let (sender, seen) = channel();
+    let count = handled.clone();
+    act(&other, move |_, _| {
+        sender.send(count.load(Ordering::SeqCst))?;
+        Ok(())
+    });
+    drop(release);
+    let seen = seen.soon().unwrap();
+    over.store(true, Ordering::SeqCst);
+    assert!(seen < THROUGHPUT as usize, "{seen} messages later");
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }

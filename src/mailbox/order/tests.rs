@@ -2,7 +2,7 @@
 //! `loom-tests`.
 
 use super::{Order, Shape};
-use crate::mailbox::{Drained, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
+use crate::mailbox::{Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock, thread};
 use rand::rngs::SmallRng;
@@ -61,7 +61,7 @@ fn lower_ranks_go_first_and_equal_ones_in_the_order_sent() {
     push(&mailbox, &[(5, 0), (-1, 1), (5, 2), (i64::MAX, 3), (0, 4), (-1, 5), (i64::MIN, 6)]);
     assert_eq!(take_all(&mut owner), [6, 1, 5, 4, 0, 2, 3]);
     owner.try_idle().expect("nothing to do");
-    assert!(mailbox.gate.is_idle_and_empty());
+    assert_eq!(mailbox.gate.glance(), Glance::Idle);
 }
 
 #[test]
@@ -413,6 +413,6 @@ fn stress_keeps_the_order_of_each_sender_and_key() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(lock(&world.last).1, SENDERS * each, "{shape:?}");
-        assert!(world.mailbox.gate.is_idle_and_empty());
+        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
     }
 }
