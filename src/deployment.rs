@@ -1,9 +1,15 @@
 //! Settings of single actors by path, given to the system instead of to the code that creates them.
 
+mod router;
+
+pub use router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
+
 use crate::actor::check_name;
 use crate::error::NameError;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc as StdArc;
 #[cfg(feature = "net")]
 use std::time::Duration;
 
@@ -18,11 +24,12 @@ use std::time::Duration;
 ///
 /// let deployment = Deployment::new().dispatcher("blocking").mailbox("small").stash_capacity(100);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Deployment {
     pub(crate) dispatcher: Option<String>,
     pub(crate) mailbox: Option<String>,
     pub(crate) stash_capacity: Option<usize>,
+    pub(crate) router: RouterSettings,
     #[cfg(feature = "net")]
     pub(crate) listener: ListenerSettings,
 }
@@ -110,6 +117,16 @@ impl Deployment {
         self
     }
 
+    /// What kind of router is at this path, and how it is set; for an actor that is none, nothing but a warning in the
+    /// log.
+    ///
+    /// The other settings of this path are those of the routees that a pool makes, not of the router's head, unless a
+    /// routee's own path has settings: `/shards/*` wins over `/shards`. (Akka lets those of `/shards` go unheard.)
+    pub fn router(mut self, settings: RouterSettings) -> Self {
+        self.router = settings;
+        self
+    }
+
     /// How the listener at this path treats its connections. Where those run is said of its children: of
     /// `/gate/*` for the listener `/gate`.
     #[cfg(feature = "net")]
@@ -132,15 +149,43 @@ pub struct Deployments {
     written: BTreeMap<String, Deployment>,
 }
 
+/// What is said at one pattern.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub pattern: String,
+    pub deployment: Deployment,
+    /// It was told that there is an actor which is no router.
+    is_misplaced: StdArc<AtomicBool>,
+}
+
+impl Section {
+    fn new(pattern: &str, deployment: Deployment) -> Self {
+        Self { pattern: pattern.to_owned(), deployment, is_misplaced: StdArc::new(AtomicBool::new(false)) }
+    }
+
+    /// The actor at `path` is no router: what is said of one is for nothing. Told once, for there may be many.
+    pub fn is_for_no_router(&self, path: impl FnOnce() -> String) {
+        // Ordering: Relaxed; only who is the first matters.
+        if self.deployment.router != RouterSettings::new() && !self.is_misplaced.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                target: "pointsman",
+                "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",
+                path(),
+                self.pattern
+            );
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Level {
-    deployment: Option<Deployment>,
+    deployment: Option<Section>,
     by_name: BTreeMap<String, Level>,
     any: Option<Box<Level>>,
     /// By prefix, the longest first.
     by_prefix: Vec<(String, Level)>,
     /// What `**` at this place says.
-    rest: Option<Deployment>,
+    rest: Option<Section>,
 }
 
 /// A pattern of paths that cannot be one.
@@ -227,7 +272,7 @@ impl Deployments {
                 if level.rest.is_some() {
                     return Err(twice());
                 }
-                level.rest = Some(deployment.clone());
+                level.rest = Some(Section::new(pattern, deployment.clone()));
                 self.written.insert(pattern.to_owned(), deployment);
                 return Ok(());
             }
@@ -246,7 +291,7 @@ impl Deployments {
         if level.deployment.is_some() {
             return Err(twice());
         }
-        level.deployment = Some(deployment.clone());
+        level.deployment = Some(Section::new(pattern, deployment.clone()));
         self.written.insert(pattern.to_owned(), deployment);
         Ok(())
     }
@@ -261,7 +306,7 @@ impl Deployments {
     }
 
     /// What is said about the actor at these names, given from below the guardian down.
-    pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Deployment> {
+    pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
         if self.written.is_empty() {
             return None;
         }
@@ -279,7 +324,6 @@ impl Deployments {
     }
 
     /// All sections as they were written, by pattern.
-    #[cfg(feature = "config")]
     pub fn written(&self) -> &BTreeMap<String, Deployment> {
         &self.written
     }
@@ -323,7 +367,7 @@ mod tests {
     }
 
     fn found(deployments: &Deployments, path: &str) -> Option<String> {
-        deployments.find(path.split('/').skip(1)).and_then(|found| found.dispatcher.clone())
+        deployments.find(path.split('/').skip(1)).and_then(|found| found.deployment.dispatcher.clone())
     }
 
     #[test]

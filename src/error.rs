@@ -195,6 +195,15 @@ pub enum SpawnError {
         /// What is wrong.
         fault: crate::routing::ResizerError,
     },
+    /// The system says of the router at this path what it cannot be.
+    Section {
+        /// The router's path.
+        path: String,
+        /// The key at fault, with the sections around it.
+        key: String,
+        /// What is wrong.
+        fault: crate::routing::SectionFault,
+    },
     /// The parent is stopping or has stopped.
     ParentStopped {
         /// The parent's path.
@@ -243,6 +252,7 @@ impl fmt::Display for SpawnError {
             ),
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
+            SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")
             }
@@ -324,6 +334,20 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
+    /// Something was said of routers that none can be.
+    Section {
+        /// The key at fault, with the sections around it.
+        key: String,
+        /// What is wrong.
+        fault: crate::routing::SectionFault,
+    },
+    /// A routing logic was given a name that it cannot have.
+    RoutingLogic {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: String,
+    },
     /// The phases of the coordinated shutdown depend on each other in a circle.
     PhaseCycle(crate::shutdown::PhaseCycle),
 }
@@ -389,6 +413,10 @@ impl fmt::Display for BuildError {
             BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
             BuildError::Deployment(error) => error.fmt(f),
+            BuildError::Section { key, fault } => write!(f, "key `{key}`: {fault}"),
+            BuildError::RoutingLogic { name, fault } => {
+                write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
+            }
             BuildError::PhaseCycle(error) => error.fmt(f),
         }
     }

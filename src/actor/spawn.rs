@@ -7,7 +7,9 @@ use crate::actor::system::{INTERNAL, Place};
 use crate::actor::turn::{Private, Recipe, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
+#[cfg(feature = "net")]
 use crate::deployment::Deployment;
+use crate::deployment::Section;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::supervision::Strategy;
@@ -117,11 +119,17 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     }
     let system = parent.core().system.clone();
     let (dispatcher, mailbox, stash_capacity) = match system.deployed(&parent, name.as_deref(), &mailbox) {
-        Some(deployment) => (
-            deployment.dispatcher.clone().or(dispatcher),
-            deployment.mailbox.as_deref().map_or(mailbox, MailboxKind::named),
-            deployment.stash_capacity.map(stash_limit).or(stash_capacity),
-        ),
+        Some(section) => {
+            if name.is_some() {
+                section.is_for_no_router(|| path(&name));
+            }
+            let deployment = &section.deployment;
+            (
+                deployment.dispatcher.clone().or(dispatcher),
+                deployment.mailbox.as_deref().map_or(mailbox, MailboxKind::named),
+                deployment.stash_capacity.map(stash_limit).or(stash_capacity),
+            )
+        }
         None => (dispatcher, mailbox, stash_capacity),
     };
     let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
@@ -189,8 +197,16 @@ impl SystemCore {
     }
 
     /// What the system says of an actor that is about to be created. The engine's own actors are not meant.
-    fn deployed(&self, parent: &AnyRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Deployment> {
-        if self.deployments.is_empty() || matches!(mailbox, MailboxKind::Unbounded) {
+    fn deployed(&self, parent: &AnyRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Section> {
+        if matches!(mailbox, MailboxKind::Unbounded) {
+            return None;
+        }
+        self.section(parent, name)
+    }
+
+    /// What the system says of a child of this name.
+    pub(crate) fn section(&self, parent: &AnyRef, name: Option<&str>) -> Option<&Section> {
+        if self.deployments.is_empty() {
             return None;
         }
         let path = parent.path();
@@ -201,7 +217,7 @@ impl SystemCore {
     /// What the system says of the actor of this name right below `/user`.
     #[cfg(feature = "net")]
     pub(crate) fn deployed_at_top(&self, name: &str) -> Option<&Deployment> {
-        self.deployments.find(std::iter::once(name))
+        self.deployments.find(std::iter::once(name)).map(|section| &section.deployment)
     }
 }
 

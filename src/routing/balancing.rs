@@ -127,18 +127,13 @@ impl RouterBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        let logic = Balancing::new();
-        let (recipe, given) = (StdArc::new(recipe), logic.given.clone());
-        let make: StdArc<MakeWith<A::Message>> =
-            StdArc::new(move |head: &AnyRef, routee_index: u32, settings: &Settings| {
-                let queue = lock(&given).clone();
-                let counted = queue.clone();
-                head.core().children.set_queued(move || counted.len());
-                let recipe = recipe.clone();
-                let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
-                let routee = spawn_held::<A, _>(settings.plan(head, routee_index), recipe)?;
-                Ok(routee.share(&queue))
-            });
+        let recipe = StdArc::new(recipe);
+        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+            let recipe = recipe.clone();
+            let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
+            spawn_held::<A, _>(settings.plan(head, routee_index), recipe)
+        };
+        let (make, logic) = sharing(StdArc::new(make));
         let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
             check(settings, path)?;
             settings.check::<A>(parent, path)
@@ -164,6 +159,19 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
         self.settings.queue = Some(mailbox);
         self
     }
+}
+
+/// The same routees, but that they share the queue of a logic of their own.
+pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
+    let logic = Balancing::new();
+    let given = logic.given.clone();
+    let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+        let queue = lock(&given).clone();
+        let counted = queue.clone();
+        head.core().children.set_queued(move || counted.len());
+        Ok(make(head, routee_index, settings)?.share(&queue))
+    };
+    (StdArc::new(make), logic)
 }
 
 /// Refuses a queue that cannot be shared.
@@ -239,6 +247,10 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
             Load::Idle | Load::Busy { .. } => Load::Busy { queued },
             none => none,
         }
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("balancing")
     }
 }
 

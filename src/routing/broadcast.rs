@@ -37,6 +37,10 @@ impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         cx.deliver_to_each(message, routees.iter())
     }
+
+    fn name(&self) -> Option<&str> {
+        Some("broadcast")
+    }
 }
 
 impl RouteContext<'_> {

@@ -1,6 +1,6 @@
 //! Some messages to all routees, the others by a logic.
 
-use super::{Pick, RouteContext, Routee, Routees, RouterPlan, RoutingLogic};
+use super::{Pick, RouteContext, Routee, Routees, RouterPlan, RouterSettings, RoutingLogic};
 use crate::error::SendError;
 use std::any::Any;
 use std::fmt;
@@ -43,6 +43,19 @@ where
 
     fn check(&self) -> Result<(), String> {
         self.logic.check()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.logic.name()
+    }
+
+    fn configure(&mut self, settings: &RouterSettings) {
+        self.logic.configure(settings);
+    }
+
+    fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
+        let Self { logic, is_for_all } = *self;
+        Box::new(BroadcastIf { logic: Box::new(logic).replaced_by(other), is_for_all })
     }
 }
 

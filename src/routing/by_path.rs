@@ -78,7 +78,7 @@ impl RouterBuilder {
 /// Delivers a copy to each of several actors.
 pub type FanOut<M> = fn(&About, M, &[ActorRef<M>]);
 
-fn fan_out<M: Clone + Send + 'static>(about: &About, message: M, targets: &[ActorRef<M>]) {
+pub fn fan_out<M: Clone + Send + 'static>(about: &About, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
     let cx = RouteContext::new(about.system.ledger().mine(), about);
     cx.copies(targets.len());

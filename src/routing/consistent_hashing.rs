@@ -1,7 +1,7 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
 use super::hash_ring::{Ring, VIRTUAL_NODES};
-use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RoutingLogic};
+use super::{HashKey, KeySink, Pick, RouteContext, Routee, RouterSettings, Routees, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
@@ -162,6 +162,14 @@ where
             0 => Err("0 virtual nodes a routee: must be at least 1".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("consistent-hashing")
+    }
+
+    fn configure(&mut self, settings: &RouterSettings) {
+        self.virtual_nodes = settings.virtual_nodes.unwrap_or(self.virtual_nodes);
     }
 }
 

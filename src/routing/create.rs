@@ -26,13 +26,24 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
     /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a path that is
-    /// none, and what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
+    /// none, [settings](super::RouterSettings) of the system that the router cannot have, and what is said at
+    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
     /// what was begun has ended; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
             Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }),
         };
+        let system = parent.core().system.clone();
+        match system.section(&parent, Some(&self.name)) {
+            Some(section) => self.create_as_said(parent, section),
+            None if self.is_from_config => Err(self.unsaid(&parent)),
+            None => self.create(parent),
+        }
+    }
+
+    /// Creates the router as the plan says.
+    pub(super) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
         // The board needs the head's reference, and the head its board: its first turn is kept back. It comes in
         // any case, also when the logic's code panics below: without a board the head then ends.

@@ -1,7 +1,7 @@
 //! What a routing logic is.
 
 use super::reference::About;
-use super::{Routee, Routees};
+use super::{Routee, RouterSettings, Routees};
 use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, RouterId};
 use crate::error::SendError;
@@ -100,6 +100,61 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// What is wrong, the value, the bound.
     fn check(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// The name by which [`RouterSettings::router`] asks for this logic, without `-pool` or `-group`: a router whose code
+    /// has the logic that its settings name keeps it. By default none.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the system
+    /// says anything of it; by default nothing is taken.
+    fn configure(&mut self, settings: &RouterSettings) {
+        let _ = settings;
+    }
+
+    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself around
+    /// `other`.
+    fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
+        other
+    }
+}
+
+/// A logic that is chosen when the program runs.
+impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> {
+    #[inline]
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        (**self).select(message, routees, cx)
+    }
+
+    #[inline]
+    fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        (**self).route(message, routees, cx)
+    }
+
+    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+        (**self).index(routees)
+    }
+
+    fn load(&self, routees: &Routees<M>) -> Load {
+        (**self).load(routees)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        (**self).check()
+    }
+
+    fn name(&self) -> Option<&str> {
+        (**self).name()
+    }
+
+    fn configure(&mut self, settings: &RouterSettings) {
+        (**self).configure(settings);
+    }
+
+    fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
+        (*self).replaced_by(other)
     }
 }
 

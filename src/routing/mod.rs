@@ -48,6 +48,7 @@
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
 //   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
 //   changes the logic; `resizer/` how a pool's size follows its load.
+// - `deployed/`: how a router follows what the system says of its path.
 // - `value.rs`: routing without a head.
 
 mod balancing;
@@ -59,6 +60,7 @@ mod by_path;
 mod consistent_hashing;
 mod controller;
 mod create;
+mod deployed;
 mod hash_ring;
 mod head;
 mod key;
@@ -85,6 +87,8 @@ pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::{ConsistentHashing, Keyed};
+pub use deployed::SectionFault;
+pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};
@@ -102,3 +106,5 @@ pub use smallest_mailbox::SmallestMailbox;
 pub use tail_chopping::TailChopping;
 pub use two_choices::TwoChoices;
 pub use value::{LogicError, RouterValue};
+
+pub use crate::deployment::{ExploringResizerSettings, ResizerSettings, RouterSettings};

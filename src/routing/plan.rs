@@ -2,6 +2,7 @@
 
 use super::by_path::FanOut;
 use super::controller::MakeController;
+use super::deployed::Abilities;
 use super::leaving::LeavePlan;
 use super::{Resizer, RoundRobin, RoutingLogic};
 use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
@@ -57,6 +58,9 @@ pub struct RouterPlan<M: Send + 'static, L> {
     /// What was said in an order that makes no sense.
     pub(super) fault: Option<&'static str>,
     pub(super) resizer: Option<Box<dyn Resizer>>,
+    pub(super) abilities: Abilities<M>,
+    /// The system must say what kind of router it is.
+    pub(super) is_from_config: bool,
 }
 
 /// How a pool's routees run.
@@ -64,6 +68,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
 pub struct Settings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
+    pub stash_capacity: Option<u32>,
     /// The queue that they share, in a balancing pool.
     pub queue: Option<Mailbox>,
 }
@@ -78,7 +83,7 @@ impl Settings {
             mailbox: self.mailbox.clone(),
             on_failure: None,
             routee_index,
-            stash_capacity: None,
+            stash_capacity: self.stash_capacity,
         }
     }
 
@@ -115,7 +120,12 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None), queue: None },
+            settings: Settings {
+                dispatcher: None,
+                mailbox: MailboxKind::Chosen(None),
+                stash_capacity: None,
+                queue: None,
+            },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
             head_dispatcher: None,
@@ -123,6 +133,8 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             controller: None,
             fault: None,
             resizer: None,
+            abilities: Abilities::default(),
+            is_from_config: false,
         }
     }
 
@@ -150,6 +162,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             controller: None,
             fault: fault.or(self.fault),
             resizer: self.resizer,
+            abilities: self.abilities,
+            is_from_config: self.is_from_config,
         }
     }
 

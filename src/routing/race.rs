@@ -27,7 +27,7 @@
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
 use super::reference::{About, hops, with_hops};
-use super::{RouteContext, Routee, Routees};
+use super::{RouteContext, Routee, RouterSettings, Routees};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
     ActorRef, Answerable, Answering, AnyRef, AskError, AskerPort, Attempt, AttemptEnd, AttemptFailure,
@@ -49,6 +49,13 @@ pub struct Rules {
     pub within: Duration,
     /// Any reply wins, be it a success or not.
     pub first_completion: bool,
+}
+
+impl Rules {
+    pub fn configure(&mut self, settings: &RouterSettings) {
+        self.within = settings.within.unwrap_or(self.within);
+        self.first_completion = settings.first_completion.unwrap_or(self.first_completion);
+    }
 }
 
 /// What routers give their routees to answer in, unless told otherwise: as Akka's.

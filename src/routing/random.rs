@@ -59,6 +59,10 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
         let index = self.0.draw(cx, |generator| generator.random_range(0..routees.len()));
         if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
+
+    fn name(&self) -> Option<&str> {
+        Some("random")
+    }
 }
 
 impl fmt::Debug for Random {

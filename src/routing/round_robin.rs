@@ -96,6 +96,10 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
             },
         }
     }
+
+    fn name(&self) -> Option<&str> {
+        Some("round-robin")
+    }
 }
 
 /// A place in the table that survives changes.

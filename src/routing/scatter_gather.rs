@@ -1,7 +1,7 @@
 //! Every question to all routees, and the first success back.
 
 use super::race::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
-use super::{Pick, RouteContext, Routees, RoutingLogic, broadcast};
+use super::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic, broadcast};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
 use std::time::Duration;
@@ -128,5 +128,13 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFi
 
     fn check(&self) -> Result<(), String> {
         check_within(self.rules.within)
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("scatter-gather")
+    }
+
+    fn configure(&mut self, settings: &RouterSettings) {
+        self.rules.configure(settings);
     }
 }

@@ -69,6 +69,10 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
             Pick::One(index)
         })
     }
+
+    fn name(&self) -> Option<&str> {
+        Some("smallest-mailbox")
+    }
 }
 
 impl fmt::Debug for SmallestMailbox {

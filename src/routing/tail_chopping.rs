@@ -1,7 +1,7 @@
 //! One routee after the other, until somebody has answered.
 
 use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
-use super::{Pick, RouteContext, Routees, RoutingLogic};
+use super::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
 use crate::striped::PerThread;
@@ -163,6 +163,16 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
             Duration::ZERO => Err("interval 0: must be more than zero".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("tail-chopping")
+    }
+
+    fn configure(&mut self, settings: &RouterSettings) {
+        self.rules.configure(settings);
+        self.pace.interval = settings.interval.unwrap_or(self.pace.interval);
+        self.pace.wait_for_tick = settings.wait_for_tick.unwrap_or(self.pace.wait_for_tick);
     }
 }
 

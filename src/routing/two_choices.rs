@@ -67,6 +67,10 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         let index = if other < load { second } else { first };
         if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
+
+    fn name(&self) -> Option<&str> {
+        Some("two-choices")
+    }
 }
 
 impl fmt::Debug for TwoChoices {

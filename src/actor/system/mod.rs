@@ -28,7 +28,7 @@ use crate::dispatch::Dispatcher;
 use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
-use crate::routing::RouterBuilder;
+use crate::routing::{self, Logics, RouterBuilder};
 use crate::shutdown::{Callbacks, Coordinator, Phases};
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -86,6 +86,7 @@ pub struct SystemCore {
     pub(in crate::actor) dispatchers: Dispatchers,
     pub(in crate::actor) mailboxes: Mailboxes,
     pub(in crate::actor) deployments: Deployments,
+    pub(crate) routing_logics: Logics,
     pub(crate) inbox_capacity: usize,
     #[cfg(feature = "config")]
     pub(crate) settings: crate::config::Settings,
@@ -111,6 +112,7 @@ pub struct SystemBuilder {
     pub(crate) dispatchers: Declared,
     pub(crate) mailboxes: Vec<(String, Mailbox)>,
     pub(crate) deployments: Deployments,
+    pub(crate) routing_logics: Logics,
     /// The first pattern that was none.
     bad_pattern: Option<PatternError>,
     pub(crate) supervision: Strategy,
@@ -130,6 +132,7 @@ impl System {
             dispatchers: Declared::default(),
             mailboxes: Vec::new(),
             deployments: Deployments::default(),
+            routing_logics: Logics::default(),
             bad_pattern: None,
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
@@ -387,7 +390,7 @@ impl SystemBuilder {
     /// # Errors
     ///
     /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
-    /// mailbox that no actor could have, a dispatcher that cannot be started as described, for example because a
+    /// mailbox that no actor could have, settings that no router could have, a dispatcher that cannot be started as described, for example because a
     /// core that it is to be pinned to does not exist. Every worker has reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         #[cfg(feature = "config")]
@@ -399,6 +402,7 @@ impl SystemBuilder {
             dispatchers,
             mailboxes,
             deployments,
+            routing_logics,
             bad_pattern,
             supervision,
             log_dead_letters,
@@ -413,6 +417,7 @@ impl SystemBuilder {
         if let Some(error) = bad_pattern {
             return Err(BuildError::Deployment(error));
         }
+        routing::check_sections(&deployments, &routing_logics)?;
         let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
         let dispatchers = dispatchers.start(&name)?;
@@ -431,6 +436,7 @@ impl SystemBuilder {
             dispatchers,
             mailboxes,
             deployments,
+            routing_logics,
             inbox_capacity,
             #[cfg(feature = "config")]
             settings,

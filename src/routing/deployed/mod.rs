@@ -1,0 +1,231 @@
+//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the plan, key by
+//! key. A router of whose path nothing is said pays for one look-up, and for none where the system says nothing at all.
+//!
+//! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Logics
+//! that need more of a message than that it can be sent are made by the plan's `abilities.rs`, others by those who
+//! gave them a name, `named.rs`. `check.rs` is what can be refused at the system's start, `from_config.rs` the plans that
+//! cannot do without a section, `fault.rs` what can be wrong.
+
+mod abilities;
+mod check;
+mod fault;
+mod from_config;
+mod named;
+
+pub use abilities::Abilities;
+pub use check::check_sections;
+pub use fault::SectionFault;
+pub use named::Logics;
+
+use super::plan::{Initial, RouterPlan};
+use super::{
+    Random, RoundRobin, Router, RouterSettings, RoutingLogic, SmallestMailbox, TwoChoices, balancing,
+};
+use crate::actor::{Mailbox, MailboxKind, SystemCore, stash_limit};
+use crate::actor_ref::AnyRef;
+use crate::deployment::{Deployment, Section};
+use crate::error::SpawnError;
+
+/// What is wrong, and at which key of the router's section.
+pub type Refused = (&'static str, SectionFault);
+
+/// What stands at the key `router`.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    FromCode,
+    /// One of the crate's: over the routees of a group, or of a pool.
+    Own {
+        logic: &'a str,
+        group: bool,
+    },
+    /// A logic that was given a name, over whatever routees the code has.
+    Named(&'a str),
+}
+
+/// The crate's, but for their ends.
+const POOLS: [&str; 9] = [
+    "round-robin",
+    "random",
+    "balancing",
+    "smallest-mailbox",
+    "two-choices",
+    "broadcast",
+    "scatter-gather",
+    "tail-chopping",
+    "consistent-hashing",
+];
+
+/// Those that are no groups: they look into mailboxes, or make them.
+const POOLS_ONLY: [&str; 3] = ["balancing", "smallest-mailbox", "two-choices"];
+
+const FROM_CODE: &str = "from-code";
+
+impl<'a> Kind<'a> {
+    fn of(settings: &'a RouterSettings) -> Self {
+        match settings.router.as_deref() {
+            None | Some(FROM_CODE) => Self::FromCode,
+            Some(name) => Self::own(name).unwrap_or(Self::Named(name)),
+        }
+    }
+
+    fn own(name: &'a str) -> Option<Self> {
+        let (logic, group) = match name.strip_suffix("-group") {
+            Some(logic) => (logic, true),
+            None => (name.strip_suffix("-pool")?, false),
+        };
+        let is_known = POOLS.contains(&logic) && !(group && POOLS_ONLY.contains(&logic));
+        is_known.then_some(Self::Own { logic, group })
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
+    /// Creates the router as the system says.
+    pub fn create_as_said(mut self, parent: AnyRef, section: &Section) -> Result<Router<M>, SpawnError> {
+        let path = self.path(&parent);
+        match self.follow(&section.deployment, &parent.core().system) {
+            Ok(None) => self.create(parent),
+            Ok(Some(other)) => self.map_logic(|coded| Box::new(coded).replaced_by(other)).create(parent),
+            Err((key, fault)) => {
+                Err(SpawnError::Section { path, key: key_path(&section.pattern, key), fault })
+            }
+        }
+    }
+
+    fn path(&self, parent: &AnyRef) -> String {
+        format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name)
+    }
+
+    /// Takes over what is said. Returns the logic that is to take the place of the coded one.
+    fn follow(
+        &mut self,
+        says: &Deployment,
+        system: &SystemCore,
+    ) -> Result<Option<Box<dyn RoutingLogic<M>>>, Refused> {
+        let kind = Kind::of(&says.router);
+        if self.is_from_config && matches!(kind, Kind::FromCode) {
+            return Err(("router", SectionFault::FromCode));
+        }
+        self.follow_about_routees(says, kind)?;
+        self.follow_about_head(&says.router);
+        let other = self.other_logic(kind, &says.router, system)?;
+        if other.is_none() {
+            self.logic.configure(&says.router);
+        }
+        Ok(other)
+    }
+
+    fn follow_about_head(&mut self, says: &RouterSettings) {
+        if let Some(name) = &says.head_dispatcher {
+            self.head_dispatcher = Some(name.clone());
+        }
+        self.leave.within = says.drain_within.or(self.leave.within);
+        self.stays_when_empty = says.stay_when_empty.unwrap_or(self.stays_when_empty);
+    }
+
+    fn follow_about_routees(&mut self, says: &Deployment, kind: Kind<'_>) -> Result<(), Refused> {
+        let name = || says.router.router.clone().unwrap_or_default();
+        let is_pool = matches!(self.members, Initial::Pool { .. });
+        let becomes_pool = match kind {
+            Kind::Own { group, .. } => !group,
+            Kind::FromCode | Kind::Named(_) => is_pool,
+        };
+        match (&says.router.routees_paths, &self.members) {
+            _ if becomes_pool && !is_pool => return Err(("router", SectionFault::NoRecipe { name: name() })),
+            _ if becomes_pool => self.follow_about_pool(says),
+            (Some(paths), members) => {
+                let fan_out = match members {
+                    Initial::Places { fan_out: Some(fan_out), .. } => Some(*fan_out),
+                    _ => self.abilities.fan_out,
+                };
+                self.members = Initial::Places { paths: paths.clone(), fan_out };
+                // It was the pool's.
+                self.resizer = if is_pool { None } else { self.resizer.take() };
+            }
+            (None, _) if is_pool || self.is_from_config => {
+                return Err(("routees.paths", SectionFault::NoPaths { name: name() }));
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn follow_about_pool(&mut self, says: &Deployment) {
+        if let (Initial::Pool { size, .. }, Some(count)) = (&mut self.members, says.router.nr_of_instances) {
+            *size = count;
+        }
+        let settings = &mut self.settings;
+        let coded = settings.dispatcher.take();
+        settings.dispatcher = says.dispatcher.clone().or(coded).or(says.router.pool_dispatcher.clone());
+        if let Some(name) = &says.mailbox {
+            settings.mailbox = MailboxKind::named(name);
+        }
+        settings.stash_capacity = says.stash_capacity.map(stash_limit).or(settings.stash_capacity);
+        if let Some(resizer) = check::resizer(&says.router) {
+            self.resizer = resizer;
+        }
+    }
+
+    fn other_logic(
+        &mut self,
+        kind: Kind<'_>,
+        says: &RouterSettings,
+        system: &SystemCore,
+    ) -> Result<Option<Box<dyn RoutingLogic<M>>>, Refused> {
+        let name = match kind {
+            Kind::FromCode => return Ok(None),
+            Kind::Own { logic, .. } => logic,
+            Kind::Named(name) => name,
+        };
+        if self.logic.name() == Some(name) {
+            return Ok(None);
+        }
+        let asked = || says.router.clone().unwrap_or_default();
+        if self.settings.queue.is_some() {
+            return Err(("router", SectionFault::SharedQueue { name: asked() }));
+        }
+        if self.controller.is_some() {
+            return Err(("router", SectionFault::Controller { name: asked() }));
+        }
+        let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
+        let mut logic: Box<dyn RoutingLogic<M>> = match kind {
+            Kind::Named(name) => {
+                system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?
+            }
+            _ => match name {
+                "round-robin" => Box::new(RoundRobin::new()),
+                "random" => Box::new(Random::new()),
+                "smallest-mailbox" => Box::new(SmallestMailbox::new()),
+                "two-choices" => Box::new(TwoChoices::new()),
+                "balancing" => self.balance().ok_or_else(|| missing("balancing_pool"))?,
+                "broadcast" => self.abilities.broadcast.ok_or_else(|| missing("cloneable"))?(),
+                "scatter-gather" => self.abilities.scatter_gather.ok_or_else(|| missing("answerable"))?(),
+                "tail-chopping" => self.abilities.tail_chopping.ok_or_else(|| missing("answerable"))?(),
+                _ => self.abilities.hashing.take().ok_or_else(|| missing("keyed"))?(),
+            },
+        };
+        logic.configure(says);
+        Ok(Some(logic))
+    }
+
+    /// Makes the pool's routees share one queue.
+    fn balance(&mut self) -> Option<Box<dyn RoutingLogic<M>>> {
+        let Initial::Pool { make, .. } = &mut self.members else { return None };
+        let (sharing, logic) = balancing::sharing(make.clone());
+        *make = sharing;
+        self.settings.queue = Some(Mailbox::unbounded());
+        Some(Box::new(logic))
+    }
+
+    /// The system says nothing of a router that cannot do without.
+    pub fn unsaid(&self, parent: &AnyRef) -> SpawnError {
+        let path = self.path(parent);
+        // Without the guardian.
+        let pattern = path.splitn(3, '/').nth(2).map_or_else(|| path.clone(), |rest| format!("/{rest}"));
+        SpawnError::Section { key: key_path(&pattern, "router"), path, fault: SectionFault::FromCode }
+    }
+}
+
+/// A key of a router's section, with what is around it.
+fn key_path(pattern: &str, key: &str) -> String {
+    format!("deployment.{pattern:?}.router.{key}")
+}
