@@ -5,6 +5,7 @@ use super::file::{
     DispatcherSection, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, PhaseSection,
     Requirement, SupervisionSection,
 };
+use super::router;
 use super::values::Span;
 use crate::shutdown::Phase;
 use crate::{
@@ -38,7 +39,7 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
         }
     }
     for (name, section) in file.dispatcher {
-        builder = dispatcher(name, section, builder)?;
+        builder = dispatcher(&format!("dispatcher.{name}"), name, section, builder)?;
     }
     for (pattern, section) in file.deployment {
         let key = |rest: &str| format!("deployment.{pattern:?}{rest}");
@@ -54,6 +55,9 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
         }
         if let Some(capacity) = section.stash_capacity {
             deployment = deployment.stash_capacity(capacity.usize());
+        }
+        if let Some(section) = section.router {
+            builder = router::apply(&pattern, section, &mut deployment.router, builder)?;
         }
         #[cfg(feature = "net")]
         if let Some(section) = &section.listener {
@@ -166,12 +170,14 @@ fn keys(kind: DispatcherType) -> &'static [&'static str] {
     }
 }
 
-fn dispatcher(
+/// Declares or changes the dispatcher of this name, by what is said at `at`.
+pub fn dispatcher(
+    at: &str,
     name: String,
     section: DispatcherSection,
     mut builder: SystemBuilder,
 ) -> Result<SystemBuilder, ConfigError> {
-    let key = |key: &str| format!("dispatcher.{name}.{key}");
+    let key = |key: &str| format!("{at}.{key}");
     let place = builder.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
     let known = place.map(|place| builder.dispatchers.dispatchers[place].1.clone());
     let known_kind = known.as_ref().map(kind_of);
@@ -201,7 +207,7 @@ fn dispatcher(
             builder.dispatchers.aliases.retain(|(known, _)| *known != name);
             return Ok(builder.dispatcher_alias(&name, &of));
         }
-        _ => recipe(&name, kind, &section, known)?,
+        _ => recipe(at, kind, &section, known)?,
     };
     builder.dispatchers.aliases.retain(|(known, _)| *known != name);
     match place {
@@ -212,7 +218,7 @@ fn dispatcher(
 }
 
 fn recipe(
-    name: &str,
+    at: &str,
     kind: DispatcherType,
     section: &DispatcherSection,
     known: Option<Dispatcher>,
@@ -267,7 +273,7 @@ fn recipe(
             if min > max {
                 let key = if section.threads_max.is_some() { "threads-max" } else { "threads-min" };
                 let fault = format!("threads-min {min} is above threads-max {max}");
-                return Err(ConfigError::key(format!("dispatcher.{name}.{key}"), fault));
+                return Err(ConfigError::key(format!("{at}.{key}"), fault));
             }
             it.thread_count = min..=max;
             if let Some(length) = section.keep_alive {
@@ -338,7 +344,7 @@ fn phase(section: PhaseSection, mut known: Phase) -> Phase {
     known
 }
 
-fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
+pub fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
     let dispatchers = builder.dispatchers.dispatchers.iter().map(|(known, _)| known.as_str());
     let aliases = builder.dispatchers.aliases.iter().map(|(known, _)| known.as_str());
     one_of(key, name, "dispatcher", dispatchers.chain(aliases).chain(["default"]))

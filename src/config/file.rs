@@ -1,13 +1,13 @@
 //! The sections and keys of a configuration file.
 
-use super::values::{Count, LetterCount, Seed, Span, Whole};
+use super::values::{Count, LetterCount, PoolDispatcher, Seed, Span, Text, Whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 macro_rules! sections {
     ($($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $kind:ty,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
         pub struct $name {
             $(
@@ -20,7 +20,7 @@ macro_rules! sections {
 }
 
 /// A whole file.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,8 +83,61 @@ sections! {
         dispatcher: String,
         mailbox: String,
         stash_capacity: Whole<0, { u32::MAX as u64 }>,
+        router: RouterSection,
         #[cfg(feature = "net")]
         listener: ListenerSection,
+    }
+
+    /// What kind of router is at the path, and how it is set.
+    RouterSection {
+        router: String,
+        nr_of_instances: Whole<0, { 1 << 24 }>,
+        within: Span,
+        /// Akka's name is understood, too.
+        #[serde(alias = "virtual-nodes-factor")]
+        virtual_nodes: Whole<1, { u32::MAX as u64 }>,
+        interval: Span,
+        first_completion: bool,
+        wait_for_tick: bool,
+        head_dispatcher: String,
+        pool_dispatcher: PoolDispatcher,
+        drain_within: Span,
+        stay_when_empty: bool,
+        routees: RouteesSection,
+        resizer: ResizerSection,
+        optimal_size_exploring_resizer: ExploringResizerSection,
+        options: BTreeMap<String, Text>,
+    }
+
+    RouteesSection {
+        paths: Vec<String>,
+    }
+
+    ResizerSection {
+        enabled: bool,
+        lower_bound: Whole<0, { i64::MAX as u64 }>,
+        upper_bound: Whole<0, { i64::MAX as u64 }>,
+        pressure_threshold: Whole<0, { i64::MAX as u64 }>,
+        rampup_rate: f64,
+        backoff_threshold: f64,
+        backoff_rate: f64,
+        messages_per_resize: Count,
+        tick_interval: Span,
+        without_ticks: bool,
+    }
+
+    ExploringResizerSection {
+        enabled: bool,
+        lower_bound: Whole<0, { i64::MAX as u64 }>,
+        upper_bound: Whole<0, { i64::MAX as u64 }>,
+        chance_of_ramping_down_when_full: f64,
+        action_interval: Span,
+        downsize_after_underutilized_for: Span,
+        explore_step_size: f64,
+        chance_of_exploration: f64,
+        downsize_ratio: f64,
+        optimization_range: Whole<2, { i64::MAX as u64 }>,
+        weight_of_latest_metric: f64,
     }
 
     /// How a listener treats its connections.
@@ -104,7 +157,7 @@ sections! {
     }
 }
 
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ShutdownSection {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ mod apply;
 mod error;
 mod file;
 mod print;
+mod router;
 mod values;
 
 pub use error::ConfigError;

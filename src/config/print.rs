@@ -5,6 +5,7 @@ use super::file::{
     DeadLettersSection, DeploymentSection, DispatcherSection, DispatcherType, File, MailboxSection,
     MailboxType, OnFailure, OnFull, PhaseSection, Requirement, ShutdownSection, SupervisionSection,
 };
+use super::router;
 use super::values::{LetterCount, Seed, Span, Whole};
 use crate::dispatch::{Mailboxes, default_thread_count};
 use crate::mailbox::recipe::Choice;
@@ -82,7 +83,7 @@ impl fmt::Display for Settings {
     }
 }
 
-fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
+pub fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
     Whole(number)
 }
 
@@ -185,6 +186,7 @@ fn deployment(deployment: &Deployment) -> DeploymentSection {
         dispatcher: deployment.dispatcher.clone(),
         mailbox: deployment.mailbox.clone(),
         stash_capacity: deployment.stash_capacity.map(|capacity| whole(capacity as u64)),
+        router: router::print(&deployment.router),
         #[cfg(feature = "net")]
         listener: listener(&deployment.listener),
     }

@@ -1,6 +1,8 @@
 //! Values of a configuration file whose type says what is allowed.
 
-use serde::de::{Error, Unexpected, Visitor};
+use super::file::DispatcherSection;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::time::Duration;
@@ -150,5 +152,76 @@ impl Visitor<'_> for NumberOr {
     }
     fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
         (self.parse)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+/// A dispatcher's name, or the settings of one for this router alone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PoolDispatcher {
+    Named(String),
+    Own(Box<DispatcherSection>),
+}
+
+impl Serialize for PoolDispatcher {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Named(name) => serializer.serialize_str(name),
+            Self::Own(section) => section.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PoolDispatcher {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = PoolDispatcher;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a dispatcher, or the keys of one")
+            }
+            fn visit_str<E: Error>(self, name: &str) -> Result<PoolDispatcher, E> {
+                Ok(PoolDispatcher::Named(name.to_owned()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PoolDispatcher, A::Error> {
+                let section = DispatcherSection::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(PoolDispatcher::Own(Box::new(section)))
+            }
+        }
+        deserializer.deserialize_any(NameOrTable)
+    }
+}
+
+/// What is kept as a text, and may be written as a number or a truth value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Plain;
+        impl Visitor<'_> for Plain {
+            type Value = Text;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, a number, true or false")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.to_owned()))
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Text, E> {
+                Ok(Text(number.to_string()))
+            }
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Text, E> {
+                Ok(Text(number.to_string()))
+            }
+            fn visit_bool<E: Error>(self, is_on: bool) -> Result<Text, E> {
+                Ok(Text(is_on.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Plain)
     }
 }

@@ -21,7 +21,7 @@ pub fn check_sections(sections: &Deployments, logics: &Logics) -> Result<(), Bui
 }
 
 /// Says what no router could be, and its key.
-fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (String, SectionFault)> {
+pub fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (String, SectionFault)> {
     let value = |key: &str, value: String, allowed: String| {
         Err((key.to_owned(), SectionFault::Value { value, allowed }))
     };
@@ -54,7 +54,7 @@ fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (String, 
         }
     }
     if default.is_some() && exploring.is_some() {
-        return Err(("resizer.enabled".to_owned(), SectionFault::BothResizers));
+        return Err(("resizer".to_owned(), SectionFault::BothResizers));
     }
     Ok(())
 }

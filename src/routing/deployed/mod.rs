@@ -13,6 +13,8 @@ mod from_config;
 mod named;
 
 pub use abilities::Abilities;
+#[cfg(all(feature = "config", not(pointsman_loom)))]
+pub use check::check_section;
 pub use check::check_sections;
 pub use fault::SectionFault;
 pub use named::Logics;
@@ -226,6 +228,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 }
 
 /// A key of a router's section, with what is around it.
-fn key_path(pattern: &str, key: &str) -> String {
+pub fn key_path(pattern: &str, key: &str) -> String {
     format!("deployment.{pattern:?}.router.{key}")
 }
