@@ -166,7 +166,8 @@ impl Section {
     /// The actor at `path` is no router: what is said of one is for nothing. Told once, for there may be many.
     pub fn is_for_no_router(&self, path: impl FnOnce() -> String) {
         // Ordering: Relaxed; only who is the first matters.
-        if self.deployment.router != RouterSettings::new() && !self.is_misplaced.swap(true, Ordering::Relaxed) {
+        if self.deployment.router != RouterSettings::new() && !self.is_misplaced.swap(true, Ordering::Relaxed)
+        {
             log::warn!(
                 target: "pointsman",
                 "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",

@@ -6,9 +6,7 @@ use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, Route
 use super::print::whole;
 use super::values::{PoolDispatcher, Span, Text, Whole};
 use crate::SystemBuilder;
-use crate::routing::{
-    ExploringResizerSettings, ResizerSettings, RouterSettings, check_section, key_path,
-};
+use crate::routing::{ExploringResizerSettings, ResizerSettings, RouterSettings, check_section, key_path};
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.

@@ -1,7 +1,7 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
 use super::hash_ring::{Ring, VIRTUAL_NODES};
-use super::{HashKey, KeySink, Pick, RouteContext, Routee, RouterSettings, Routees, RoutingLogic};
+use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;

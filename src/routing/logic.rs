@@ -1,7 +1,7 @@
 //! What a routing logic is.
 
 use super::reference::About;
-use super::{Routee, RouterSettings, Routees};
+use super::{Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, RouterId};
 use crate::error::SendError;

@@ -27,7 +27,7 @@
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
 use super::reference::{About, hops, with_hops};
-use super::{RouteContext, Routee, RouterSettings, Routees};
+use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
     ActorRef, Answerable, Answering, AnyRef, AskError, AskerPort, Attempt, AttemptEnd, AttemptFailure,

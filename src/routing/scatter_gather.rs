@@ -1,7 +1,7 @@
 //! Every question to all routees, and the first success back.
 
 use super::race::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
-use super::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic, broadcast};
+use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic, broadcast};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! One routee after the other, until somebody has answered.
 
 use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
-use super::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
+use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
 use crate::striped::PerThread;

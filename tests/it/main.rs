@@ -27,6 +27,8 @@ mod questions;
 mod receive_timeout;
 mod references;
 mod resizers;
+#[cfg(feature = "config")]
+mod router_config;
 mod router_controller;
 mod router_creation;
 mod router_logics;

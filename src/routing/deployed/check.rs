@@ -1,9 +1,7 @@
 //! What is wrong with a section whatever router it is for.
 
 use super::super::board::ROUTEES_MAX;
-use super::super::{
-    DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouterSettings,
-};
+use super::super::{DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouterSettings};
 use super::named::Logics;
 use super::{FROM_CODE, Kind, POOLS, POOLS_ONLY, SectionFault, key_path};
 use crate::deployment::Deployments;

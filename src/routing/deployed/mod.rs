@@ -190,9 +190,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
-            Kind::Named(name) => {
-                system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?
-            }
+            Kind::Named(name) => system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?,
             _ => match name {
                 "round-robin" => Box::new(RoundRobin::new()),
                 "random" => Box::new(Random::new()),
