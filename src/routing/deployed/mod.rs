@@ -229,3 +229,33 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 pub fn key_path(pattern: &str, key: &str) -> String {
     format!("deployment.{pattern:?}.router.{key}")
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::routing::{RouterBuilder, RouterSettings};
+    use crate::{Actor, Context, Deployment, Done, System};
+
+    struct Worker;
+
+    impl Actor for Worker {
+        type Message = u64;
+        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn sections_apply_under_both_guardians() {
+        let says = Deployment::new().router(RouterSettings::new().nr_of_instances(3));
+        let system = System::builder("both").deploy("/router", says).build().expect("sound settings");
+        for guardian in [system.core().user(), system.core().system_guardian()] {
+            let parent = guardian.expect("it lives").path().to_string();
+            let builder = match parent.as_str() {
+                "/user" => system.router("router"),
+                _ => RouterBuilder::new(system.core().system_guardian(), "router"),
+            };
+            let router = builder.pool(1, |_| Worker).spawn().expect("a router");
+            assert_eq!(router.routees().expect("an answer").len(), 3, "{parent}");
+        }
+    }
+}
