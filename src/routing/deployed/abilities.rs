@@ -10,12 +10,15 @@ use crate::actor_ref::Answerable;
 /// Makes a logic that needs more of `M` than that it can be sent.
 type Make<M> = fn() -> Box<dyn RoutingLogic<M>>;
 
+/// Makes a logic that needs a function of the user's.
+type MakeWith<M> = Box<dyn FnOnce() -> Box<dyn RoutingLogic<M>> + Send>;
+
 /// The logics that a plan can be given besides those that any messages have.
 pub struct Abilities<M: Send + 'static> {
     pub broadcast: Option<Make<M>>,
     pub scatter_gather: Option<Make<M>>,
     pub tail_chopping: Option<Make<M>>,
-    pub hashing: Option<Box<dyn FnOnce() -> Box<dyn RoutingLogic<M>> + Send>>,
+    pub hashing: Option<MakeWith<M>>,
     /// For routees at paths with wildcards.
     pub fan_out: Option<FanOut<M>>,
 }
