@@ -49,6 +49,7 @@
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
 //   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
 //   changes the logic; `resizer/` how a pool's size follows its load.
+// - `deployed/`: how a router follows what the system says of its path.
 // - `value.rs`: routing without a head.
 
 mod balancing;

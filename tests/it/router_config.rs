@@ -255,7 +255,7 @@ fn what_the_code_has_stays_where_the_system_says_nothing_from_code_or_the_same()
             system.router("router").pool(3, make).logic(Random::seeded(3)).on_failure(Restart::always());
         let router = router.spawn().unwrap();
         (0..50u64).for_each(|number| router.tell(number));
-        let mut got: Vec<(u64, usize)> = { gone(&system, &got).into_iter().map(|n| (0, n)).collect() };
+        let mut got = gone(&system, &got);
         got.sort_unstable();
         router.stop();
         system.finish();
@@ -382,11 +382,11 @@ fn pools_and_groups_that_nobody_can_make_are_refused() {
     let (_, fault) = refused(says("random-pool"), controlled);
     assert_eq!(fault, SectionFault::Controller { name: "random-pool".into() });
     // The same is no other.
-    for (says, plan) in
+    for (says, is_balancing) in
         [(says("balancing-pool"), true), (says("from-code"), true), (says("round-robin-pool"), false)]
     {
         let system = saying(says);
-        let spawned = if plan { balancing(&system).spawn() } else { controlled(&system).spawn() };
+        let spawned = if is_balancing { balancing(&system).spawn() } else { controlled(&system).spawn() };
         assert!(spawned.is_ok(), "{spawned:?}");
         system.finish();
     }
@@ -401,7 +401,7 @@ fn a_pool_made_balancing_shares_its_queue_and_takes_no_foreign_routee() {
     let refused = router.add(actors[0].clone()).unwrap_err();
     assert!(matches!(refused, ManageError::SharedQueue { .. }), "{refused}");
     // What one routee has to do keeps nothing from the other.
-    router.routees().unwrap()[0].tell(KEEP_BUSY);
+    router.routees().unwrap()[0].tell(99u64);
     (0..10u64).for_each(|number| router.tell(number));
     assert_eq!(system.ledger().queued, 11, "the queue is in the books");
     assert_eq!(gone(&system, &got).len(), 11);
@@ -410,8 +410,6 @@ fn a_pool_made_balancing_shares_its_queue_and_takes_no_foreign_routee() {
     let ledger = system.finish();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
 }
-
-const KEEP_BUSY: u64 = 99;
 
 #[test]
 fn wildcards_in_a_sections_paths_need_messages_that_can_be_cloned() {
@@ -956,6 +954,12 @@ fn the_head_follows_its_section_too() {
     router.stop();
     let ledger = system.finish();
     assert_eq!(ledger.handled + ledger.dead_lettered, ledger.sent, "{ledger}");
+
+    // Its dispatcher is the section's.
+    let system = saying(RouterSettings::new().head_dispatcher("none"));
+    let refused = pool(&system).head_dispatcher("default").spawn().unwrap_err();
+    assert!(matches!(&refused, SpawnError::UnknownDispatcher { name, .. } if name == "none"), "{refused}");
+    system.finish();
 
     // What the code says is taken back.
     let system = saying(RouterSettings::new().stay_when_empty(false));
