@@ -95,7 +95,7 @@ sections! {
         within: Span,
         /// Akka's name is understood, too.
         #[serde(alias = "virtual-nodes-factor")]
-        virtual_nodes: Whole<1, { u32::MAX as u64 }>,
+        virtual_nodes: Whole<1, 65536>,
         interval: Span,
         first_completion: bool,
         wait_for_tick: bool,

@@ -40,7 +40,8 @@ use std::sync::Arc as StdArc;
 /// that is removed handles what its own mailbox held then; what comes later is a dead letter, as it was for this
 /// routee alone, and the queue is the others'. A router that [drains](super::Router::drain), and routees of which none
 /// stays, empty the queue before they end. When the last one stops otherwise, what is left in the queue goes to
-/// dead letters whose recipient is the router. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
+/// dead letters whose recipient is the router; so does what a sender, who has seen the pool before, adds while the last one
+/// ends. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
 /// Routees that others made cannot be [added](super::Router::add).
 ///
 /// # Cost

@@ -1,6 +1,7 @@
 //! Some messages to all routees, the others by a logic.
 
 use super::{Pick, RouteContext, Routee, Routees, RouterPlan, RouterSettings, RoutingLogic};
+use crate::actor_ref::Load;
 use crate::error::SendError;
 use std::any::Any;
 use std::fmt;
@@ -43,6 +44,10 @@ where
 
     fn check(&self) -> Result<(), String> {
         self.logic.check()
+    }
+
+    fn load(&self, routees: &Routees<M>) -> Load {
+        self.logic.load(routees)
     }
 
     fn name(&self) -> Option<&str> {

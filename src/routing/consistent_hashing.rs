@@ -1,6 +1,6 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
-use super::hash_ring::{Ring, VIRTUAL_NODES};
+use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -110,8 +110,8 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 
     /// How many points each routee has on the ring: 160 unless said otherwise. More make the shares more
-    /// even (160 keep them within about a fifth of each other) and the table larger. 0 is an error when the
-    /// router is created.
+    /// even (160 keep them within about a fifth of each other) and the table larger. 0, and more than 65,536, are
+    /// errors when the router is created.
     pub fn virtual_nodes(mut self, count: u32) -> Self {
         self.virtual_nodes = count;
         self
@@ -153,13 +153,23 @@ where
 
     fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let members = routees.iter().map(|routee| (routee.identity(), self.virtual_nodes));
-        // Without members or points there is no owner; `check` has refused 0 points before.
-        Ring::new(members).ok().map(|ring| Box::new(ring) as _)
+        match Ring::new(members) {
+            Ok(ring) => Some(Box::new(ring)),
+            // Without members there is no owner; `check` has refused 0 points before.
+            Err(_) if routees.is_empty() => None,
+            Err(error) => {
+                log::error!(target: "pointsman", "consistent hashing finds no routee: {error}");
+                None
+            }
+        }
     }
 
     fn check(&self) -> Result<(), String> {
         match self.virtual_nodes {
             0 => Err("0 virtual nodes a routee: must be at least 1".to_owned()),
+            count if count > VIRTUAL_NODES_MAX => {
+                Err(format!("{count} virtual nodes a routee: must be at most {VIRTUAL_NODES_MAX}"))
+            }
             _ => Ok(()),
         }
     }

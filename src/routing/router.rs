@@ -131,11 +131,16 @@ impl<M: Send + 'static> Router<M> {
         })
     }
 
-    /// Sends a copy to every routee, whatever the logic; returns how many there were.
+    /// Sends a copy to every routee, whatever the logic; returns how many there were. With none nothing happens, but to
+    /// a router that has stopped the message is a dead letter.
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,
     {
+        if self.is_closed() {
+            self.reference.tell(message);
+            return 0;
+        }
         let routees = {
             let section = grace::section();
             let table = self.shared.table.read(&section);

@@ -4,7 +4,7 @@ use crate::support::{
     Ground, Hook, LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until,
 };
 use pointsman::prelude::*;
-use pointsman::routing::{Balancing, ManageError, RouterPlan};
+use pointsman::routing::{Balancing, DefaultResizer, ManageError, ResizerError, RouterPlan};
 use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::{DeadLetterReason, Load, MailboxFault, ManualClock, SendError, SpawnError};
 use std::collections::{HashMap, HashSet};
@@ -589,6 +589,9 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
         let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::NotShareable { .. }, .. });
         assert!(fault, "{error}");
     }
+    let resized = plan(&stage.system, &stage.log, 1).resizer(DefaultResizer::new()).spawn().unwrap_err();
+    let fault = matches!(resized, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
+    assert!(fault && resized.to_string().contains("leave the resizer out"), "{resized}");
     assert_eq!(stage.system.living_actors(), living);
     // The mailboxes of the routees themselves may be of any kind.
     let router = plan(&stage.system, &stage.log, 1).mailbox(Mailbox::priority(|_: &Tell| 0)).spawn().unwrap();

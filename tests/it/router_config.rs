@@ -5,8 +5,8 @@ use pointsman::config::ConfigError;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Balancing, Broadcast, ConsistentHashing, DefaultResizer, ExploringResizerSettings, HashKey, ManageError,
-    Pick, Random, ResizerSettings, RoundRobin, RouteContext, Routees, RouterPlan, RouterSettings,
-    RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
+    Pick, Random, ResizerError, ResizerSettings, RoundRobin, RouteContext, Routees, RouterPlan,
+    RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{Answerable, Attempt, BuildError, Deployment, SpawnError};
@@ -580,7 +580,7 @@ fn settings_in_code_are_checked_when_the_system_starts() {
     for (says, key, text) in [
         (new().within(Duration::ZERO), "within", "more than 0"),
         (new().interval(Duration::ZERO), "interval", "more than 0"),
-        (new().virtual_nodes(0), "virtual-nodes", "at least 1"),
+        (new().virtual_nodes(0), "virtual-nodes", "from 1 to 65536"),
         (new().nr_of_instances(1 << 25), "nr-of-instances", "at most 16777216"),
         (new().resizer(resizer().lower_bound(20)), "resizer.upper-bound", "at least lower-bound, 20"),
         (
@@ -614,7 +614,7 @@ fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_ma
         ("nr-of-instances = \"boom\"", "deployment./a.router.nr-of-instances", "\"boom\""),
         ("nr-of-instances = -1", "deployment./a.router.nr-of-instances", "from 0 to 16777216"),
         ("instances = 1", "deployment./a.router.instances", "`nr-of-instances`"),
-        ("virtual-nodes = 0", "deployment./a.router.virtual-nodes", "from 1"),
+        ("virtual-nodes = 70000", "deployment./a.router.virtual-nodes", "from 1 to 65536"),
         ("within = \"0s\"", "deployment.\"/a\".router.within", "more than 0"),
         ("routees = { path = [] }", "deployment./a.router.routees.path", "`paths`"),
         ("head-dispatcher = \"none\"", "deployment.\"/a\".router.head-dispatcher", "[\"default\"]"),
@@ -894,7 +894,11 @@ fn a_file_gives_a_pool_a_resizer_changes_it_and_takes_it_away() {
     assert_eq!(size(both(off), false), (6, 30));
     // It comes along with another logic.
     assert_eq!(size(says("random-pool"), true), (7, 10));
-    assert_eq!(size(says("balancing-pool").resizer(on), false), (4, 20));
+    assert_eq!(size(says("two-choices-pool").resizer(on.clone()), false), (4, 20));
+    let system = saying(says("balancing-pool").resizer(on));
+    let refused = system.router("router").pool(5, workers().0).spawn().unwrap_err();
+    let fault = matches!(refused, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
+    assert!(fault, "{refused}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::router_value::{functions, who};
 use crate::support::{LONG, Stage, act, child, fail, note, noting, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    ConsistentHashing, HashKey, KeySink, Keyed, Random, RoundRobin, Routee, RouterValue, RoutingLogic,
-    SmallestMailbox, TwoChoices,
+    ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin, RouteContext, Routee, Routees,
+    RouterValue, RoutingLogic, SmallestMailbox, TwoChoices,
 };
 use pointsman::{Accepted, Load, Recipient, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -541,4 +541,21 @@ fn messages_for_all_go_to_all_and_the_others_by_the_logic() {
     assert!(matches!(nobody.try_tell(5u64), Err(SendError::NoRoutee(5))));
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (7 + 5 + 1, 12, 0), "{ledger}");
+}
+
+#[test]
+fn a_predicate_for_broadcasts_leaves_the_load_to_the_logic_that_it_stands_before() {
+    struct Loaded;
+    impl RoutingLogic<u64> for Loaded {
+        fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+            Pick::None
+        }
+        fn load(&self, _: &Routees<u64>) -> Load {
+            Load::Busy { queued: 42 }
+        }
+    }
+    let system = System::builder("loaded").build().unwrap();
+    let plan = system.router("all").group([]).stay_when_empty().logic(Loaded);
+    let router = plan.broadcast_if(|_: &u64| true).spawn().unwrap();
+    assert_eq!(router.load(), Load::Busy { queued: 42 });
 }

@@ -277,9 +277,10 @@ impl Stage {
 
     pub fn threads_with(name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
         let clock = ManualClock::new();
+        // Deciders are held here, too: whoever such a turn has woken must not wait for its end.
         let builder = System::builder(name)
             .clock(clock.clone())
-            .dispatcher("default", Dispatcher::work_stealing().threads(4));
+            .dispatcher("default", Dispatcher::work_stealing().threads(4).lifo(false));
         let system = Ground::Threads(change(builder).build().expect("the settings are sound"));
         let (log, notes) = channel();
         Self { system, clock, log, notes }
@@ -425,8 +426,8 @@ pub fn hold_then(
     let (sender, inside) = channel();
     act(puppet, move |_, ctx| {
         sender.send(())?;
-        // Either way is a release.
-        let _ = held.recv();
+        // Whoever this turn has woken would wait for its end, on this very worker. Either way is a release.
+        let _ = ctx.blocking(|| held.recv());
         then(ctx)
     });
     inside.soon().expect("the handler runs");

@@ -1,6 +1,7 @@
 //! What is wrong with a section whatever router it is for.
 
 use super::super::board::ROUTEES_MAX;
+use super::super::hash_ring::VIRTUAL_NODES_MAX;
 use super::super::{DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouterSettings};
 use super::named::Logics;
 use super::{FROM_CODE, Kind, POOLS, POOLS_ONLY, SectionFault, key_path};
@@ -37,8 +38,8 @@ pub fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (Stri
             return value(key, "0".to_owned(), "more than 0".to_owned());
         }
     }
-    if says.virtual_nodes == Some(0) {
-        return value("virtual-nodes", "0".to_owned(), "at least 1".to_owned());
+    if let Some(count) = says.virtual_nodes.filter(|count| !(1..=VIRTUAL_NODES_MAX).contains(count)) {
+        return value("virtual-nodes", count.to_string(), format!("from 1 to {VIRTUAL_NODES_MAX}"));
     }
     let default = default_resizer(says);
     let exploring = exploring_resizer(says);

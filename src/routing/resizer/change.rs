@@ -44,9 +44,16 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 }
 
 /// Refuses a resizer that the router cannot have.
-pub fn check<M: Send + 'static>(resizer: &dyn Resizer, members: &Initial<M>) -> Result<(), ResizerError> {
+pub fn check<M: Send + 'static>(
+    resizer: &dyn Resizer,
+    members: &Initial<M>,
+    shares_queue: bool,
+) -> Result<(), ResizerError> {
     if !matches!(members, Initial::Pool { .. }) {
         return Err(ResizerError::NotAPool);
+    }
+    if shares_queue {
+        return Err(ResizerError::SharedQueue);
     }
     resizer.check()?;
     resizer.tick().map_or(Ok(()), |every| ResizerError::unless_positive("tick", every))

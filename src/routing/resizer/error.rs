@@ -17,6 +17,8 @@ pub enum ResizerError {
     },
     /// The router is a group: it makes no routees.
     NotAPool,
+    /// The pool's routees [share one queue](crate::routing::Balancing), which shows in nobody's mailbox.
+    SharedQueue,
 }
 
 impl ResizerError {
@@ -66,6 +68,10 @@ impl fmt::Display for ResizerError {
             ResizerError::NotAPool => {
                 f.write_str("a group makes no routees: leave the resizer out, or make the router a pool")
             }
+            ResizerError::SharedQueue => f.write_str(
+                "the routees of a balancing pool share one queue, so their loads say nothing: leave the resizer out, \
+                 or make it another pool",
+            ),
         }
     }
 }
