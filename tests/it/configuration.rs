@@ -168,7 +168,11 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
 #[test]
 fn printed_settings_make_the_same_system() {
     let full = include_str!("../../examples/pointsman.toml");
-    let system = System::builder("first").config(full).unwrap().build().unwrap();
+    // Without sockets there are no listeners to say anything of.
+    let (before, listener) = full.split_once("[deployment.\"/gate\".listener]").unwrap();
+    let (_, behind) = listener.split_once("\n[").unwrap();
+    let full = if cfg!(feature = "net") { full.to_owned() } else { format!("{before}[{behind}") };
+    let system = System::builder("first").config(&full).unwrap().build().unwrap();
     let printed = system.settings().to_string();
     let again = System::builder("second").config(&printed).unwrap().build().unwrap();
     assert_eq!(again.settings().to_string(), printed);
