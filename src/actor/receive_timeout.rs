@@ -78,8 +78,11 @@ impl<M: Send + 'static> Context<M> {
     ///     clock.advance(Duration::from_secs(50));
     ///     assert_eq!(session.ask_with(SessionMsg::Request).wait()?, 42);
     /// }
-    /// clock.advance(Duration::from_secs(60));
-    /// # while !session.is_closed() { std::thread::yield_now() }
+    /// // The idle time begins when the last turn has ended, which may be after its answer was here.
+    /// while !session.is_closed() {
+    ///     clock.advance(Duration::from_secs(60));
+    ///     std::thread::yield_now();
+    /// }
     /// # Ok(())
     /// # }
     /// ```
