@@ -34,6 +34,7 @@ pub(crate) use cell::{gate, nudge, schedule, send_system};
 pub use context::Context;
 pub(crate) use find::Found;
 pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
+pub use leave::Leave;
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub(crate) use mailbox_kind::{MailboxKind, refuse};
 pub(crate) use own_timers::next_in_rate;

@@ -539,7 +539,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
-            Control::Leave { router, leaving } => self.leave(router, leaving),
+            Control::Leave { leave, leaving } => self.leave(leave, leaving),
             Control::Identify(inquiry) => inquiry.answer(self.me()),
             Control::Apply(act) => {
                 if let Ok(act) = act.downcast::<Box<Act<A>>>() {

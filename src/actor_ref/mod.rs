@@ -7,6 +7,7 @@
 mod any;
 pub mod ask;
 mod attempt;
+mod copies;
 pub mod dead_letter_log;
 mod dead_letters;
 mod from_fn;
@@ -158,6 +159,11 @@ impl<M: Send + 'static> ActorRef<M> {
             return Ok(Accepted::Passed);
         }
         Ok(accepted)
+    }
+
+    /// Whether an actor's mailbox is behind, and nothing else.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.target(), Target::Local(_))
     }
 
     /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
@@ -539,7 +545,7 @@ impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
-    pub(crate) fn send_leave(&self, router: ActorRef<M>, leaving: actor::Leaving) {
+    pub(crate) fn send_leave(&self, leave: actor::Leave<M>, leaving: actor::Leaving) {
         let Target::Local(local) = self.target() else { return };
         let position = match leaving {
             actor::Leaving::WhenEmpty => Position::Immediate,
@@ -547,8 +553,10 @@ impl<M: Send + 'static> ActorRef<M> {
                 Position::At(local.mailbox.gate.position())
             }
         };
-        let leave = actor::Control::Leave { router: Box::new(router), leaving };
-        // SAFETY: this reference keeps the cell alive. One that has ended has left.
-        let _ = unsafe { actor::send_system(self.0, leave, position) };
+        let leave = actor::Control::Leave { leave: Box::new(leave), leaving };
+        // SAFETY: this reference keeps the cell alive.
+        let sent = unsafe { actor::send_system(self.0, leave, position) };
+        // One that has ended has left.
+        actor::drop_guarded(sent.err());
     }
 }

@@ -1,6 +1,7 @@
 //! Every message to all routees.
 
 use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
+use crate::actor_ref::DeadLetterReason;
 use crate::error::SendError;
 
 /// Sends every message to all routees, in the order of the table.
@@ -29,9 +30,9 @@ use crate::error::SendError;
 pub struct Broadcast;
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
-    /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    /// Asked only for what a routee has left behind, which was for that one: any other gets it.
+    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        routees.first_open(0)
     }
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
@@ -72,8 +73,10 @@ impl RouteContext<'_> {
     }
 }
 
-/// Delivers a message to all routees, of which there is at least one.
+/// Delivers a message to all routees; where there is none it is a dead letter.
 pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
-    let done = cx.deliver_to_each(message, routees.iter());
-    debug_assert!(done.is_ok(), "there is at least one");
+    match cx.deliver_to_each(message, routees.iter()) {
+        Ok(()) => cx.settle(),
+        Err(nobody) => cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee),
+    }
 }

@@ -169,7 +169,11 @@ impl<M: Send + 'static> Recipient<M> for Place<M> {
             Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
             Ok(targets) => match (&*targets, self.fan_out) {
                 ([_, _, ..], Some(fan_out)) => fan_out(&self.about, message, &targets),
-                ([target, ..], _) => match target.pass_on(message) {
+                ([target, ..], _) => match {
+                    // Whether this is a copy its sender could say, who knows the path and not who is there.
+                    target.expect_copies();
+                    target.pass_on(message)
+                } {
                     // It is as if it had gone: the path is taken or not.
                     Err(SendError::Closed(message)) => {
                         self.bury(message, DeadLetterReason::Stopped, target.path());

@@ -77,7 +77,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                     StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
                 (size, Ok(Vec::new()), Some(make))
             }
-            Initial::Group(group) => (0, Ok(group.into_iter().map(Routee::new).collect()), None),
+            Initial::Group(group) => (0, Ok(group), None),
             Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
         };
         let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));

@@ -4,9 +4,9 @@ use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::deployed::Abilities;
 use super::leaving::LeavePlan;
-use super::{Resizer, RoundRobin, RoutingLogic};
+use super::{Resizer, RoundRobin, Routee, RoutingLogic};
 use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::supervision::{Restart, Strategy};
 use std::fmt;
@@ -105,7 +105,7 @@ pub type CheckRoutee = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(),
 
 pub enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
-    Group(Vec<ActorRef<M>>),
+    Group(Vec<Routee<M>>),
     Places { paths: Vec<String>, fan_out: Option<FanOut<M>> },
 }
 

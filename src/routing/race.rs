@@ -100,6 +100,8 @@ struct Open<M: Send + 'static> {
     under_way: usize,
     /// How attempts ended, in the order in which they did.
     causes: Causes,
+    /// Which have ended so.
+    lost: Marks,
     within: Duration,
     deadline: Duration,
     alarm: Alarm,
@@ -125,6 +127,32 @@ struct Queue<M> {
     kept: Option<M>,
     /// How many routers the message had gone through.
     hops: u32,
+}
+
+/// A set of indices. Those below 64 take no memory of their own.
+#[derive(Default)]
+struct Marks {
+    first: u64,
+    others: Vec<u64>,
+}
+
+impl Marks {
+    /// Adds one; false if it was there.
+    fn set(&mut self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        let marks = match word.checked_sub(1) {
+            None => &mut self.first,
+            Some(other) => {
+                if self.others.len() <= other {
+                    self.others.resize(other + 1, 0);
+                }
+                &mut self.others[other]
+            }
+        };
+        let is_new = *marks & bit == 0;
+        *marks |= bit;
+        is_new
+    }
 }
 
 /// Indices in random order, each chosen when it is wanted: the shuffle of Fisher and Yates, step by step.
@@ -300,6 +328,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             routees: routees.share(),
             under_way: 1,
             causes: Vec::new(),
+            lost: Marks::default(),
             within: rules.within,
             deadline,
             alarm: Alarm { number: 0, timer: None },
@@ -322,6 +351,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let making = Making { race: self, index };
         copy.insert(make()).fork(&Attempt::new(self.clone(), index));
         let Some(copy) = copy.take() else { unreachable!("just made") };
+        // Others are asked, too.
+        routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);
         if let Err(refused) = done {
@@ -609,8 +640,7 @@ impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
         let ended = {
             let mut open = lock(&self.open);
             let Some(race) = open.as_mut() else { return };
-            // What comes again comes soon.
-            if race.causes.iter().rev().any(|(ended, _)| *ended == index) {
+            if !race.lost.set(index) {
                 return;
             }
             race.causes.push((index, end));
@@ -707,6 +737,16 @@ mod tests {
     fn no_timer_outlives_the_outcome() {
         timers_end("scatter", ScatterGatherFirstCompleted::new());
         timers_end("chop", TailChopping::new());
+    }
+
+    #[test]
+    fn each_index_is_new_once() {
+        let mut marks = super::Marks::default();
+        let indices = [0, 63, 64, 1000, 127, 128, 1];
+        for is_new in [true, false] {
+            assert!(indices.iter().all(|index| marks.set(*index) == is_new));
+        }
+        assert!(marks.set(999) && marks.set(62));
     }
 
     #[test]

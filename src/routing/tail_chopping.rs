@@ -135,9 +135,12 @@ impl Default for TailChopping {
 }
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
-    /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    /// Asked only for what a routee has left behind: goes to any other.
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        match self.order(routees, cx).next() {
+            Some(index) => routees.first_open(index as usize),
+            None => Pick::None,
+        }
     }
 
     fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
