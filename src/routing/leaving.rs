@@ -63,7 +63,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
         // Listed in another place, too, or by another reference, one is still watched.
-        let others = list.iter().filter(|member| !member.own);
+        // One that the pool has made is in its list once, so where only such leave their own entries need no look.
+        let others = list.iter().filter(|member| !member.own || !leavers.others.is_empty());
         let listed: HashSet<AnyRef> = others.filter_map(|member| member.routee.watched()).collect();
         let own = leavers.own.iter().map(|(actor, _)| actor.any());
         let gone = own.chain(leavers.others.iter().map(Routee::watched)).flatten();
