@@ -91,7 +91,7 @@ pub use consistent_hashing::{ConsistentHashing, Keyed};
 pub use deployed::SectionFault;
 pub(crate) use deployed::{Logics, check_sections};
 #[cfg(all(feature = "config", not(pointsman_loom)))]
-pub(crate) use deployed::{check_section, key_path};
+pub(crate) use deployed::{Known, check_section, key_path};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};

@@ -27,7 +27,7 @@ use std::sync::Arc as StdArc;
 /// let anyone: ActorRef<u64> = workers.to_ref();
 /// anyone.tell(7u64);
 /// workers.tell(8u64); // the same
-/// workers.resize_to(6)?;
+/// assert_eq!(workers.resize_to(6)?, 6);
 /// assert_eq!(workers.routees()?.len(), 6);
 /// # Ok(())
 /// # }
@@ -60,7 +60,7 @@ impl<M: Send + 'static> Router<M> {
     /// Those handle what they have; what arrives behind that is routed again. A [resizer's](super::Resizer::clamp) bounds
     /// hold, here and for [`adjust`](Self::adjust).
     ///
-    /// Returns the size before.
+    /// Returns the size after: `size`, or the bound next to it.
     ///
     /// # Errors
     ///
