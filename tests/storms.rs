@@ -146,7 +146,10 @@ impl<M: Send + 'static> Weather<M> {
 
 impl<M: Send + 'static> Storm<M> {
     /// Sends each message by what `sender` makes for each sending thread, and returns the books at the end.
-    fn run<S: FnMut(&ActorRef<M>, u32, What) + Send + 'static>(self, mut sender: impl FnMut() -> S) -> Ledger {
+    fn run<S: FnMut(&ActorRef<M>, u32, What) + Send + 'static>(
+        self,
+        mut sender: impl FnMut() -> S,
+    ) -> Ledger {
         let Self { name, messages, ends, make, foreign } = self;
         let system = System::builder(name)
             .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(16))
@@ -369,7 +372,8 @@ fn broadcast() {
             let faults = of_pool.clone();
             let lasts: Mutex<HashMap<usize, Last>> = Mutex::default();
             let recipe = move |ctx: &mut Context<Numbered>| {
-                let last = lasts.lock().expect("nobody panics").entry(ctx.routee_index()).or_default().clone();
+                let last =
+                    lasts.lock().expect("nobody panics").entry(ctx.routee_index()).or_default().clone();
                 Listener { last, may_repeat: false, faults: faults.clone() }
             };
             settled(system.router("all").pool(4, recipe).logic(Broadcast)).spawn()
@@ -469,7 +473,11 @@ where
     assert_eq!(answered + failed, COPIED, "{name}: each question has one outcome");
     assert!(answered > COPIED / 2, "{name}: {answered} answered, {failed} failed; {ledger}");
     let of = ledger.asks;
-    assert_eq!(of.begun, of.answered + of.no_reply + of.timed_out + of.undeliverable + of.cancelled, "{ledger}");
+    assert_eq!(
+        of.begun,
+        of.answered + of.no_reply + of.timed_out + of.undeliverable + of.cancelled,
+        "{ledger}"
+    );
 }
 
 /// Questions that wait for their outcomes.

@@ -356,7 +356,8 @@ fn run_with_relays(system: &TestSystem, seed: u64) {
     all.sort_unstable();
     let all: Vec<(usize, usize)> = all.iter().map(|it| (it.sender, it.number)).collect();
     let expected = [(1, told[0]), (2, told[1])];
-    let expected = expected.into_iter().flat_map(|(sender, count)| (0..count).map(move |number| (sender, number)));
+    let expected =
+        expected.into_iter().flat_map(|(sender, count)| (0..count).map(move |number| (sender, number)));
     assert_eq!(all, expected.collect::<Vec<_>>(), "each once");
     relays.iter().for_each(ActorRef::stop);
     foreign.iter().for_each(ActorRef::stop);

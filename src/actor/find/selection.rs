@@ -120,10 +120,7 @@ impl<M: Send + 'static> Context<M> {
 
 impl Element {
     /// Where the elements begin, behind the address if there is one, and what they are.
-    fn parse_all(
-        text: &str,
-        system: impl FnOnce() -> Address,
-    ) -> Result<(usize, StdArc<[Self]>), PathError> {
+    fn parse_all(text: &str, system: impl FnOnce() -> Address) -> Result<(usize, StdArc<[Self]>), PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
         }

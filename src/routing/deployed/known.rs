@@ -30,13 +30,15 @@ impl<'a> Known<'a> {
     }
 
     pub fn check_mailbox(&self, name: &str) -> Result<(), SectionFault> {
-        one_of(name, &self.mailboxes)
-            .map_err(|known| SectionFault::Mailbox { name: name.to_owned(), known })
+        one_of(name, &self.mailboxes).map_err(|known| SectionFault::Mailbox { name: name.to_owned(), known })
     }
 
     /// Whether somebody is there is no matter: actors come and go.
     pub fn check_path(&self, path: &str) -> Result<(), SectionFault> {
-        self.address.as_ref().map_or(Ok(()), |address| Selection::check(path, address)).map_err(SectionFault::Path)
+        self.address
+            .as_ref()
+            .map_or(Ok(()), |address| Selection::check(path, address))
+            .map_err(SectionFault::Path)
     }
 }
 
