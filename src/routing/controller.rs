@@ -8,8 +8,9 @@ use super::{Router, RouterPlan, RoutingLogic};
 use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
+use crate::supervision::Failure;
 use std::any::Any;
-use std::sync::Arc as StdArc;
+use std::sync::{Arc as StdArc, OnceLock};
 
 /// The controller's name below the head.
 const NAME: &str = "routingLogicController";
@@ -18,19 +19,19 @@ const NAME: &str = "routingLogicController";
 pub type MakeController<L> =
     dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
-/// A controller before its first turn, which it has when this is dropped. It ends there unless the router is complete.
+/// A controller before its first turn, which it has when this is dropped. It ends there without having been made,
+/// unless the router is complete.
 pub struct HeldController {
     pub actor: AnyRef,
-    pub router_is_complete: bool,
+    router_is_complete: StdArc<OnceLock<()>>,
     /// A `Held`, of whatever messages.
     _first_turn: Box<dyn Any>,
 }
 
-impl Drop for HeldController {
-    fn drop(&mut self) {
-        if !self.router_is_complete {
-            self.actor.stop();
-        }
+impl HeldController {
+    /// The router routes: begins.
+    pub fn start(self) {
+        let _ = self.router_is_complete.set(());
     }
 }
 
@@ -104,10 +105,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 routee_index: 0,
                 stash_capacity: None,
             };
-            let recipe = ByContext(move |ctx: &mut Context<C::Message>| recipe(&logic, ctx));
+            let router_is_complete: StdArc<OnceLock<()>> = StdArc::default();
+            let is_complete = router_is_complete.clone();
+            let recipe = ByContext(move |ctx: &mut Context<C::Message>| match is_complete.get() {
+                Some(()) => recipe(&logic, ctx).into_actor(),
+                None => Err(Failure::msg("the router was not completed")),
+            });
             let held = spawn_held::<C, _>(plan, recipe)?;
             let actor = held.actor().any_local();
-            Ok(HeldController { actor, router_is_complete: false, _first_turn: Box::new(held) })
+            Ok(HeldController { actor, router_is_complete, _first_turn: Box::new(held) })
         }));
         self
     }

@@ -115,8 +115,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Ok((routees, controller)) => {
                 let head = held.start();
                 drop(routees);
-                if let Some(mut controller) = controller {
-                    controller.router_is_complete = true;
+                if let Some(controller) = controller {
+                    controller.start();
                 }
                 Ok(Router { reference, head, shared })
             }

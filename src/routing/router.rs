@@ -187,7 +187,8 @@ impl<M: Send + 'static> Router<M> {
 
     /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have, and
     /// when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the router
-    /// refuses; [watch](crate::Context::watch) it to know its end.
+    /// refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
+    /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```
     /// # use pointsman::prelude::*;
