@@ -68,6 +68,7 @@ impl What {
 }
 
 type Make<M> = dyn Fn(&SystemRef) -> Result<Router<M>, SpawnError> + Send + Sync;
+type MakeWorker<M> = dyn Fn(&SystemRef) -> ActorRef<M>;
 
 /// A router, those who send to it, and those who change it.
 struct Storm<M: Send + 'static> {
@@ -77,7 +78,7 @@ struct Storm<M: Send + 'static> {
     ends: bool,
     make: Box<Make<M>>,
     /// Makes a worker that is no pool's.
-    foreign: Box<dyn Fn(&SystemRef) -> ActorRef<M>>,
+    foreign: Box<MakeWorker<M>>,
 }
 
 /// The router as it is now.
@@ -110,19 +111,20 @@ impl<M: Send + 'static> Weather<M> {
     fn change(&self, router: &Router<M>, dice: &mut Dice) {
         let foreign = |dice: &mut Dice| &self.foreign[dice.roll(self.foreign.len() as u64) as usize];
         let first = || router.routees().ok().and_then(|list| list.first().cloned());
-        let _ = match dice.roll(84) {
-            0..=31 => router.resize_to(1 + dice.roll(16) as usize).map(drop),
-            32..=47 => router.adjust(dice.roll(7) as isize - 3).map(drop),
-            48..=55 => router.add(foreign(dice).clone()).map(drop),
-            56..=63 => router.remove(foreign(dice)).map(drop),
-            64..=71 => first().map_or(Ok(()), |one| router.remove(&one).map(drop)),
-            72..=75 => router.routees().map(|list| list.last().map(ActorRef::poison)).map(drop),
-            76 | 77 => Ok(first().iter().for_each(ActorRef::stop)),
-            78 | 79 => Ok(first().iter().for_each(ActorRef::kill)),
+        // A router that ends refuses, which is no matter.
+        match dice.roll(84) {
+            0..=31 => _ = router.resize_to(1 + dice.roll(16) as usize),
+            32..=47 => _ = router.adjust(dice.roll(7) as isize - 3),
+            48..=55 => _ = router.add(foreign(dice).clone()),
+            56..=63 => _ = router.remove(foreign(dice)),
+            64..=71 => _ = first().map(|one| router.remove(&one)),
+            72..=75 => _ = router.routees().map(|list| list.last().map(ActorRef::poison)),
+            76 | 77 => first().iter().for_each(ActorRef::stop),
+            78 | 79 => first().iter().for_each(ActorRef::kill),
             // The head, and with it all routees.
-            80..=82 => Ok(router.kill()),
-            _ => Ok(self.end_and_make_anew(router, dice)),
-        };
+            80..=82 => router.kill(),
+            _ => self.end_and_make_anew(router, dice),
+        }
     }
 
     fn end_and_make_anew(&self, router: &Router<M>, dice: &mut Dice) {
