@@ -334,7 +334,7 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
-    /// Something was said of routers that none can be.
+    /// Something was said of actors at a path, mostly of a router, that none can be.
     Section {
         /// The key at fault, with the sections around it.
         key: String,

@@ -46,7 +46,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Takes messages of type `M`: an actor, a router, a keyed group, an adapter, anything.
+/// Takes messages of type `M`: an actor, a router, an adapter, a function, anything.
 ///
 /// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
 /// Equal references mean the same incarnation of the same actor.
@@ -113,8 +113,15 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// [`SendError::Full`] when the mailbox is bounded, full, and refuses; [`SendError::Closed`] when the
-    /// actor has stopped. Either holds the message.
+    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
+    /// [`SendError::Closed`] when the actor has stopped.
+    ///
+    /// Of a router: `Full` when the mailbox of the routee that was chosen is full, or the queue of a
+    /// [balancing pool](crate::routing::Balancing); no other routee is tried. [`SendError::NoRoutee`] when there is
+    /// no routee, or all have stopped; the next one is tried for each that has. `Closed` when the router itself has
+    /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
+    /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it is refused;
+    /// nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {
@@ -478,7 +485,7 @@ pub enum Load {
     Suspended,
     /// Stopped.
     Closed,
-    /// Nobody counts, as for a remote actor.
+    /// Nobody counts, as for a function, or for a routee that is a path.
     Unknown,
 }
 

@@ -1,12 +1,14 @@
 //! What a file says of routers, and how that is printed.
 
 use super::ConfigError;
-use super::apply::{check_dispatcher, dispatcher};
+use super::apply::dispatcher;
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
 use super::print::whole;
 use super::values::{PoolDispatcher, Span, Text, Whole};
 use crate::SystemBuilder;
-use crate::routing::{ExploringResizerSettings, ResizerSettings, RouterSettings, check_section, key_path};
+use crate::routing::{
+    ExploringResizerSettings, Known, ResizerSettings, RouterSettings, check_section, key_path,
+};
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.
@@ -17,15 +19,9 @@ pub fn apply(
     mut builder: SystemBuilder,
 ) -> Result<SystemBuilder, ConfigError> {
     let key = |key: &str| key_path(pattern, key);
-    if let Some(name) = &section.head_dispatcher {
-        check_dispatcher(&key("head-dispatcher"), name, &builder)?;
-    }
     match section.pool_dispatcher {
         None => {}
-        Some(PoolDispatcher::Named(name)) => {
-            check_dispatcher(&key("pool-dispatcher"), &name, &builder)?;
-            says.pool_dispatcher = Some(name);
-        }
+        Some(PoolDispatcher::Named(name)) => says.pool_dispatcher = Some(name),
         Some(PoolDispatcher::Own(section)) => {
             // As any other that is declared, so that it starts with the system and prints.
             let name = format!("deployment.{pattern}.pool-dispatcher");
@@ -52,7 +48,7 @@ pub fn apply(
     }
     let options = section.options.into_iter().flatten();
     says.options.extend(options.map(|(name, value)| (name, value.0)));
-    check_section(says, &builder.routing_logics)
+    check_section(says, &Known::of(&builder))
         .map_err(|(at, fault)| ConfigError::key(key(&at), fault.to_string()))?;
     Ok(builder)
 }

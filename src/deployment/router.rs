@@ -100,7 +100,7 @@ impl RouterSettings {
     /// |---|---|
     /// | `from-code`: as the code says, which is what it means to say nothing | |
     /// | `round-robin-pool`, `round-robin-group`, `random-pool`, `random-group` | |
-    /// | `smallest-mailbox-pool`, `two-choices-pool`, `balancing-pool` | |
+    /// | `smallest-mailbox-pool`, `smallest-mailbox-group`, `two-choices-pool`, `two-choices-group`, `balancing-pool` | |
     /// | `broadcast-pool`, `broadcast-group` | the plan is [`cloneable`](crate::routing::RouterPlan::cloneable) |
     /// | `scatter-gather-pool`, `scatter-gather-group`, `tail-chopping-pool`, `tail-chopping-group` | the plan is [`answerable`](crate::routing::RouterPlan::answerable) |
     /// | `consistent-hashing-pool`, `consistent-hashing-group` | the plan is [`keyed`](crate::routing::RouterPlan::keyed) |

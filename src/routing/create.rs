@@ -90,10 +90,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             shares_queue,
             strategy: self.strategy,
             leave: self.leave,
-            controller: controller.as_ref().and_then(|made| made.as_ref().ok().cloned()),
+            controller: controller.as_ref().and_then(|made| Some(made.as_ref().ok()?.actor.clone())),
             reference: handed_back,
         });
-        let grown = controller.transpose().and_then(|_| {
+        let grown = controller.transpose().and_then(|controller| {
             let others: Vec<Routee<M>> = others?;
             let mut routees = made.make(size)?;
             if !others.is_empty() {
@@ -103,7 +103,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             }
             // Who looks the router up by its path finds what routes.
             head.core().children.set_front(reference.clone());
-            Ok(routees)
+            Ok((routees, controller))
         });
         for member in made.list() {
             if let Some(any) = member.routee.watched() {
@@ -112,9 +112,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         let _ = board.set(made);
         match grown {
-            Ok(routees) => {
+            Ok((routees, controller)) => {
                 let head = held.start();
                 drop(routees);
+                if let Some(controller) = controller {
+                    controller.start();
+                }
                 Ok(Router { reference, head, shared })
             }
             Err(error) => {

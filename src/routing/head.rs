@@ -151,9 +151,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if size == 0 && !self.board.stays_when_empty {
             return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
         }
-        let before = self.board.count();
         self.set_size(size, ctx)?;
-        Ok(before)
+        Ok(size)
     }
 
     fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {

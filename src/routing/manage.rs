@@ -65,7 +65,7 @@ pub enum Manage<M: Send + 'static> {
     AskResizer(AskResizer),
 }
 
-/// Make a pool's size `size`; the reply is the size before. See [`Router::resize_to`](super::Router::resize_to).
+/// Make a pool's size `size`; the reply is the size after. See [`Router::resize_to`](super::Router::resize_to).
 #[derive(Debug, Clone, Copy)]
 pub struct ResizeTo {
     /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).

@@ -49,7 +49,6 @@
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
 //   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
 //   changes the logic; `resizer/` how a pool's size follows its load.
-// - `deployed/`: how a router follows what the system says of its path.
 // - `value.rs`: routing without a head.
 
 mod balancing;
@@ -89,9 +88,9 @@ pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::{ConsistentHashing, Keyed};
 pub use deployed::SectionFault;
-pub(crate) use deployed::{Logics, check_sections};
 #[cfg(all(feature = "config", not(pointsman_loom)))]
-pub(crate) use deployed::{check_section, key_path};
+pub(crate) use deployed::{Known, check_section, key_path};
+pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};

@@ -27,7 +27,7 @@ use std::sync::Arc as StdArc;
 /// let anyone: ActorRef<u64> = workers.to_ref();
 /// anyone.tell(7u64);
 /// workers.tell(8u64); // the same
-/// workers.resize_to(6)?;
+/// assert_eq!(workers.resize_to(6)?, 6);
 /// assert_eq!(workers.routees()?.len(), 6);
 /// # Ok(())
 /// # }
@@ -60,7 +60,7 @@ impl<M: Send + 'static> Router<M> {
     /// Those handle everything that they have been sent, and end. A [resizer's](super::Resizer::clamp) bounds
     /// hold, here and for [`adjust`](Self::adjust).
     ///
-    /// Returns the size before.
+    /// Returns the size after: `size`, or the bound next to it.
     ///
     /// # Errors
     ///
@@ -190,7 +190,8 @@ impl<M: Send + 'static> Router<M> {
 
     /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have, and
     /// when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the router
-    /// refuses; [watch](crate::Context::watch) it to know its end.
+    /// refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
+    /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```
     /// # use pointsman::prelude::*;

@@ -441,7 +441,7 @@ fn a_pool_that_stays_when_it_is_empty_refuses_and_can_grow_again() {
         assert!(matches!(router.try_tell(noting("to nobody")), Err(SendError::NoRoutee(_))));
         router.tell(noting("to nobody"));
         assert_eq!(router.load(), Load::Closed);
-        assert_eq!(router.resize_to(2).unwrap(), 0);
+        assert_eq!(router.resize_to(2).unwrap(), 2);
         heard(&stage, "Started 1", 2);
         router.tell(noting("again"));
         heard(&stage, "again", 1);

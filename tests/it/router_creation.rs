@@ -94,7 +94,7 @@ fn a_pool_may_begin_empty_if_it_stays_so_and_grows_when_told_to() {
     assert_eq!(router.broadcast(1), 0, "nothing is sent, and nothing lost");
     assert_eq!(router.adjust(2).unwrap(), 2);
     router.tell(2u64);
-    assert_eq!(router.resize_to(0).unwrap(), 2);
+    assert_eq!(router.resize_to(0).unwrap(), 0);
     assert_eq!(router.routees().unwrap(), []);
     system.run_until_idle();
     assert_eq!(handled(&got), [2]);
