@@ -3,7 +3,7 @@
 use crate::router_support::{END, FAIL, Worker};
 use pointsman::goakt::{MAX_RETRIES, RETRY_WINDOW, Router, RouterError, SpawnRouter, StatusFailure, Unset};
 use pointsman::prelude::*;
-use pointsman::routing::{ManageError, Ring};
+use pointsman::routing::{KeySink, ManageError, Ring};
 use pointsman::testkit::TestSystem;
 use pointsman::{AttemptEnd, DeadLetterReason, SendError, SpawnError, SystemRef};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +40,12 @@ fn since(system: &TestSystem, got: &Receiver<(usize, u64)>) -> Vec<(usize, u64)>
 fn end<M: Send + 'static>(system: TestSystem, router: &Router<M>) {
     router.stop();
     system.finish();
+}
+
+/// The message is its key.
+fn by_number(number: &u64, key: &mut KeySink) -> Option<()> {
+    key.feed(number);
+    Some(())
 }
 
 // ---- spawning
@@ -157,7 +163,7 @@ fn the_order_of_options_decides_nothing() {
         let system = TestSystem::with_seed(1);
         let (plan, got) = workers(&system, 5);
         let plan = if early { plan.restart_on_failure().stay_when_empty() } else { plan };
-        let plan = plan.consistent_hash_by(|number: &u64, key| Some(key.feed(number)));
+        let plan = plan.consistent_hash_by(by_number);
         let plan =
             if early { plan.virtual_nodes(40).hasher(mix) } else { plan.hasher(mix).virtual_nodes(40) };
         let plan = if early { plan } else { plan.stay_when_empty().restart_on_failure() };
@@ -221,7 +227,7 @@ fn a_routee_that_has_ended_is_passed_over_by_every_strategy() {
     let strategies: [Choose; 3] = [
         |plan| plan.round_robin().spawn().unwrap(),
         |plan| plan.random().spawn().unwrap(),
-        |plan| plan.consistent_hash_by(|number: &u64, key| Some(key.feed(number))).spawn().unwrap(),
+        |plan| plan.consistent_hash_by(by_number).spawn().unwrap(),
     ];
     for choose in strategies {
         let system = TestSystem::with_seed(1);
@@ -1022,7 +1028,7 @@ fn the_router_itself_goes_on_whatever_hits_its_head() {
     let router = plan
         .consistent_hash_by(|number: &u64, key| {
             assert_ne!(*number, 13, "planted");
-            Some(key.feed(number))
+            by_number(number, key)
         })
         .spawn()
         .unwrap();
@@ -1060,7 +1066,9 @@ fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every
         |plan| plan.round_robin().spawn().unwrap(),
         |plan| plan.random().spawn().unwrap(),
         |plan| {
-            plan.consistent_hash_by(|call: &Call<Get>, key| Some(key.feed(&call.request.0))).spawn().unwrap()
+            plan.consistent_hash_by(|call: &Call<Get>, key| by_number(&call.request.0.into(), key))
+                .spawn()
+                .unwrap()
         },
         |plan| plan.scatter_gather_first(SECOND).spawn().unwrap(),
         |plan| plan.tail_chopping(SECOND, MS).spawn().unwrap(),
