@@ -321,23 +321,26 @@ fn too_many_virtual_nodes_are_refused() {
 fn a_hasher_of_ones_own_places_keys_and_routees() {
     let system = TestSystem::with_seed(1);
     let (plan, got) = shards(&system, 3);
-    // All keys begin at one place: where one point lies alone.
+    // The encoding of a text is its length and its bytes; that of a point has the point's number behind it, here 0.
+    let digit = |byte: u8| u64::from(byte - b'0');
     let router = plan
         .consistent_hash(|put: &Put| put.0.as_str())
         .virtual_nodes(1)
-        // The encoding of a text is its length and its bytes, that of a point a number more.
-        .hasher(|bytes| match bytes.ends_with(b"key") {
-            true => 5 << 60,
-            false => (u64::from(bytes[bytes.len() - 5]) - u64::from(b'0')) << 62 | 1,
+        .hasher(move |bytes| match bytes {
+            [.., name, 0, 0, 0, 0] => digit(*name) << 62 | 1,
+            [.., last] => digit(*last) << 60,
+            [] => 0,
         })
         .spawn()
         .unwrap();
-    for key in ["a-key", "another-key", "key"] {
+    // r0 stands at 0, r1 at 4 and r2 at 8, of 16; each owns what lies before it.
+    for key in ["at-0", "at-1", "at-4", "at-5", "at-8", "at-9"] {
         router.tell(Put(key.to_owned()));
     }
-    // r0 stands at 0, r1 at 4 << 60, r2 at 8 << 60: a key at 5 << 60 is r2's.
     system.run_until_idle();
-    assert_eq!(got.try_iter().map(|(number, _)| number).collect::<Vec<_>>(), [2, 2, 2]);
+    let mut owners: Vec<(String, usize)> = got.try_iter().map(|(number, key)| (key, number)).collect();
+    owners.sort_unstable();
+    assert_eq!(owners.into_iter().map(|(_, number)| number).collect::<Vec<_>>(), [0, 1, 1, 2, 2, 0]);
     end(system, &router);
 }
 
