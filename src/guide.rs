@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
-//! | | | [`words`] of other systems |
+//! | | [`goakt`]: routers for those who come from GoAkt | [`words`] of other systems |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -19,6 +19,9 @@ pub mod routers {}
 
 #[doc = include_str!("../docs/resizing.md")]
 pub mod resizing {}
+
+#[doc = include_str!("../docs/goakt.md")]
+pub mod goakt {}
 
 #[doc = include_str!("../docs/delivery.md")]
 pub mod delivery {}

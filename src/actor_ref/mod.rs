@@ -12,6 +12,7 @@ pub mod dead_letter_log;
 mod dead_letters;
 mod from_fn;
 mod full;
+mod or_back;
 pub mod promise;
 mod recipient;
 pub mod reply;
@@ -31,6 +32,7 @@ pub(crate) use dead_letters::nowhere;
 pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
+pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};

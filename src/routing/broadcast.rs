@@ -57,19 +57,30 @@ impl RouteContext<'_> {
         M: Clone + Send + 'static,
         I: IntoIterator<Item = &'r Routee<M>, IntoIter: ExactSizeIterator>,
     {
-        let mut routees = routees.into_iter();
-        let copies = routees.len();
-        if copies == 0 {
+        let routees = routees.into_iter();
+        if routees.len() == 0 {
             return Err(SendError::NoRoutee(message));
         }
+        self.deliver_counting(message, routees);
+        Ok(())
+    }
+
+    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were taken.
+    pub(super) fn deliver_counting<'r, M: Clone + Send + 'static>(
+        &self,
+        message: M,
+        mut routees: impl ExactSizeIterator<Item = &'r Routee<M>>,
+    ) -> usize {
+        let copies = routees.len();
         self.copies(copies);
+        let mut taken = 0;
         for routee in routees.by_ref().take(copies - 1) {
-            self.deliver_copy(routee.actor(), message.clone());
+            taken += usize::from(self.deliver_copy(routee.actor(), message.clone()));
         }
         if let Some(last) = routees.next() {
-            self.deliver_copy(last.actor(), message);
+            taken += usize::from(self.deliver_copy(last.actor(), message));
         }
-        Ok(())
+        taken
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
+use super::found_empty::FoundEmpty;
 use super::head::Head;
 use super::plan::{Initial, RouterPlan};
 use super::reference::Shared;
@@ -54,7 +55,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             name: Some(self.name),
             dispatcher: self.head_dispatcher.clone(),
             mailbox: MailboxKind::Unbounded,
-            on_failure: None,
+            on_failure: self.head_on_failure,
             routee_index: 0,
             stash_capacity: None,
         };
@@ -65,7 +66,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
-        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing));
+        let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
+        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic);
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));

@@ -265,6 +265,11 @@ impl<'a> RouteContext<'a> {
         &self.router.head
     }
 
+    /// Nobody takes the message, and the logic sees to it itself.
+    pub(super) fn nobody_took(&self) {
+        self.router.nobody_took();
+    }
+
     /// Which router this is.
     pub(super) fn id(&self) -> RouterId {
         self.router.id()
@@ -351,12 +356,16 @@ impl<'a> RouteContext<'a> {
         SendError::Closed(refused.into_inner())
     }
 
-    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on. Returns
+    /// whether it was taken.
     #[inline]
-    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
-        if let Err(refused) = self.deliver(routee, message) {
+    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
+        let done = self.deliver(routee, message);
+        let is_taken = done.is_ok();
+        if let Err(refused) = done {
             self.refuse_copy(routee, refused);
         }
+        is_taken
     }
 
     /// Makes a copy that came back a dead letter.

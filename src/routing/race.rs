@@ -76,6 +76,8 @@ pub struct Pace {
     pub interval: Duration,
     /// A failed attempt does not start the next one.
     pub wait_for_tick: bool,
+    /// A tick on the very deadline starts none.
+    pub ends_before_deadline: bool,
 }
 
 /// One question.
@@ -196,6 +198,7 @@ pub fn refuse_at_once<M: Send + 'static>(
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
         (AskError::Undeliverable, reason)
     } else if routees.is_empty() {
+        cx.nobody_took();
         (AskError::NoRoutees, DeadLetterReason::NoRoutee)
     } else {
         return Some(message);
@@ -571,8 +574,12 @@ impl<M: Send + 'static> Open<M> {
     fn ring(&mut self, now: Duration) -> bool {
         let is_up = now >= self.deadline;
         if let Some(queue) = &mut self.queue {
-            // A tick on the very deadline is one: 1 + within / interval routees are asked.
-            let is_tick = if is_up { queue.next_tick == self.deadline } else { now >= queue.next_tick };
+            // A tick on the very deadline is one, unless told otherwise: 1 + within / interval routees are asked.
+            let is_tick = if is_up {
+                queue.next_tick == self.deadline && !queue.pace.ends_before_deadline
+            } else {
+                now >= queue.next_tick
+            };
             if is_tick {
                 queue.make_due();
             }

@@ -1,5 +1,6 @@
 //! What stands behind a reference that routes.
 
+use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic, logic};
 use crate::actor::{SystemCore, SystemRef};
@@ -35,13 +36,15 @@ pub struct About {
     pub seed: u64,
     /// Tells this router from others of the system.
     pub number: u32,
+    /// Of a pool that ends with the message that finds it empty.
+    found_empty: Option<FoundEmpty>,
 }
 
 impl<M: Send + 'static> Shared<M> {
-    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>) -> Self {
+    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
-        let about = StdArc::new(About::new::<M>(head, number));
+        let about = StdArc::new(About { found_empty, ..About::new::<M>(head, number) });
         Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), about, resizing }
     }
 
@@ -69,11 +72,23 @@ impl About {
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        Self { head, system, message_type: std::any::type_name::<M>(), seed, number }
+        Self { head, system, message_type: std::any::type_name::<M>(), seed, number, found_empty: None }
     }
 
     pub fn id(&self) -> RouterId {
         RouterId::new(&self.head, self.number)
+    }
+
+    pub fn found_empty(&self) -> Option<&FoundEmpty> {
+        self.found_empty.as_ref()
+    }
+
+    /// A message has found no routee that takes it.
+    #[cold]
+    pub fn nobody_took(&self) {
+        if let Some(found_empty) = &self.found_empty {
+            found_empty.tell(&self.head);
+        }
     }
 }
 
@@ -170,7 +185,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             let before = tried;
             match self.route_once(message, &mut tried, &by) {
                 Ok(()) => return Ok(Accepted::Passed),
-                Err(again) if tried == before => return Err(again),
+                Err(again) if tried == before => {
+                    self.shared.about.nobody_took();
+                    return Err(again);
+                }
                 Err(again) => refused = again,
             }
         }

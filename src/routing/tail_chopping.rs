@@ -94,7 +94,11 @@ impl TailChopping {
     pub fn within(within: Duration) -> Self {
         Self {
             rules: Rules { within, first_completion: false },
-            pace: Pace { interval: Duration::from_millis(10), wait_for_tick: false },
+            pace: Pace {
+                interval: Duration::from_millis(10),
+                wait_for_tick: false,
+                ends_before_deadline: false,
+            },
             generators: PerThread::new(),
         }
     }
@@ -116,6 +120,12 @@ impl TailChopping {
     /// Keeps to the interval also when an attempt fails, so that failing routees are not asked faster.
     pub fn wait_for_tick(mut self) -> Self {
         self.pace.wait_for_tick = true;
+        self
+    }
+
+    /// Starts no attempt on the very deadline: at most within / interval routees are asked, rounded up.
+    pub(super) fn ends_before_deadline(mut self) -> Self {
+        self.pace.ends_before_deadline = true;
         self
     }
 

@@ -12,6 +12,7 @@ mod coordinated_shutdown;
 mod dead_letters;
 mod dispatchers;
 mod events;
+mod goakt;
 mod inbox;
 mod ledger;
 mod lifecycle;

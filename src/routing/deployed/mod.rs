@@ -124,6 +124,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         self.leave.within = says.drain_within.or(self.leave.within);
         self.stays_when_empty = says.stay_when_empty.unwrap_or(self.stays_when_empty);
+        self.ends_when_found_empty &= says.stay_when_empty.is_none();
     }
 
     fn follow_about_routees(&mut self, says: &Deployment, kind: Kind<'_>) -> Result<(), Refused> {
