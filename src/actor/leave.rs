@@ -17,7 +17,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Leaving::ByItself => {}
             Leaving::AtPosition => self.begin_stop(),
             Leaving::WhenEmpty if matches!(self.phase(), Phase::Stopping | Phase::Draining) => {}
-            Leaving::WhenEmpty if self.shares => self.end_when_queue_is_empty(),
+            Leaving::WhenEmpty if self.shares => self.leave_when_queue_is_empty(),
             Leaving::WhenEmpty => {
                 let end = self.owner().close();
                 self.private(|private| {

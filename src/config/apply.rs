@@ -350,7 +350,7 @@ pub fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Resul
     one_of(key, name, "dispatcher", dispatchers.chain(aliases).chain(["default"]))
 }
 
-fn check_mailbox(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
+pub fn check_mailbox(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
     one_of(key, name, "mailbox", builder.mailboxes.iter().map(|(known, _)| known.as_str()))
 }
 

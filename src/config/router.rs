@@ -1,7 +1,7 @@
 //! What a file says of routers, and how that is printed.
 
 use super::ConfigError;
-use super::apply::{check_dispatcher, dispatcher};
+use super::apply::{check_dispatcher, check_mailbox, dispatcher};
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
 use super::print::whole;
 use super::values::{PoolDispatcher, Span, Text, Whole};
@@ -19,6 +19,9 @@ pub fn apply(
     let key = |key: &str| key_path(pattern, key);
     if let Some(name) = &section.head_dispatcher {
         check_dispatcher(&key("head-dispatcher"), name, &builder)?;
+    }
+    if let Some(name) = &section.queue {
+        check_mailbox(&key("queue"), name, &builder)?;
     }
     match section.pool_dispatcher {
         None => {}
@@ -41,6 +44,7 @@ pub fn apply(
     set(&mut says.first_completion, section.first_completion);
     set(&mut says.wait_for_tick, section.wait_for_tick);
     set(&mut says.head_dispatcher, section.head_dispatcher);
+    set(&mut says.queue, section.queue);
     set(&mut says.drain_within, section.drain_within.map(length));
     set(&mut says.stay_when_empty, section.stay_when_empty);
     set(&mut says.routees_paths, section.routees.and_then(|routees| routees.paths));
@@ -108,6 +112,7 @@ pub fn print(says: &RouterSettings) -> Option<RouterSection> {
         wait_for_tick: says.wait_for_tick,
         head_dispatcher: says.head_dispatcher.clone(),
         pool_dispatcher: says.pool_dispatcher.clone().map(PoolDispatcher::Named),
+        queue: says.queue.clone(),
         drain_within: says.drain_within.map(Span),
         stay_when_empty: says.stay_when_empty,
         routees: says.routees_paths.clone().map(|paths| RouteesSection { paths: Some(paths) }),
