@@ -119,6 +119,17 @@ impl<'a> Comparison<'a> {
         self.subjects.push(Subject::new(name, tell));
     }
 
+    /// Adds a pool of routees of its own, which share a queue.
+    fn add_balancing_pool(&mut self, size: usize) {
+        let counts: Vec<Arc<Count>> = (0..size).map(|_| Arc::default()).collect();
+        let given = counts.clone();
+        let recipe = move |ctx: &mut Context<Words>| Sink { handled: given[ctx.routee_index()].clone() };
+        let plan = self.system.router(&format!("balancing-{size}")).balancing_pool(size, recipe);
+        let router = plan.spawn().expect("a free name");
+        let tell = move |deliveries| run(&counts, 1, deliveries, |number| router.tell([number; 2]));
+        self.subjects.push(Subject::new("balancing pool", tell));
+    }
+
     fn run(mut self, criterion: &mut Criterion, deliveries: u64) {
         self.add("round robin", 1, RoundRobin::new());
         self.add("round robin, keeping position", 1, RoundRobin::keeping_position());
@@ -192,7 +203,12 @@ fn to_actors(criterion: &mut Criterion) {
                 system.spawn(move || Sink { handled: handled.clone() }).expect("the system lives")
             };
             let routees: Vec<ActorRef<Words>> = counts.iter().map(spawn).collect();
-            Comparison::new(system, format!("to actors {size}"), &routees, &counts).run(criterion, 50_000);
+            let mut comparison = Comparison::new(system, format!("to actors {size}"), &routees, &counts);
+            // The figures of a pool of a thousand that share a queue would be those of their beginning.
+            if size <= 64 {
+                comparison.add_balancing_pool(size);
+            }
+            comparison.run(criterion, 50_000);
         }
     });
 }

@@ -31,8 +31,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         match leaving {
             Leaving::ByItself => self.hear_farewell(farewell),
-            Leaving::WhenEmpty if self.shares => self.end_when_queue_is_empty(),
-            Leaving::WhenEmpty | Leaving::AtPosition => self.end_when_done(),
+            Leaving::WhenEmpty if self.shares => self.leave_when_queue_is_empty(),
+            Leaving::WhenEmpty => self.end_when_done(),
+            Leaving::AtPosition => {
+                self.owner().close();
+                // Closed, it has synchronised with all that have sent to it: no copy is there without the mark.
+                match self.router_for_leftovers() {
+                    Some(_) => self.begin_stop(),
+                    None => self.end_when_done(),
+                }
+            }
         }
     }
 

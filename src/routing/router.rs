@@ -165,6 +165,9 @@ impl<M: Send + 'static> Router<M> {
     /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this thread
     /// has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays when empty.
     ///
+    /// The routees of a [balancing pool](super::Balancing) end with the queue that they share as it is; what the last of
+    /// them leaves there becomes dead letters. [`drain`](Self::drain) such a pool.
+    ///
     /// For the router's own end see [`drain`](Self::drain) and [`stop`](Self::stop).
     /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
     /// they end the router and its own routees with it, and fail the router as a whole.

@@ -9,7 +9,8 @@ use pointsman::routing::{
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{Answerable, Attempt, BuildError, Deployment, SpawnError};
+use pointsman::{Answerable, Attempt, BuildError, Deployment, MailboxFault, SpawnError};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -409,6 +410,80 @@ fn a_pool_made_balancing_shares_its_queue_and_takes_no_foreign_routee() {
     router.drain().unwrap();
     let ledger = system.finish();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+#[test]
+fn a_section_names_the_queue_of_a_balancing_pool() {
+    let saying = |queue: &str| {
+        let file = format!(
+            r#"
+            [dispatcher.blocking]
+            type = "blocking"
+            [mailbox.two]
+            type = "bounded"
+            capacity = 2
+            on-full = "drop-newest"
+            [mailbox.patient]
+            type = "bounded"
+            capacity = 2
+            on-full = "wait"
+            wait = "1s"
+            [deployment."/*".router]
+            queue = "{queue}"
+            [deployment."/made".router]
+            router = "balancing-pool"
+            "#
+        );
+        let builder = System::builder("queue").config(&file)?;
+        Ok::<_, ConfigError>(builder.build().expect("sound settings"))
+    };
+    let unknown = saying("three").unwrap_err().to_string();
+    assert!(unknown.contains("deployment.\"/*\".router.queue") && unknown.contains("two"), "{unknown}");
+    let system = saying("patient").unwrap();
+    let refused = system.router("coded").balancing_pool(1, workers().0).spawn().unwrap_err();
+    let SpawnError::Section { key, fault, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(key, "deployment.\"/*\".router.queue");
+    assert!(matches!(fault, SectionFault::Queue(MailboxFault::NotShareable { .. })), "{refused}");
+    // Others pass it over.
+    assert!(system.router("other").pool(1, workers().0).spawn().is_ok());
+    system.shutdown(LONG).unwrap();
+    // The pattern that fits best says all, so a pool that is made balancing there has no bound.
+    let system = saying("two").unwrap();
+    for (name, bound) in [("coded", Some(2)), ("made", None)] {
+        let (started, begun) = channel();
+        let (release, held) = channel::<()>();
+        let (started, held) = (Mutex::new(started), Mutex::new(held));
+        let shared = std::sync::Arc::new((started, held));
+        let recipe = move |_: &mut Context<()>| Holding(shared.clone());
+        let router = match bound {
+            Some(_) => system.router(name).balancing_pool(1, recipe).dispatcher("blocking").spawn(),
+            None => system.router(name).pool(1, recipe).dispatcher("blocking").spawn(),
+        };
+        let router = router.unwrap();
+        router.tell(());
+        begun.recv_timeout(LONG).unwrap();
+        let dropped = system.ledger().dropped;
+        (0..5).for_each(|_| router.tell(()));
+        assert_eq!(router.queued(), Some(bound.unwrap_or(5)), "{name}");
+        assert_eq!(system.ledger().dropped - dropped, 5 - bound.unwrap_or(5) as u64, "{name}");
+        drop(release);
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// What a [`Holding`] tells of its first message, and waits for.
+type Hold = std::sync::Arc<(Mutex<Sender<()>>, Mutex<Receiver<()>>)>;
+
+/// Waits in each message until it is let go.
+struct Holding(Hold);
+
+impl Actor for Holding {
+    type Message = ();
+    fn receive(&mut self, _: (), _: &mut Context<()>) -> Done {
+        let _ = self.0.0.lock().unwrap().send(());
+        let _ = self.0.1.lock().unwrap().recv();
+        Ok(())
+    }
 }
 
 #[test]

@@ -39,6 +39,9 @@ pub fn check_section(says: &RouterSettings, known: &Known<'_>) -> Result<(), (St
             known.check_dispatcher(name).map_err(|fault| (key.to_owned(), fault))?;
         }
     }
+    if let Some(name) = &says.queue {
+        known.check_mailbox(name).map_err(|fault| ("queue".to_owned(), fault))?;
+    }
     for path in says.routees_paths.iter().flatten() {
         known.check_path(path).map_err(|fault| ("routees.paths".to_owned(), fault))?;
     }

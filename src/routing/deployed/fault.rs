@@ -1,6 +1,7 @@
 //! What can be wrong with what a system says of a router.
 
 use crate::actor::PathError;
+use crate::actor::MailboxFault;
 use std::fmt;
 
 /// Why an actor, mostly a router, cannot be as the system says of it: in [`SpawnError::Section`](crate::SpawnError::Section) and
@@ -85,6 +86,8 @@ pub enum SectionFault {
     },
     /// A routee's path that is none in this system.
     Path(PathError),
+    /// The mailbox named cannot be the queue of a balancing pool, or there is none of this name.
+    Queue(MailboxFault),
 }
 
 impl fmt::Display for SectionFault {
@@ -127,6 +130,7 @@ impl fmt::Display for SectionFault {
             ),
             SectionFault::Refused { name, fault } => write!(f, "the logic {name:?}: {fault}"),
             SectionFault::Value { value, allowed } => write!(f, "it is {value}: must be {allowed}"),
+            SectionFault::Queue(fault) => write!(f, "{fault}"),
             SectionFault::BothResizers => f.write_str(
                 "it is on, as is `optimal-size-exploring-resizer`: a pool has one, let the other be enabled = false",
             ),

@@ -112,6 +112,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         self.follow_about_routees(says, kind)?;
         self.follow_about_head(&says.router);
         let other = self.other_logic(kind, &says.router, system)?;
+        self.follow_about_queue(&says.router, system)?;
         if other.is_none() {
             self.logic.configure(&says.router);
         }
@@ -168,6 +169,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(resizer) = check::resizer(&says.router) {
             self.resizer = resizer;
         }
+    }
+
+    /// Passed over by routers whose routees share none.
+    fn follow_about_queue(&mut self, says: &RouterSettings, system: &SystemCore) -> Result<(), Refused> {
+        if let (Some(name), Some(queue)) = (&says.queue, &mut self.settings.queue) {
+            let refuse = |fault| ("queue", SectionFault::Queue(fault));
+            *queue = system.named_mailbox(name).map_err(refuse)?;
+            balancing::check_queue(queue).map_err(refuse)?;
+        }
+        Ok(())
     }
 
     fn other_logic(
