@@ -5,6 +5,9 @@
 //! poison pill waits. It closes at the request's position, so that what it sends itself on the way there reaches it, or
 //! at once; or it is told farewell, and ends when it thinks fit: see [`Leaving`].
 //!
+//! What lies behind the position is handled here, too, and not routed again, since a mailbox cannot tell what came through
+//! the router from what was sent to this actor alone, by itself for instance.
+//!
 //! One that ends earlier, because it is stopped, fails, or stops itself, hands what it has left to the router again,
 //! unless copies may be among it (`actor_ref/copies.rs`): then it becomes dead letters.
 
@@ -32,15 +35,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match leaving {
             Leaving::ByItself => self.hear_farewell(farewell),
             Leaving::WhenEmpty if self.shares => self.leave_when_queue_is_empty(),
-            Leaving::WhenEmpty => self.end_when_done(),
-            Leaving::AtPosition => {
-                self.owner().close();
-                // Closed, it has synchronised with all that have sent to it: no copy is there without the mark.
-                match self.router_for_leftovers() {
-                    Some(_) => self.begin_stop(),
-                    None => self.end_when_done(),
-                }
-            }
+            Leaving::WhenEmpty | Leaving::AtPosition => self.end_when_done(),
         }
     }
 
