@@ -1,0 +1,18 @@
+//! Groups of actors that are told apart by a key, and the routes between groups.
+//!
+//! ```text
+//!              outlet                     inner router            key table
+//!   sender ──▶ which groups? ──▶ group ── Outcome::Unicast(k) ──▶ actor of key k ──▶ mailbox
+//!              (level one)                (level two)             created if absent
+//! ```
+//!
+//! A *group* runs one kind of actor, one for each key. Its reference is an [`ActorRef`](crate::ActorRef): a message
+//! sent to it is routed in the sender's thread by the group's inner router, whose [`Outcome`] names keys, and goes
+//! straight into the mailboxes of their actors. An actor whose key is absent is created on the way, at most one
+//! however many senders race, and the message that did it is its first.
+//!
+//! Two-level routing is elfo's; the typed form is ours.
+
+mod outcome;
+
+pub use outcome::Outcome;
