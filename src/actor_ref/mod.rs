@@ -9,8 +9,10 @@ pub mod ask;
 mod attempt;
 pub mod dead_letter_log;
 mod dead_letters;
+pub mod delivery;
 mod from_fn;
 mod full;
+mod later;
 pub mod promise;
 mod recipient;
 pub mod reply;
@@ -30,6 +32,7 @@ pub(crate) use dead_letters::nowhere;
 pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
+pub use delivery::{Mode, Report};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};

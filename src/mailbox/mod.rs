@@ -73,10 +73,12 @@ pub use lane::{Batch, Position};
 use order::Order;
 use policy::{Bound, Policy, Ring};
 use queue::{Cursor, Place};
+pub use room::Bell;
 use room::Room;
 use slot::Slot;
 use word::{State, Word};
 
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::any::Any;
@@ -370,6 +372,28 @@ impl<H, S, M> Mailbox<H, S, M> {
             (Some(done), _) => done,
             (None, Some(message)) => Err(Refused::Full(message)),
             (None, None) => unreachable!("the message is either refused or pushed"),
+        }
+    }
+
+    /// As [`push`](Self::push), and beyond the capacity where there is one that refuses.
+    pub fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        match self.policy.as_deref().and_then(Policy::bound) {
+            Some(_) => self.push_bounded(u64::MAX, message),
+            None => self.push(message),
+        }
+    }
+
+    /// Has `bell` rung whenever there may be room, until it is dismissed; only mailboxes made with `waiting` do so.
+    pub fn enlist(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.enlist(bell);
+        }
+    }
+
+    /// Undoes one [`enlist`](Self::enlist).
+    pub fn dismiss(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.dismiss(bell);
         }
     }
 

@@ -15,4 +15,5 @@
 
 mod outcome;
 
+pub use crate::actor_ref::{Mode, Report};
 pub use outcome::Outcome;
