@@ -60,7 +60,7 @@ impl DeadLetterReason {
         match error {
             SendError::Full(_) => DeadLetterReason::Full,
             SendError::Closed(_) => DeadLetterReason::Stopped,
-            SendError::NoRoutee(_) => DeadLetterReason::NoRoutee,
+            SendError::NoRoutee(_) | SendError::NoRoute(_) => DeadLetterReason::NoRoutee,
             SendError::Cycle(_) => DeadLetterReason::Cycle,
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }

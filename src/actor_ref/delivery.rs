@@ -54,6 +54,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of one recipient.
+    pub(crate) fn of_one(is_accepted: bool) -> Self {
+        Self { accepted: is_accepted.into(), full: 0, closed: (!is_accepted).into() }
+    }
+
     /// How many recipients there were.
     pub fn recipients(&self) -> usize {
         self.accepted + self.full + self.closed
@@ -101,8 +106,10 @@ pub struct Way<'a> {
     owed: RefCell<Option<Owed>>,
     /// Those that wait for room.
     later: RefCell<Vec<Box<dyn Later>>>,
-    /// By which of several routes copies go now; for those who turn a waiting copy back into the message.
-    pub(crate) route: Cell<usize>,
+    /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
+    route: Cell<usize>,
+    /// Groups in which nobody was offered a copy.
+    empty: Cell<usize>,
 }
 
 /// A refusal.
@@ -164,7 +171,36 @@ impl<'a> Way<'a> {
             owed: RefCell::new(None),
             later: RefCell::new(Vec::new()),
             route: Cell::new(0),
+            empty: Cell::new(0),
         }
+    }
+
+    /// Offers copies in one group, by the route of this number, and counts it if nobody was offered one.
+    #[inline]
+    pub fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
+        self.route.set(route);
+        let before = self.offered();
+        let done = offer();
+        if self.offered() == before {
+            self.empty.set(self.empty.get() + 1);
+        }
+        done
+    }
+
+    fn offered(&self) -> usize {
+        self.report.get().recipients() + self.later.borrow().len()
+    }
+
+    /// Groups in which nobody was offered a copy.
+    pub fn empty(&self) -> usize {
+        self.empty.get()
+    }
+
+    /// Counts an offer to somebody who is not there.
+    #[cold]
+    pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
+        self.begin();
+        self.refuse(reason, std::any::type_name::<M>(), super::nowhere);
     }
 
     /// What offers messages of this type.
@@ -385,7 +421,7 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
                 Some(_) => copies.next(|message| self.copy(message)),
                 None => copies.last(),
             };
-            copies.give_back(self.offer(to, copy).err());
+            copies.take_back(self.offer(to, copy).err());
         }
         copies.left_over()
     }
@@ -421,7 +457,7 @@ impl<M> Copies<M> {
         self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
     }
 
-    pub fn give_back(&mut self, refused: Option<M>) {
+    pub fn take_back(&mut self, refused: Option<M>) {
         if refused.is_some() {
             self.spare = refused;
         }
@@ -448,6 +484,15 @@ enum NotYet<M> {
 }
 
 impl<M: Send + 'static> ActorRef<M> {
+    /// The system that counts what is sent here, for as long as this reference is kept.
+    #[inline]
+    pub(crate) fn counting_system(&self) -> Option<&SystemCore> {
+        match self.target() {
+            Target::Local(local) => Some(&local.core.system),
+            Target::Foreign(foreign) => foreign.system.as_ref().map(|system| &**system.core()),
+        }
+    }
+
     #[inline]
     fn push_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
         if mode == Mode::Policy {

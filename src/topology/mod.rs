@@ -13,7 +13,19 @@
 //!
 //! Two-level routing is elfo's; the typed form is ours.
 
+mod carries;
+mod drawing;
+mod error;
 mod outcome;
+mod outlet;
+mod plan;
+mod sending;
 
 pub use crate::actor_ref::{Mode, Report};
+pub use carries::Carries;
+pub use drawing::Connection;
+pub use error::{Refusal, TopologyError};
 pub use outcome::Outcome;
+pub use outlet::Outlet;
+pub use plan::{GroupInfo, Local, Mounted, Topology};
+pub use sending::Sending;
