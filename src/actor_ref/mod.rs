@@ -8,7 +8,7 @@ mod any;
 pub mod ask;
 mod attempt;
 pub mod dead_letter_log;
-mod dead_letters;
+pub mod dead_letters;
 pub mod delivery;
 mod from_fn;
 mod full;

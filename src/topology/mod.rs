@@ -19,7 +19,9 @@ mod error;
 mod outcome;
 mod outlet;
 mod plan;
+mod request;
 mod sending;
+mod tokens;
 
 pub use crate::actor_ref::{Mode, Report};
 pub use carries::Carries;
@@ -28,4 +30,6 @@ pub use error::{Refusal, TopologyError};
 pub use outcome::Outcome;
 pub use outlet::Outlet;
 pub use plan::{GroupInfo, Local, Mounted, Topology};
+pub use request::Requesting;
 pub use sending::Sending;
+pub use tokens::{Replies, RequestError};

@@ -26,6 +26,7 @@ mod pipe;
 mod questions;
 mod receive_timeout;
 mod references;
+mod requests;
 mod resizers;
 #[cfg(feature = "config")]
 mod router_config;
@@ -54,4 +55,5 @@ mod testkit_supervision;
 mod testkit_system;
 mod testkit_time;
 mod timers;
+mod topology;
 mod watch;
