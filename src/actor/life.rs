@@ -237,6 +237,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
+        if let Some(foster) = self.foster() {
+            foster.ended(child);
+        }
         if restarting {
             self.finish_restart();
         }

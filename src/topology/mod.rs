@@ -22,6 +22,7 @@ mod plan;
 mod request;
 mod sending;
 mod tokens;
+mod table;
 
 pub use crate::actor_ref::{Mode, Report};
 pub use carries::Carries;
