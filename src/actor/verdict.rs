@@ -25,7 +25,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         if let Some(foster) = self.foster() {
-            return foster.failed(child, failure);
+            let _ = guarded(|| {
+                foster.failed(child, failure);
+                Ok(())
+            });
+            return;
         }
         let strategy = match &child.core().on_failure {
             Some(own) => Ok(Strategy::clone(own)),

@@ -2,8 +2,6 @@
 
 use super::Outcome;
 use crate::grace::{self, Published};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, lock};
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -53,20 +51,13 @@ impl<M, K, F: Fn(&M) -> Outcome<K> + Send + Sync + 'static> InnerRouter<M, K> fo
 /// # Ok(())
 /// # }
 /// ```
-pub struct MapRouter<S, F> {
+pub struct MapRouter<S: Send + Sync + 'static, F> {
     state: RouterState<S>,
     route: F,
 }
 
 /// The handle on the state of a [`MapRouter`].
-pub struct RouterState<S>(StdArc<Cell<S>>);
-
-struct Cell<S> {
-    current: Published<StdArc<S>>,
-    /// Counts the states; written under the lock.
-    version: AtomicU64,
-    writers: Mutex<()>,
-}
+pub struct RouterState<S: Send + Sync + 'static>(StdArc<Published<S>>);
 
 impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
     /// A router that begins with `state`, and the handle that replaces it.
@@ -74,11 +65,7 @@ impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
     where
         F: Fn(&S, &M) -> Outcome<K> + Send + Sync + 'static,
     {
-        let state = RouterState(StdArc::new(Cell {
-            current: Published::new(StdArc::new(state)),
-            version: AtomicU64::new(0),
-            writers: Mutex::new(()),
-        }));
+        let state = RouterState(StdArc::new(Published::new(state)));
         (Self { state: state.clone(), route }, state)
     }
 }
@@ -91,15 +78,15 @@ where
     #[inline]
     fn route(&self, message: &M) -> Outcome<K> {
         let section = grace::section();
-        let state = self.state.0.current.read(&section);
+        let state = self.state.0.read(&section);
         (self.route)(state, message)
     }
 }
 
 impl<S: Send + Sync + 'static> RouterState<S> {
-    /// The state that counts now.
-    pub fn get(&self) -> StdArc<S> {
-        self.0.current.read(&grace::section()).clone()
+    /// Looks at the state that counts now. A section is open meanwhile: `look` should not wait for anything.
+    pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
+        look(self.0.read(&grace::section()))
     }
 
     /// Replaces the state by what `change` makes of it. Messages sent after this returns are routed by the new one;
@@ -108,36 +95,32 @@ impl<S: Send + Sync + 'static> RouterState<S> {
     /// `change` runs without any lock, and once more if somebody else was faster: it should do nothing but make the
     /// new state. If it panics, the old state stays.
     pub fn update(&self, change: impl Fn(&S) -> S) {
-        loop {
-            // Ordering: Acquire; pairs with the Release store below: the state of this version or a newer one is read.
-            let version = self.0.version.load(Ordering::Acquire);
-            let new = StdArc::new(change(&self.get()));
-            let written = lock(&self.0.writers);
-            // Relaxed: written under the lock, which we hold.
-            if self.0.version.load(Ordering::Relaxed) == version {
-                self.0.current.replace(new);
-                // Ordering: Release; pairs with the Acquire load above.
-                self.0.version.store(version + 1, Ordering::Release);
-                return;
-            }
-            drop(written);
+        let mut done = false;
+        while !done {
+            let section = grace::section();
+            let seen = self.0.read(&section);
+            // What lost the race is dropped outside of the section.
+            let lost = self.0.replace_if(seen, change(seen));
+            drop(section);
+            done = lost.is_ok();
         }
+        grace::process_domain().collect();
     }
 }
 
-impl<S> Clone for RouterState<S> {
+impl<S: Send + Sync + 'static> Clone for RouterState<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S> fmt::Debug for RouterState<S> {
+impl<S: Send + Sync + 'static> fmt::Debug for RouterState<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RouterState").finish_non_exhaustive()
     }
 }
 
-impl<S, F> fmt::Debug for MapRouter<S, F> {
+impl<S: Send + Sync + 'static, F> fmt::Debug for MapRouter<S, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MapRouter").finish_non_exhaustive()
     }

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn every_text_has_a_legal_name_of_its_own() {
-        let texts = ["", "~", "..", ".", "%2E%2E", "a/b", "a%2Fb", "$a", "*", "ä", "10.0.0.7:514", "a~2", "_"];
+        let texts =
+            ["", "~", "..", ".", "%2E%2E", "a/b", "a%2Fb", "$a", "*", "ä", "10.0.0.7:514", "a~2", "_"];
         let names: Vec<String> = texts.iter().map(|text| key_name(text)).collect();
         for (text, name) in texts.iter().zip(&names) {
             assert!(check_name(name).is_ok(), "{text:?} is called {name:?}");

@@ -1,6 +1,7 @@
 //! What an actor of a group is made from, over all its lives.
 
 use super::restart::Tries;
+use crate::supervision::Failure;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
 
@@ -40,28 +41,56 @@ impl<'a, K> Start<'a, K> {
 }
 
 /// A key and what is known of its actor.
-pub(super) struct Seed<K> {
+pub struct Seed<K> {
     pub key: K,
     pub hash: u64,
+    /// What its actor is called, unless a key that prints alike is called so.
+    pub name: Box<str>,
     life: Mutex<Life>,
 }
 
-pub(super) struct Life {
-    pub cause: StartCause,
+pub struct Life {
+    cause: StartCause,
     pub tries: Tries,
-    /// The present life has failed, and is being ended for it.
-    pub has_failed: bool,
-    /// The state of a new life is not to be made before this has passed.
+    pub end: End,
+    /// The state of a new life is not to be made before so much time has passed.
     pub waits: Option<Duration>,
 }
 
+/// Why the present life is being ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum End {
+    /// It ends by itself, or was stopped from outside.
+    #[default]
+    Other,
+    Failed,
+    /// It has failed more often than it may.
+    GivenUp,
+}
+
 impl<K> Seed<K> {
-    pub fn new(key: K, hash: u64, cause: StartCause) -> Self {
-        let life = Life { cause, tries: Tries::default(), has_failed: false, waits: None };
-        Self { key, hash, life: Mutex::new(life) }
+    pub fn new(key: K, hash: u64, name: String, cause: StartCause) -> Self {
+        let life = Life { cause, tries: Tries::default(), end: End::Other, waits: None };
+        Self { key, hash, name: name.into(), life: Mutex::new(life) }
     }
 
     pub fn life<R>(&self, act: impl FnOnce(&mut Life) -> R) -> R {
         act(&mut lock(&self.life))
+    }
+
+    /// A life begins: its state is being made.
+    ///
+    /// # Errors
+    ///
+    /// It is not to be made yet. The head takes this for what it is.
+    pub fn begin(&self, now: Duration) -> Result<StartCause, Failure> {
+        self.life(|life| {
+            if life.waits.is_some() {
+                life.cause = StartCause::Restarted;
+                return Err(Failure::msg("it is not its time yet"));
+            }
+            life.tries.began = now;
+            Ok(std::mem::replace(&mut life.cause, StartCause::Restarted))
+        })
     }
 }

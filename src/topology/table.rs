@@ -228,23 +228,27 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         self.changed();
     }
 
+    /// Whether there is an item of this hash for which `is` holds, which is no user code.
+    pub fn has(&self, hash: u64, is: impl Fn(&E) -> bool) -> bool {
+        self.place_of(hash, is).is_some()
+    }
+
+    fn place_of(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<(usize, *mut Entry<E>)> {
+        let places = self.places()?;
+        // Relaxed: the shard's lock orders what writers read.
+        let entries = places.probe(hash).map(|at| (at, places.0[at].load(Ordering::Relaxed)));
+        let mut entries = entries.take_while(|(_, entry)| !entry.is_null());
+        // SAFETY: an entry that has a place is alive, and places are changed under our lock alone.
+        entries
+            .find(|(_, entry)| is_entry(*entry) && unsafe { (**entry).hash == hash && is(&(**entry).item) })
+    }
+
     /// Puts `with` in the place of the item of this hash for which `is` holds, or removes it. False if there is none.
     /// `is` is no user code.
     pub fn replace(&mut self, hash: u64, is: impl Fn(&E) -> bool, with: Option<E>) -> bool {
-        let Some(places) = self.places() else { return false };
-        let mut found = None;
-        for at in places.probe(hash) {
-            let entry = places.0[at].load(Ordering::Relaxed);
-            if entry.is_null() {
-                break;
-            }
-            // SAFETY: an entry that has a place is alive, and places are changed under our lock alone.
-            if entry != tombstone() && unsafe { (*entry).hash == hash && is(&(*entry).item) } {
-                found = Some((at, entry));
-                break;
-            }
-        }
-        let Some((at, entry)) = found else { return false };
+        let (Some(places), Some((at, entry))) = (self.places(), self.place_of(hash, is)) else {
+            return false;
+        };
         let is_removed = with.is_none();
         let new = with.map_or(tombstone(), |item| Box::into_raw(Box::new(Entry { hash, item })));
         // Ordering: Release; pairs with the Acquire loads in `Table::find` and `Table::for_each`.
