@@ -13,6 +13,8 @@ mod dead_letters;
 mod dispatchers;
 mod events;
 mod inbox;
+mod keyed;
+mod keyed_support;
 mod ledger;
 mod lifecycle;
 mod listeners;
