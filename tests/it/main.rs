@@ -14,6 +14,7 @@ mod dispatchers;
 mod events;
 mod inbox;
 mod keyed;
+mod keyed_life;
 mod keyed_support;
 mod ledger;
 mod lifecycle;
