@@ -34,7 +34,7 @@ mod restart;
 mod seed;
 mod sending;
 mod spread;
-mod table;
+pub(crate) mod table;
 mod termination;
 mod waiting;
 

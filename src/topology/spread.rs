@@ -132,11 +132,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 continue;
             }
             let refused = self.to_new(key, hash, next(&mut copies), delivery).err();
-            copies.give_back(refused);
+            copies.take_back(refused);
         }
         for (hash, key) in present {
             let refused = self.to_key(&key, hash, next(&mut copies), delivery, || key.clone()).err();
-            copies.give_back(refused);
+            copies.take_back(refused);
         }
         copies.left_over()
     }
@@ -159,14 +159,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             Some(actor) => {
                 if let Some(before) = held.replace(actor) {
                     let one = copies.next(|message| copy(delivery, message));
-                    copies.give_back(delivery.offer(before, one).err());
+                    copies.take_back(delivery.offer(before, one).err());
                 }
             }
             None => delivery.refuse(|| self.head.path()),
         });
         if let Some(last) = held {
             let one = copies.last();
-            copies.give_back(delivery.offer(last, one).err());
+            copies.take_back(delivery.offer(last, one).err());
         }
         copies.left_over()
     }
