@@ -202,6 +202,13 @@ pub enum SpawnError {
         /// What is wrong.
         fault: crate::routing::ResizerError,
     },
+    /// What was said of a group makes no sense.
+    Group {
+        /// The group's path.
+        path: String,
+        /// What is wrong.
+        fault: String,
+    },
     /// The system says of the router at this path what it cannot be.
     Section {
         /// The router's path.
@@ -259,6 +266,7 @@ impl fmt::Display for SpawnError {
             ),
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
+            SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
             SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")

@@ -361,6 +361,12 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
+    /// Counts a recipient that takes nothing and is nobody whom it could be offered to.
+    pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
+        self.way.begin();
+        self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
+    }
+
     fn offer_foreign(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         let way = self.way;
         way.begin();

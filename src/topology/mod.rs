@@ -13,23 +13,44 @@
 //!
 //! Two-level routing is elfo's; the typed form is ours.
 
+mod board;
+mod builder;
 mod carries;
 mod drawing;
 mod error;
+mod group;
+mod head;
+mod inner;
+mod keeper;
+mod key;
+mod key_name;
 mod outcome;
 mod outlet;
 mod plan;
 mod request;
 mod sending;
 mod tokens;
+mod restart;
+mod seed;
+mod sending;
+mod spread;
+pub(crate) mod table;
+mod termination;
+mod waiting;
 
 pub use crate::actor_ref::{Mode, Report};
+pub use builder::{GroupBuilder, GroupPlan, Singleton};
 pub use carries::Carries;
 pub use drawing::Connection;
 pub use error::{Refusal, TopologyError};
+pub use group::Group;
+pub use inner::{InnerRouter, MapRouter, RouterState};
+pub use key::GroupKey;
 pub use outcome::Outcome;
 pub use outlet::Outlet;
 pub use plan::{GroupInfo, Local, Mounted, Topology};
 pub use request::Requesting;
+pub use restart::{RestartPolicy, WhileRestarting};
+pub use seed::{Start, StartCause};
 pub use sending::Sending;
 pub use tokens::{Replies, RequestError};
