@@ -9,12 +9,12 @@ compile_error!("models need the loom mirror: run cargo loom");
 
 mod support;
 
+use loom::sync::Mutex;
 use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::topology::{Outlet, RequestError, Sending};
-// Held for an instant each; they order nothing that a request rests on.
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use support::model;
 
@@ -25,6 +25,7 @@ impl Request for Get {
     type Reply = u32;
 }
 
+/// Loom's: it hands calls from thread to thread.
 type Calls = Arc<Mutex<Vec<Call<Get>>>>;
 
 struct World {
@@ -39,7 +40,7 @@ impl World {
             .dispatcher("default", calling_dispatcher())
             .build()
             .expect("the settings are sound");
-        let calls = Calls::default();
+        let calls = Calls::new(Mutex::new(Vec::new()));
         let topology = system.topology();
         let source = topology.local::<u32>("source").unwrap();
         for number in 0..groups {
