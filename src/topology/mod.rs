@@ -28,14 +28,13 @@ mod outcome;
 mod outlet;
 mod plan;
 mod request;
-mod sending;
-mod tokens;
 mod restart;
 mod seed;
 mod sending;
 mod spread;
 pub(crate) mod table;
 mod termination;
+mod tokens;
 mod waiting;
 
 pub use crate::actor_ref::{Mode, Report};
