@@ -31,6 +31,37 @@ pub enum TopologyError {
     },
     /// The topology has started already.
     Started,
+    /// The topology has not started yet.
+    NotStarted,
+    /// Another configuration is on its way to the groups.
+    Busy,
+    /// The configuration is no TOML.
+    Syntax {
+        /// What is wrong, and where.
+        fault: String,
+    },
+    /// The configuration speaks of a group that there is not.
+    UnknownSection {
+        /// The name after `topology.`.
+        name: String,
+        /// The groups that there are.
+        known: Vec<String>,
+    },
+    /// Groups reject their part of the configuration: no group has got it.
+    Rejected {
+        /// Who rejects, and why.
+        rejections: Vec<Rejection>,
+    },
+}
+
+/// A group rejects its part of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejection {
+    /// The group.
+    pub group: String,
+    /// What it says.
+    pub reason: String,
 }
 
 impl fmt::Display for TopologyError {
@@ -52,6 +83,19 @@ impl fmt::Display for TopologyError {
                 )
             }
             Self::Started => f.write_str("the topology has started already: start it once"),
+            Self::NotStarted => f.write_str("the topology has not started yet: call `start` first"),
+            Self::Busy => f.write_str("another configuration is on its way: try again when it has arrived"),
+            Self::Syntax { fault } => write!(f, "configuration of the topology: {fault}"),
+            Self::UnknownSection { name, known } => {
+                write!(f, "section `topology.{name}`: there is no such group, there are {known:?}")
+            }
+            Self::Rejected { rejections } => {
+                f.write_str("configuration rejected")?;
+                for (number, Rejection { group, reason }) in rejections.iter().enumerate() {
+                    write!(f, "{} `topology.{group}`: {reason}", if number == 0 { ':' } else { ';' })?;
+                }
+                Ok(())
+            }
         }
     }
 }

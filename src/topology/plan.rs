@@ -1,12 +1,16 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
+use super::config::{Change, Sections, give};
 use super::error::TopologyError;
+use super::member::{Member, Mount};
 use super::outlet::{Berth, Entrance, Outlet, Route, Routes, Table};
-use super::{Carries, Connection};
+use super::{Carries, Connection, GroupConfig};
 use crate::actor::{SystemRef, check_name};
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::NO_SYSTEM;
+use crate::actor_ref::{ActorRef, AnyRef, Timekeeper};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -81,6 +85,16 @@ pub struct Topology {
 struct Shared {
     system: SystemRef,
     groups: Mutex<Vec<Entry>>,
+    stage: Mutex<Stage>,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Described,
+    /// A configuration is on its way to the groups.
+    Configuring,
+    Running,
 }
 
 /// What is known of a group.
@@ -88,8 +102,18 @@ struct Entry {
     name: StdArc<str>,
     message_type: &'static str,
     is_entrypoint: bool,
-    is_mounted: bool,
+    stop_order: i32,
+    /// Once it is mounted.
+    member: Option<StdArc<dyn Member>>,
+    /// What it goes by.
+    config: Option<GroupConfig>,
     connections: Vec<Connection>,
+}
+
+impl Entry {
+    fn is_mounted(&self) -> bool {
+        self.member.is_some()
+    }
 }
 
 impl SystemRef {
@@ -102,7 +126,11 @@ impl SystemRef {
 impl Topology {
     /// A topology without groups.
     pub fn new(system: &SystemRef) -> Self {
-        let shared = Shared { system: system.clone(), groups: Mutex::new(Vec::new()) };
+        let shared = Shared {
+            system: system.clone(),
+            groups: Mutex::new(Vec::new()),
+            stage: Mutex::new(Stage::Described),
+        };
         Self { shared: StdArc::new(shared) }
     }
 
@@ -123,7 +151,9 @@ impl Topology {
             name: name.clone(),
             message_type: std::any::type_name::<D>(),
             is_entrypoint: false,
-            is_mounted: false,
+            stop_order: 0,
+            member: None,
+            config: None,
             connections: Vec::new(),
         });
         drop(groups);
@@ -131,22 +161,106 @@ impl Topology {
         Ok(Local { topology: self.clone(), index, berth, drafts: Mutex::default() })
     }
 
-    /// Checks that every group that was declared is mounted.
+    /// Starts the groups: checks that every group that was declared is mounted, gives the
+    /// [entrypoints](Local::entrypoint) an empty configuration, and then all others what the system's configuration
+    /// says of them, in the sections `[topology.<name>]`: in two phases, so that none gets its part if any rejects.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Unmounted`] names those that are not. What is sent to them is refused as if they had stopped.
+    /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
+    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`], [`TopologyError::Started`]. After an
+    /// error it may be called again.
     pub fn start(&self) -> Result<(), TopologyError> {
+        let unmounted: Vec<_> = {
+            let groups = lock(&self.shared.groups);
+            let unmounted = groups.iter().filter(|group| !group.is_mounted());
+            unmounted.map(|group| group.name.to_string()).collect()
+        };
+        if !unmounted.is_empty() {
+            return Err(TopologyError::Unmounted { groups: unmounted });
+        }
+        let configuring = Configuring::begin(&self.shared, Stage::Described)?;
+        self.check_names(&self.shared.system.core().topology)?;
+        self.give_to(|entry| entry.is_entrypoint.then(GroupConfig::default))?;
+        let sections = &self.shared.system.core().topology;
+        let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
+        self.give_to(|entry| (!entry.is_entrypoint).then(|| part(&entry.name)))?;
+        configuring.done();
+        Ok(())
+    }
+
+    /// Gives the groups their parts of a configuration.
+    #[cfg_attr(not(all(feature = "config", not(pointsman_loom))), allow(dead_code))]
+    pub(super) fn configure(&self, sections: Sections, force: bool) -> Result<Vec<String>, TopologyError> {
+        let configuring = Configuring::begin(&self.shared, Stage::Running)?;
+        self.check_names(&sections)?;
+        let changed = self.give_to(|entry| {
+            let part = sections.get(&*entry.name).cloned().unwrap_or_default();
+            (force || entry.config.as_ref() != Some(&part)).then_some(part)
+        })?;
+        configuring.done();
+        Ok(changed)
+    }
+
+    fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
         let groups = lock(&self.shared.groups);
-        let unmounted = groups.iter().filter(|group| !group.is_mounted);
-        let unmounted: Vec<_> = unmounted.map(|group| group.name.to_string()).collect();
-        if unmounted.is_empty() { Ok(()) } else { Err(TopologyError::Unmounted { groups: unmounted }) }
+        match sections.keys().find(|name| groups.iter().all(|group| *group.name != ***name)) {
+            Some(name) => Err(TopologyError::UnknownSection {
+                name: name.clone(),
+                known: groups.iter().map(|group| group.name.to_string()).collect(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives those groups a configuration for which `part` has one; to all of them, or to none.
+    fn give_to(&self, part: impl Fn(&Entry) -> Option<GroupConfig>) -> Result<Vec<String>, TopologyError> {
+        let (indices, changes): (Vec<usize>, Vec<Change>) = {
+            let groups = lock(&self.shared.groups);
+            let change = |(index, entry): (usize, &Entry)| {
+                let (name, member) = (entry.name.to_string(), entry.member.clone()?);
+                Some((index, Change { name, member, config: part(entry)? }))
+            };
+            groups.iter().enumerate().filter_map(change).unzip()
+        };
+        // Without the lock: this is user code.
+        give(&changes)?;
+        let mut groups = lock(&self.shared.groups);
+        let mut names = Vec::new();
+        for (index, change) in indices.into_iter().zip(changes) {
+            groups[index].config = Some(change.config);
+            names.push(change.name);
+        }
+        Ok(names)
+    }
+
+    pub(super) fn system(&self) -> &SystemRef {
+        &self.shared.system
+    }
+
+    pub(super) fn timekeeper(&self) -> Timekeeper {
+        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::Target)
+    }
+
+    pub(super) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {
+        let mut by_order = BTreeMap::<i32, Vec<_>>::new();
+        for entry in lock(&self.shared.groups).iter() {
+            by_order.entry(entry.stop_order).or_default().extend(entry.member.clone());
+        }
+        by_order.into_values().collect()
+    }
+
+    /// The actors of all groups.
+    pub(super) fn actors(&self) -> Vec<AnyRef> {
+        let members: Vec<_> =
+            lock(&self.shared.groups).iter().filter_map(|entry| entry.member.clone()).collect();
+        members.iter().flat_map(|member| member.actors()).collect()
     }
 
     /// The groups that are mounted, in the order of their declaration.
     pub fn locals(&self) -> Vec<GroupInfo> {
         let groups = lock(&self.shared.groups);
-        let mounted = groups.iter().filter(|group| group.is_mounted);
+        let mounted = groups.iter().filter(|group| group.is_mounted());
         let info = |group: &Entry| GroupInfo {
             name: group.name.to_string(),
             message_type: group.message_type,
@@ -158,13 +272,44 @@ impl Topology {
     /// The connections between groups that are mounted: in the order of the groups, and of the definition of routes.
     pub fn connections(&self) -> Vec<Connection> {
         let groups = lock(&self.shared.groups);
-        let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted && *group.name == *name);
+        let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
         let all = groups.iter().flat_map(|group| &group.connections);
         all.filter(|connection| is_mounted(&connection.from) && is_mounted(&connection.to)).cloned().collect()
     }
 
     fn change<R>(&self, index: usize, change: impl FnOnce(&mut Entry) -> R) -> R {
         change(&mut lock(&self.shared.groups)[index])
+    }
+}
+
+/// The right to give the groups a configuration.
+struct Configuring<'a> {
+    shared: &'a Shared,
+    next: Stage,
+}
+
+impl<'a> Configuring<'a> {
+    fn begin(shared: &'a Shared, expected: Stage) -> Result<Self, TopologyError> {
+        let mut stage = lock(&shared.stage);
+        if *stage != expected {
+            return Err(match *stage {
+                Stage::Described => TopologyError::NotStarted,
+                Stage::Configuring => TopologyError::Busy,
+                Stage::Running => TopologyError::Started,
+            });
+        }
+        *stage = Stage::Configuring;
+        Ok(Self { shared, next: expected })
+    }
+
+    fn done(mut self) {
+        self.next = Stage::Running;
+    }
+}
+
+impl Drop for Configuring<'_> {
+    fn drop(&mut self) {
+        *lock(&self.shared.stage) = self.next;
     }
 }
 
@@ -236,6 +381,12 @@ impl<D: Send + 'static> Local<D> {
     /// configurations to the others.
     pub fn entrypoint(self) -> Self {
         self.topology.change(self.index, |entry| entry.is_entrypoint = true);
+        self
+    }
+
+    /// When the group ends among the others: those of lower numbers end before. 0 unless told otherwise.
+    pub fn stop_order(self, order: i32) -> Self {
+        self.topology.change(self.index, |entry| entry.stop_order = order);
         self
     }
 
@@ -359,14 +510,15 @@ impl<D: Send + 'static> Local<D> {
     }
 
     /// Gives the group what stands behind it, an actor, a router, or a keyed group, and fixes its routes.
-    pub fn mount(self, group: &ActorRef<D>) -> Mounted<D> {
+    pub fn mount(self, group: &impl Mount<D>) -> Mounted<D> {
         let Self { topology, index, berth, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let tables = drafts.into_iter().map(|(message, draft)| (message, draft.fix())).collect();
-        let unmounted = berth.group.set(group.clone()).is_ok();
+        let (reference, member) = (group.reference(), group.member());
+        let unmounted = berth.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
-        topology.change(index, |entry| entry.is_mounted = true);
-        let group = Group { system: topology.shared.system.clone(), berth, reference: group.clone(), tables };
+        topology.change(index, |entry| entry.member = Some(member));
+        let group = Group { system: topology.shared.system.clone(), berth, reference, tables };
         Mounted { group: StdArc::new(group) }
     }
 }

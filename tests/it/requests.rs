@@ -262,8 +262,9 @@ fn unread_is_failed_and_read_is_ignored() {
     court.actors[0].stop();
     run_turns();
     assert_eq!(unread.wait(), Ok(vec![Err(Failed)]));
-    let court2 = Court::new(&["a"]);
-    let read = court2.actors[0].request(behave([("a", Panic)])).all();
+    court.end();
+    let court = Court::new(&["a"]);
+    let read = court.actors[0].request(behave([("a", Panic)])).all();
     run_turns();
     assert_eq!(read.wait(), Ok(vec![Err(Ignored)]));
     court.end();
