@@ -1,5 +1,6 @@
 //! What a group's references, its handle and its head share; and how an actor comes to its key.
 
+use super::configured::Configured;
 use super::key_name::set_apart;
 use super::restart::{RestartPolicy, WhileRestarting};
 use super::seed::Seed;
@@ -34,6 +35,7 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
     /// Sets the hashes of this group apart from those of others.
     salt: u64,
     openness: AtomicU8,
@@ -72,6 +74,7 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
     pub shard_count: usize,
 }
 
@@ -104,6 +107,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             policy: parts.policy,
             while_restarting: parts.while_restarting,
             termination: parts.termination,
+            configured: parts.configured,
             openness: AtomicU8::new(Openness::Open as u8),
             capacity: AtomicUsize::new(0),
             living: Mutex::default(),
