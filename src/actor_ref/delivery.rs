@@ -138,20 +138,20 @@ impl<M> LeftOver<M> {
 }
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
-/// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does.
+/// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does. It has no other routes.
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
-    several: &dyn Spread<M>,
+    several: &impl Spread<M>,
 ) -> Result<Accepted, SendError<M>> {
-    let way = Way::of_counted(system, Mode::Policy);
+    // As the mailboxes' own policies say, but waiting comes last, when no section is open.
+    let way = Way::of_counted(system, Mode::Wait);
     let left = several.spread(message, &way.delivery(None)).err();
-    match way.finish(left) {
-        Ok(_) => Ok(Accepted::Passed),
-        Err(LeftOver::Message(message)) if way.report().full > 0 => Err(SendError::Full(message)),
-        Err(LeftOver::Message(message)) => Err(SendError::Closed(message)),
-        Err(LeftOver::Waited(..)) => unreachable!("the mailboxes' own policies don't put senders aside"),
-    }
+    way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
+        let message =
+            left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
+        if way.report().full > 0 { SendError::Full(message) } else { SendError::Closed(message) }
+    })
 }
 
 impl<'a> Way<'a> {

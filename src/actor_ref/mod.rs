@@ -7,6 +7,7 @@
 mod any;
 pub mod ask;
 mod attempt;
+mod capacity;
 pub mod dead_letter_log;
 pub mod dead_letters;
 pub mod delivery;

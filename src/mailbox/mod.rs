@@ -397,6 +397,13 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
+    /// Changes how many messages it takes before it refuses; false if it has no such bound. Shrinking drops nothing:
+    /// the mailbox refuses until it has fewer. Growing wakes those who wait for room.
+    pub fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
+        let bound = self.policy.as_ref().and_then(|policy| policy.bound());
+        bound.map(|bound| bound.set_capacity(capacity)).is_some()
+    }
+
     fn room(&self) -> Option<&Room> {
         self.policy.as_ref().and_then(|policy| policy.room())
     }
@@ -408,7 +415,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             match &**policy {
                 Policy::Displace(ring) => return self.push_displacing(ring, message),
                 Policy::Refuse(bound) | Policy::Sort(_, Some(bound)) => {
-                    return self.push_bounded(bound.capacity, message);
+                    return self.push_bounded(bound.capacity(), message);
                 }
                 // The order is the owner's matter.
                 Policy::Sort(_, None) => {}

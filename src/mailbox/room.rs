@@ -86,6 +86,11 @@ impl Room {
         }
     }
 
+    /// There may be room for all who wait.
+    pub fn for_all(&self) {
+        self.notify(Condvar::notify_all);
+    }
+
     /// Owner: the mailbox has closed, nobody will find room any more.
     pub fn closed(&self) {
         self.notify(Condvar::notify_all);

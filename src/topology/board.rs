@@ -1,5 +1,6 @@
 //! What a group's references, its handle and its head share; and how an actor comes to its key.
 
+use super::configured::Configured;
 use super::key_name::set_apart;
 use super::restart::{RestartPolicy, WhileRestarting};
 use super::seed::Seed;
@@ -12,9 +13,10 @@ use crate::actor_ref::delivery::Delivery;
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::grace;
-use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
 use std::hash::{DefaultHasher, Hasher};
+use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
 /// Creates the actor of a key under this name, before its first turn. Runs under the lock of a shard.
@@ -33,9 +35,12 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
     /// Sets the hashes of this group apart from those of others.
     salt: u64,
     openness: AtomicU8,
+    /// What the mailboxes' capacity has been changed to; 0 if it has not.
+    capacity: AtomicUsize,
     /// The actors that have not ended. Locked after a shard, if both are.
     pub living: Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>,
     pub waiting: Mutex<Waiting<K>>,
@@ -69,6 +74,7 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
     pub shard_count: usize,
 }
 
@@ -101,7 +107,9 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             policy: parts.policy,
             while_restarting: parts.while_restarting,
             termination: parts.termination,
+            configured: parts.configured,
             openness: AtomicU8::new(Openness::Open as u8),
+            capacity: AtomicUsize::new(0),
             living: Mutex::default(),
             waiting: Mutex::new(Waiting::default()),
         }
@@ -214,8 +222,29 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Notes a new actor, and makes its seat.
     pub fn seat(&self, seed: &StdArc<Seed<K>>, held: &Held<M>) -> Seat<M, K> {
-        lock(&self.living).insert(held.actor().any_local(), seed.clone());
+        let mut living = lock(&self.living);
+        living.insert(held.actor().any_local(), seed.clone());
+        // Relaxed: the lock orders it; see `set_capacity`.
+        if let Some(capacity) = NonZeroUsize::new(self.capacity.load(Ordering::Relaxed)) {
+            held.actor().set_capacity(capacity);
+        }
+        drop(living);
         Seat { seed: seed.clone(), actor: Some(held.actor().clone()) }
+    }
+
+    /// Changes the capacity of all mailboxes, also of those that are yet to be.
+    pub fn set_capacity(&self, capacity: NonZeroUsize) {
+        let actors: Vec<AnyRef> = {
+            let living = lock(&self.living);
+            // Relaxed: written under the lock under which it is read.
+            self.capacity.store(capacity.get(), Ordering::Relaxed);
+            living.keys().cloned().collect()
+        };
+        for actor in actors {
+            if let Ok(actor) = actor.typed::<M>() {
+                actor.set_capacity(capacity);
+            }
+        }
     }
 
     pub fn log(&self, error: &SpawnError) {

@@ -1,6 +1,7 @@
 //! How a group is described and created.
 
 use super::board::{Board, Copy, Parts};
+use super::configured::Configured;
 use super::group::Group;
 use super::head::Head;
 use super::keeper::Keeper;
@@ -202,6 +203,7 @@ impl GroupBuilder {
             policy: RestartPolicy::never(),
             while_restarting: WhileRestarting::default(),
             termination: Termination::Closing,
+            configured: None,
             shard_count: SHARDS,
         }
     }
@@ -254,6 +256,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     policy: RestartPolicy,
     while_restarting: WhileRestarting,
     termination: Termination<M>,
+    pub(super) configured: Option<Box<dyn Configured<M, K>>>,
     shard_count: usize,
 }
 
@@ -349,6 +352,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             policy: self.policy,
             while_restarting: self.while_restarting,
             termination: self.termination,
+            configured: self.configured,
             shard_count: self.shard_count,
         };
         let made = StdArc::new(Board::new(head.clone(), parts));

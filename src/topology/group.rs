@@ -6,6 +6,7 @@ use super::spread::ToKey;
 use crate::actor_ref::{ActorRef, AnyRef, Watchable};
 use crate::grace;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
 
@@ -77,6 +78,15 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Creates the actor of this key if nobody has it, without a message. elfo does so when a group is mounted.
     pub fn mount(&self, key: K) {
         self.board.mount(key);
+    }
+
+    /// Changes how many messages the mailbox of each actor takes, now and of those yet to be created; 0 counts as 1.
+    /// Mailboxes that are unbounded or displace their oldest message stay as they are.
+    ///
+    /// As [`Context::set_mailbox_capacity`](crate::Context::set_mailbox_capacity), by which an actor does it for itself
+    /// until this is called again.
+    pub fn set_mailbox_capacity(&self, message_count: usize) {
+        self.board.set_capacity(NonZeroUsize::new(message_count).unwrap_or(NonZeroUsize::MIN));
     }
 
     /// Creates no more actors from now on: a message for a key that nobody has is closed. Those that there are go on,

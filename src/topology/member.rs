@@ -99,6 +99,14 @@ impl<M: Send + 'static, K: GroupKey> Mount<M> for Group<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
+    fn validate(&self, config: &GroupConfig) -> Result<(), String> {
+        self.validate_config(config)
+    }
+
+    fn update(&self, config: &GroupConfig) {
+        self.update_config(config);
+    }
+
     fn terminate(&self, reason: &str) {
         Group::terminate(self, reason);
     }

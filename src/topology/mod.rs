@@ -17,6 +17,7 @@ mod board;
 mod builder;
 mod carries;
 mod config;
+mod configured;
 mod drawing;
 mod error;
 mod group;

@@ -5,8 +5,8 @@ use super::key_name::key_name;
 use super::restart::WhileRestarting;
 use super::seed::{Seed, StartCause};
 use super::{GroupKey, Outcome};
-use crate::actor_ref::delivery::{Copies, Delivery, LeftOver, Spread, Way};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Mode, Recipient};
+use crate::actor_ref::delivery::{Copies, Delivery, Spread, spread_told};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient};
 use crate::error::SendError;
 use crate::grace;
 use std::sync::Arc as StdArc;
@@ -207,25 +207,6 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Sends a message that is counted as sent.
-    fn deliver(&self, to: &impl Spread<M>, message: M) -> Result<Accepted, SendError<M>> {
-        // As the mailboxes' policies say, but waiting comes last, when no section is open.
-        let way = Way::of_counted(&self.system, Mode::Wait);
-        let left = to.spread(message, &way.delivery(None)).err();
-        match way.finish(left) {
-            Ok(_) => Ok(Accepted::Passed),
-            Err(left) => {
-                let message = match left {
-                    LeftOver::Message(message) => message,
-                    LeftOver::Waited(message, _) => {
-                        *message.downcast().expect("it was offered as what it is, for it has no other route")
-                    }
-                };
-                Err(if way.report().full > 0 { SendError::Full(message) } else { SendError::Closed(message) })
-            }
-        }
-    }
-
     fn is_closed(&self) -> bool {
         self.openness() == Openness::Closed
     }
@@ -256,7 +237,7 @@ impl<M: Send + 'static, K: GroupKey> Spread<M> for ToKey<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        self.0.deliver(self, message)
+        spread_told(&self.0.system, message, self)
     }
 
     fn is_closed(&self) -> bool {
@@ -274,7 +255,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        self.board.deliver(self, message)
+        spread_told(&self.board.system, message, self)
     }
 
     fn is_closed(&self) -> bool {

@@ -375,3 +375,49 @@ fn a_router_may_send_to_its_own_group_and_so_may_a_clone_and_a_drop() {
     assert_eq!(noted(&stage), ["7", "7 inner", "7 outer"]);
     books(stage);
 }
+
+#[cfg(feature = "config")]
+#[test]
+fn a_group_goes_by_its_configuration_as_soon_as_it_is_accepted() {
+    let stage =
+        Stage::turns_with(|builder| builder.config("[topology.shards]\ncount = 2").expect("well formed"));
+    let log = stage.log.clone();
+    let route = |count: &u64, text: &String| match count {
+        0 => Outcome::Discard,
+        count => Outcome::Unicast(text.len() as u64 % count),
+    };
+    let (router, count) = MapRouter::with_state(0, route);
+    let recipe = move |_: &mut Context<String>, start: &Start<u64>| {
+        let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
+        Idle
+    };
+    let topology = stage.system.topology();
+    let shards = topology.local::<String>("shards").expect("a new name");
+    let group = stage
+        .system
+        .group("shards")
+        .keyed(router, recipe)
+        .config(
+            |config| match config.table().get("count").and_then(|count| count.as_integer()) {
+                Some(count @ 1..) => Ok(count as u64),
+                other => Err(format!("count is {other:?}: must be at least 1")),
+            },
+            move |group, shards| {
+                count.update(|_| shards);
+                (0..shards).for_each(|shard| group.mount(shard));
+            },
+        )
+        .spawn()
+        .expect("sound");
+    let _mounted = shards.mount(&group);
+    assert!(group.is_empty(), "nobody is created before the first configuration");
+    topology.start().expect("its part is sound");
+    assert_eq!(noted(&stage), ["0 Mounted", "1 Mounted"]);
+    topology.reconfigure("[topology.shards]\ncount = 3", false).expect("sound");
+    group.tell("12".to_owned());
+    assert_eq!(noted(&stage), ["2 Mounted"]);
+    let error = topology.reconfigure("[topology.shards]\ncount = 0", false).expect_err("rejected");
+    assert!(error.to_string().contains("must be at least 1"), "{error}");
+    group.try_tell("12".to_owned()).expect("it goes on by the old one");
+    assert_eq!(books(stage).handled, 2);
+}

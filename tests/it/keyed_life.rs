@@ -1,9 +1,9 @@
 //! Groups of actors told apart by a key: how their actors end and begin again, and how groups end.
 
-use crate::keyed_support::{Do, Note, books, closed, lodgers, noted, plan, to, to_all};
+use crate::keyed_support::{Do, Note, books, closed, full, lodgers, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Outcome, RestartPolicy, WhileRestarting};
+use pointsman::topology::{Group, Outcome, RestartPolicy, Singleton, Start, WhileRestarting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -353,5 +353,83 @@ fn whoever_stops_the_head_ends_the_group() {
     run_turns();
     assert_eq!(closed(group.try_tell(to(1, "late"))), Some("late"));
     assert!(group.is_closed());
+    books(stage);
+}
+
+// ---- the capacity of their mailboxes
+
+#[test]
+fn a_smaller_capacity_drops_nothing_and_a_larger_one_holds_for_those_to_come() {
+    let stage = Stage::turns();
+    let mailbox = Mailbox::bounded(3).on_full(Full::Reject);
+    let group = plan(&stage).mailbox(mailbox).spawn().expect("sound");
+    for text in ["a", "b", "c"] {
+        group.tell(to(1, text));
+    }
+    group.set_mailbox_capacity(1);
+    assert_eq!(full(group.try_tell(to(1, "d"))), Some("d"));
+    assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "1 b", "1 c"]);
+    group.try_tell(to(1, "e")).expect("empty");
+    assert_eq!(full(group.try_tell(to(1, "f"))), Some("f"), "the smaller one has sunk in");
+    group.tell(to(2, "g"));
+    assert_eq!(full(group.try_tell(to(2, "h"))), Some("h"), "it holds for the next actor, too");
+    group.set_mailbox_capacity(2);
+    group.try_tell(to(2, "i")).expect("there is more room");
+    noted(&stage);
+    books(stage);
+}
+
+#[test]
+fn growing_wakes_a_sender_that_waits() {
+    let stage = Stage::threads("growing");
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let group = stage
+        .system
+        .group("held")
+        .singleton(move |_: &mut Context<u32>, _: &Start<Singleton>| Held(held.clone()))
+        .mailbox(Mailbox::bounded(1).on_full(Full::Wait(crate::support::LONG)))
+        .spawn()
+        .expect("sound");
+    group.tell(0_u32);
+    // Until the first is in its handler.
+    group.tell(1_u32);
+    let sender = group.to_ref();
+    let waits = std::thread::spawn(move || sender.try_tell(2_u32).is_ok());
+    group.set_mailbox_capacity(2);
+    assert!(waits.join().expect("no panic"), "nothing was taken out meanwhile");
+    drop(release);
+    assert_eq!(books(stage).handled, 3);
+}
+
+/// Waits in its handler until it is released.
+struct Held(Arc<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>);
+
+impl Actor for Held {
+    type Message = u32;
+    fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> Done {
+        let _ = ctx.blocking(|| self.0.lock().expect("not poisoned").recv());
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_changes_its_own_capacity() {
+    let stage = Stage::turns();
+    let group = stage
+        .system
+        .group("own")
+        .singleton(|ctx: &mut Context<u32>, _: &Start<Singleton>| {
+            assert!(ctx.set_mailbox_capacity(2));
+            Held(Arc::new(std::sync::Mutex::new(std::sync::mpsc::channel().1)))
+        })
+        .mailbox(Mailbox::bounded(1).on_full(Full::Reject))
+        .spawn()
+        .expect("sound");
+    group.tell(0_u32);
+    run_turns();
+    group.try_tell(1_u32).expect("room");
+    group.try_tell(2_u32).expect("room for two");
+    assert!(group.try_tell(3_u32).is_err());
     books(stage);
 }
