@@ -18,6 +18,8 @@ pub enum SendError<M> {
     /// The message went through more routers than the hop limit allows: routers route to each other in a
     /// circle.
     Cycle(M),
+    /// No route of a [topology](crate::topology) leads anywhere for the message.
+    NoRoute(M),
     /// A routing logic named a routee that does not exist.
     BadPick {
         /// The message.
@@ -37,6 +39,7 @@ impl<M> SendError<M> {
             | SendError::Closed(message)
             | SendError::NoRoutee(message)
             | SendError::Cycle(message)
+            | SendError::NoRoute(message)
             | SendError::BadPick { message, .. } => message,
         }
     }
@@ -49,6 +52,7 @@ impl<M> fmt::Debug for SendError<M> {
             SendError::Closed(_) => f.write_str("Closed(..)"),
             SendError::NoRoutee(_) => f.write_str("NoRoutee(..)"),
             SendError::Cycle(_) => f.write_str("Cycle(..)"),
+            SendError::NoRoute(_) => f.write_str("NoRoute(..)"),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "BadPick {{ index: {index}, routees: {routees}, .. }}")
             }
@@ -66,6 +70,9 @@ impl<M> fmt::Display for SendError<M> {
             ),
             SendError::Cycle(_) => f.write_str(
                 "routers route to each other in a circle: take one of them out of the other's routees",
+            ),
+            SendError::NoRoute(_) => f.write_str(
+                "no route leads anywhere for the message: define one with `route_to` before the group is mounted",
             ),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")
@@ -205,6 +212,13 @@ pub enum SpawnError {
         /// What is wrong.
         fault: crate::routing::ResizerError,
     },
+    /// What was said of a group makes no sense.
+    Group {
+        /// The group's path.
+        path: String,
+        /// What is wrong.
+        fault: String,
+    },
     /// The system says of the router at this path what it cannot be.
     Section {
         /// The router's path.
@@ -265,6 +279,7 @@ impl fmt::Display for SpawnError {
             }
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
+            SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
             SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} is stopping: it takes no more children")

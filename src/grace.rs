@@ -471,6 +471,28 @@ impl<T: Send + Sync + 'static> Published<T> {
         let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
         self.domain.retire(garbage);
     }
+
+    /// Replaces the value unless it is another one than `seen`, which was read in a section that is still open: so no
+    /// other value can have its address.
+    ///
+    /// # Errors
+    ///
+    /// The new value, if somebody else has replaced the one that was seen.
+    pub fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
+        let new = Box::into_raw(Box::new(value));
+        let seen = std::ptr::from_ref(seen).cast_mut();
+        // Ordering: AcqRel; as in `replace`. Relaxed on failure: what was found is not looked at.
+        match self.current.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(old) => {
+                // SAFETY: as in `replace`.
+                let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
+                self.domain.retire(garbage);
+                Ok(())
+            }
+            // SAFETY: it came from a box just now, and nobody has seen it.
+            Err(_) => Err(*unsafe { Box::from_raw(new) }),
+        }
+    }
 }
 
 impl<T> Drop for Published<T> {

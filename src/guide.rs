@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
-//! | | [`goakt`]: routers for those who come from GoAkt | [`words`] of other systems |
+//! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
+//! | | [`goakt`]: routers for those who come from GoAkt | |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -22,6 +23,8 @@ pub mod resizing {}
 
 #[doc = include_str!("../docs/goakt.md")]
 pub mod goakt {}
+#[doc = include_str!("../docs/topology.md")]
+pub mod topology {}
 
 #[doc = include_str!("../docs/delivery.md")]
 pub mod delivery {}

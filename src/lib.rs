@@ -162,6 +162,7 @@ mod sync;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod time;
+pub mod topology;
 
 pub use actor::{
     Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full,

@@ -12,7 +12,7 @@ use syn::{
 pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let crate_path = crate_path(&input.attrs)?;
     let variants = read_variants(input)?;
-    let conversions = write_conversions(input, &variants)?;
+    let conversions = write_conversions(input, &variants, &crate_path)?;
     let answerable = write_answerable(input, &variants, &crate_path);
     Ok(quote! { #conversions #answerable })
 }
@@ -100,7 +100,11 @@ fn ungrouped(mut ty: &Type) -> &Type {
     ty
 }
 
-fn write_conversions(input: &DeriveInput, variants: &[Variant<'_>]) -> Result<TokenStream> {
+fn write_conversions(
+    input: &DeriveInput,
+    variants: &[Variant<'_>],
+    crate_path: &Path,
+) -> Result<TokenStream> {
     let mut earlier: Vec<(&Ident, &Type, bool)> = Vec::new();
     let conversions = all(variants.iter().filter_map(|variant| Some((variant, variant.payload?))).map(
         |(variant, payload)| {
@@ -112,7 +116,8 @@ fn write_conversions(input: &DeriveInput, variants: &[Variant<'_>]) -> Result<To
                 }
             }
             earlier.push((variant.name, ty, bare));
-            Ok(write_conversion(input, variant, payload))
+            let is_only = variants.len() == 1;
+            Ok(write_conversion(input, variant, payload, is_only, crate_path))
         },
     ))?;
     Ok(conversions.into_iter().collect())
@@ -154,16 +159,36 @@ fn spelling(ty: &Type) -> String {
     spelled
 }
 
-fn write_conversion(input: &DeriveInput, variant: &Variant<'_>, payload: &Field) -> TokenStream {
+fn write_conversion(
+    input: &DeriveInput,
+    variant: &Variant<'_>,
+    payload: &Field,
+    is_only: bool,
+    crate_path: &Path,
+) -> TokenStream {
     let message = &input.ident;
     let (generics, arguments, bounds) = input.generics.split_for_impl();
     let (path, ty) = (&variant.path, &payload.ty);
+    let carried = format_ident!("payload", span = Span::mixed_site());
+    let other = format_ident!("other", span = Span::mixed_site());
+    // It could not be reached.
+    let others = (!is_only).then(|| quote! { #other => ::core::result::Result::Err(#other), });
     // A conflict that only the compiler can see is then reported at the field.
     quote_spanned! {ty.span()=>
         #[automatically_derived]
         impl #generics ::core::convert::From<#ty> for #message #arguments #bounds {
             fn from(payload: #ty) -> Self {
                 #path(payload)
+            }
+        }
+
+        #[automatically_derived]
+        impl #generics #crate_path::topology::Carries<#ty> for #message #arguments #bounds {
+            fn give_back(self) -> ::core::result::Result<#ty, Self> {
+                match self {
+                    #path(#carried) => ::core::result::Result::Ok(#carried),
+                    #others
+                }
             }
         }
     }

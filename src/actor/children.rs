@@ -145,6 +145,11 @@ impl Children {
         inner.family.as_ref().is_none_or(|family| family.named.is_empty() && family.anonymous.is_empty())
     }
 
+    /// Whether no more children are taken.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.0).closed
+    }
+
     /// Takes no more children from now on. Returns the front, to be dropped: it refers to the parent.
     pub fn close(&self) -> Option<Box<dyn Any + Send>> {
         let mut inner = lock(&self.0);

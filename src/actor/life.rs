@@ -237,6 +237,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
+        if let Some(foster) = self.foster() {
+            let _ = guarded(|| {
+                foster.ended(child);
+                Ok(())
+            });
+        }
         if restarting {
             self.finish_restart();
         }

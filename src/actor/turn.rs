@@ -19,6 +19,7 @@
 
 use crate::actor::balanced::Balanced;
 use crate::actor::cell::{Act, Cell, Control, Core, Header};
+use crate::actor::foster::Foster;
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
 use crate::actor::stash::Stash;
@@ -33,6 +34,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
 
 /// How far an actor's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Extras<M> {
     pub reroute: Option<ActorRef<M>>,
     /// The queue that this actor shares with others.
     pub balanced: Option<Balanced<M>>,
+    /// Who looks after its children, if not it by its own hooks.
+    pub foster: Option<StdArc<dyn Foster>>,
 }
 
 impl<M> Default for Extras<M> {
@@ -105,6 +109,7 @@ impl<M> Default for Extras<M> {
             culprits: Vec::new(),
             reroute: None,
             balanced: None,
+            foster: None,
         }
     }
 }

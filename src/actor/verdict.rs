@@ -24,6 +24,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if !self.core().children.contains(&child) {
             return;
         }
+        if let Some(foster) = self.foster() {
+            let _ = guarded(|| {
+                foster.failed(child, failure);
+                Ok(())
+            });
+            return;
+        }
         let strategy = match &child.core().on_failure {
             Some(own) => Ok(Strategy::clone(own)),
             // Without a state this actor cannot say; it has failed itself, or is ending.

@@ -84,6 +84,11 @@ impl AnyRef {
         unsafe { crate::actor::send_system(self.0, message, position) }
     }
 
+    /// Whether it is the actor behind `actor`.
+    pub(crate) fn is<M: Send + 'static>(&self, actor: &ActorRef<M>) -> bool {
+        self.0.as_ptr() as usize == actor.address()
+    }
+
     /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out. The head of a
     /// [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
     pub fn queued(&self) -> usize {

@@ -86,6 +86,8 @@ enum What {
     Child { question: StdArc<dyn Question>, index: u32 },
     /// Replace it by one that is closed: the message is undelivered.
     Close,
+    /// Replace it by another of the same request, if it knows how: the message is a further copy.
+    Another,
 }
 
 impl Attempt {
@@ -97,6 +99,11 @@ impl Attempt {
     /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
     pub(crate) fn refused() -> Self {
         Self { what: What::Close }
+    }
+
+    /// No attempt either: the message is one more copy of a request, to be answered by itself.
+    pub(crate) fn another() -> Self {
+        Self { what: What::Another }
     }
 }
 
@@ -179,6 +186,11 @@ fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_suc
             *port = ReplyTo::to_own_sink(Child { question: question.clone(), index: *index, is_success });
         }
         What::Close => *port = ReplyTo::closed(),
+        What::Another => {
+            if let Some(another) = port.another() {
+                *port = another;
+            }
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl DeadLetterReason {
         match error {
             SendError::Full(_) => DeadLetterReason::Full,
             SendError::Closed(_) => DeadLetterReason::Stopped,
-            SendError::NoRoutee(_) => DeadLetterReason::NoRoutee,
+            SendError::NoRoutee(_) | SendError::NoRoute(_) => DeadLetterReason::NoRoutee,
             SendError::Cycle(_) => DeadLetterReason::Cycle,
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }
@@ -305,14 +305,14 @@ impl DeadLetters {
             self.show(letter.clone(), is_suppressed);
             if let Some(sink) = self.rules.sink::<M>() {
                 if let Some(message) = left.take() {
-                    sink.take(message, letter);
+                    unread(|| sink.take(message, letter));
                 }
                 drop_guarded(sink);
             }
         }
         // What a message's destructor sends is nobody's echo.
         drop(telling);
-        drop_guarded(left);
+        unread(|| drop_guarded(left));
     }
 
     /// Tells of a message that its actor did not know.
@@ -359,4 +359,26 @@ impl fmt::Debug for DeadLetters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeadLetters").field("events", &self.events).finish_non_exhaustive()
     }
+}
+
+per_thread! {
+    /// What is dropped now has been read by nobody.
+    static UNREAD: Cell<bool> = Cell::new(false);
+}
+
+/// Drops messages that nobody has read; their reply ports can [tell](is_unread).
+pub fn unread<R>(drop: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = UNREAD.try_with(|unread| unread.set(self.0));
+        }
+    }
+    let _back = Back(UNREAD.try_with(|unread| unread.replace(true)).unwrap_or(false));
+    drop()
+}
+
+/// Whether the reply port that is being dropped is that of a message which nobody has read.
+pub fn is_unread() -> bool {
+    UNREAD.try_with(Cell::get).unwrap_or(false)
 }

@@ -7,11 +7,14 @@
 mod any;
 pub mod ask;
 mod attempt;
+mod capacity;
 mod copies;
 pub mod dead_letter_log;
-mod dead_letters;
+pub mod dead_letters;
+pub mod delivery;
 mod from_fn;
 mod full;
+mod later;
 mod or_back;
 pub mod promise;
 mod recipient;
@@ -32,6 +35,7 @@ pub(crate) use dead_letters::nowhere;
 pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
+pub use delivery::{Mode, Report};
 pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};

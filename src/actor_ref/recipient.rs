@@ -2,6 +2,7 @@
 
 use crate::actor::{ActorPath, Header, Kind, SystemRef, VTable};
 use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::delivery::Spread;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
@@ -71,6 +72,12 @@ pub trait Recipient<M>: Send + Sync + 'static {
     /// is made.
     fn system(&self) -> Option<SystemRef> {
         self.any().map(|any| SystemRef::new(any.core().system.clone()))
+    }
+
+    /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
+    #[doc(hidden)]
+    fn spread(&self) -> Option<&dyn Spread<M>> {
+        None
     }
 }
 

@@ -153,6 +153,16 @@ impl<R> ReplyTo<R> {
     }
 }
 
+impl<R> ReplyTo<R> {
+    /// The port of one more copy of a request that counts its copies.
+    pub(crate) fn another(&self) -> Option<Self> {
+        match &self.destination {
+            Destination::Slot(_) => None,
+            Destination::Sink(port) => port.cell.sink.another(),
+        }
+    }
+}
+
 impl<R> Clone for ReplyTo<R> {
     fn clone(&self) -> Self {
         let destination = match &self.destination {
@@ -232,6 +242,11 @@ pub(crate) trait Behind<R>: Send + Sync {
 
     /// As [`ReplyTo::attempt_of`].
     fn attempt_of(&self) -> Option<RouterId> {
+        None
+    }
+
+    /// As [`ReplyTo::another`].
+    fn another(&self) -> Option<ReplyTo<R>> {
         None
     }
 }

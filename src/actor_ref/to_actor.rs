@@ -1,7 +1,7 @@
 //! Asks whose answer is a message to the actor that asked.
 
 use super::ask::AskError;
-use super::reply::{Call, ReplySink, Request, SinkHandle, to_sink};
+use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
 use super::{ActorRef, Ask};
 use crate::sync::{Mutex, lock};
 use crate::time::TimerHandle;
@@ -60,9 +60,24 @@ impl<R: Send + 'static> Ask<R> {
         Q: Request<Reply = R>,
         M: Send + 'static,
     {
+        let Some((reply_to, handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
+        if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
+            // Before the message is dropped, whose port would say `NoReply`.
+            handle.undeliverable(AskError::refused(&refused));
+            target.dead_letter(refused);
+        }
+    }
+
+    /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after `deadline`. None
+    /// if that is now: then the asker has been told.
+    pub(crate) fn port_to_actor<M: Send + 'static>(
+        asker: ActorRef<M>,
+        deadline: Option<Duration>,
+        wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
+    ) -> Option<(ReplyTo<R>, SinkHandle<R>)> {
         if deadline.is_some_and(|deadline| deadline.is_zero()) {
             asker.tell(wrap(Err(AskError::NoTime)));
-            return;
+            return None;
         }
         let state = Mutex::new(State { wrap: Some(wrap), timer: None });
         let answer = StdArc::new(Answer { asker, state });
@@ -70,11 +85,7 @@ impl<R: Send + 'static> Ask<R> {
         if let Some(deadline) = deadline {
             arm(&answer, handle.clone(), deadline);
         }
-        if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
-            // Before the message is dropped, whose port would say `NoReply`.
-            handle.undeliverable(AskError::refused(&refused));
-            target.dead_letter(refused);
-        }
+        Some((reply_to, handle))
     }
 }
 

@@ -9,6 +9,7 @@ use super::router;
 use super::values::Span;
 use crate::routing::Known;
 use crate::shutdown::Phase;
+use crate::topology::GroupConfig;
 use crate::{
     Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Restart, Strategy, SystemBuilder,
 };
@@ -73,6 +74,7 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
     for (name, section) in file.shutdown.phase {
         builder.shutdown_phases = builder.shutdown_phases.change(&name, |known| phase(section, known));
     }
+    builder.topology.extend(file.topology.into_iter().map(|(name, table)| (name, GroupConfig::of(table))));
     Ok(builder)
 }
 

@@ -33,6 +33,9 @@ pub struct File {
     pub mailbox: BTreeMap<String, MailboxSection>,
     pub deployment: BTreeMap<String, DeploymentSection>,
     pub shutdown: ShutdownSection,
+    /// What may stand in a group's section, the group knows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub topology: BTreeMap<String, toml::Table>,
 }
 
 sections! {

@@ -70,6 +70,9 @@ impl Settings {
             };
             file.shutdown.phase.insert(name.clone(), section);
         }
+        for (name, section) in &builder.topology {
+            file.topology.insert(name.clone(), section.table().clone());
+        }
         Self { file, notes }
     }
 }

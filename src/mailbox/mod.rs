@@ -73,10 +73,12 @@ pub use lane::{Batch, Position};
 use order::Order;
 use policy::{Bound, Policy, Ring};
 use queue::{Cursor, Place};
+pub use room::Bell;
 use room::Room;
 use slot::Slot;
 use word::{State, Word};
 
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::any::Any;
@@ -373,6 +375,35 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
+    /// As [`push`](Self::push), and beyond the capacity where there is one that refuses.
+    pub fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        match self.policy.as_deref().and_then(Policy::bound) {
+            Some(_) => self.push_bounded(u64::MAX, message),
+            None => self.push(message),
+        }
+    }
+
+    /// Has `bell` rung whenever there may be room, until it is dismissed; only mailboxes made with `waiting` do so.
+    pub fn enlist(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.enlist(bell);
+        }
+    }
+
+    /// Undoes one [`enlist`](Self::enlist).
+    pub fn dismiss(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.dismiss(bell);
+        }
+    }
+
+    /// Changes how many messages it takes before it refuses; false if it has no such bound. Shrinking drops nothing:
+    /// the mailbox refuses until it has fewer. Growing wakes those who wait for room.
+    pub fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
+        let bound = self.policy.as_ref().and_then(|policy| policy.bound());
+        bound.map(|bound| bound.set_capacity(capacity)).is_some()
+    }
+
     fn room(&self) -> Option<&Room> {
         self.policy.as_ref().and_then(|policy| policy.room())
     }
@@ -384,7 +415,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             match &**policy {
                 Policy::Displace(ring) => return self.push_displacing(ring, message),
                 Policy::Refuse(bound) | Policy::Sort(_, Some(bound)) => {
-                    return self.push_bounded(bound.capacity, message);
+                    return self.push_bounded(bound.capacity(), message);
                 }
                 // The order is the owner's matter.
                 Policy::Sort(_, None) => {}

@@ -3,6 +3,7 @@
 use super::order::Order;
 use super::room::Room;
 use crate::sync::ArrayQueue;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 
@@ -33,14 +34,29 @@ impl<M> Policy<M> {
 
 /// How many messages a mailbox holds.
 pub struct Bound {
-    pub capacity: u64,
+    /// May be changed at any time. A mailbox that has more takes none until it has fewer.
+    capacity: AtomicU64,
     /// Where senders wait at the bound, if they may.
     room: Option<Room>,
 }
 
 impl Bound {
     pub fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
-        Self { capacity: capacity.get() as u64, room: waiting.then(Room::new) }
+        Self { capacity: AtomicU64::new(capacity.get() as u64), room: waiting.then(Room::new) }
+    }
+
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        // Relaxed: a number that nothing else hangs on.
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    pub fn set_capacity(&self, capacity: NonZeroUsize) {
+        // Relaxed: who waits for room is woken through a lock afterwards.
+        self.capacity.store(capacity.get() as u64, Ordering::Relaxed);
+        if let Some(room) = &self.room {
+            room.for_all();
+        }
     }
 }
 

@@ -354,8 +354,9 @@ fn a_removed_routee_handles_its_own_mailbox_and_hands_none_of_it_on() {
     heard(&stage, "shared", 5);
     drop(held);
     stage.expect(&["1 before", "1 behind", "1 Stopped 1"]);
+    let system = stage.system.clone();
     stage.end(&["0 Stopped 1"]);
-    assert_eq!(stage.system.ledger().dead_lettered, 0);
+    assert_eq!(system.ledger().dead_lettered, 0);
 }
 
 #[test]

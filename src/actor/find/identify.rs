@@ -24,6 +24,15 @@ pub struct ActorIdentity {
 /// What takes the answers to one question.
 type Answer = dyn Fn(Option<AnyRef>) + Send + Sync;
 
+impl AnyRef {
+    /// Asks the actor who it is, behind what lies in its mailbox. It answers between two messages; `answer` gets `None`
+    /// if it ends before.
+    pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
+        // What it refuses is dropped, and says that nobody answers.
+        let _ = self.send_positioned(Control::Identify(Inquiry(Some(StdArc::new(answer)))));
+    }
+}
+
 /// The question to one actor. One that is dropped unanswered, because its actor has ended, says so.
 pub struct Inquiry(Option<StdArc<Answer>>);
 

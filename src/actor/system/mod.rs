@@ -88,6 +88,8 @@ pub struct SystemCore {
     pub(in crate::actor) deployments: Deployments,
     pub(crate) routing_logics: Logics,
     pub(crate) inbox_capacity: usize,
+    /// What the configuration says of groups.
+    pub(crate) topology: crate::topology::Sections,
     #[cfg(feature = "config")]
     pub(crate) settings: crate::config::Settings,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
@@ -119,6 +121,7 @@ pub struct SystemBuilder {
     pub(crate) log_dead_letters: DeadLetterLog,
     pub(crate) inbox_capacity: usize,
     pub(crate) shutdown_phases: Phases,
+    pub(crate) topology: crate::topology::Sections,
 }
 
 impl System {
@@ -138,6 +141,7 @@ impl System {
             log_dead_letters: DeadLetterLog::default(),
             inbox_capacity: INBOX_CAPACITY,
             shutdown_phases: Phases::default(),
+            topology: Default::default(),
         }
     }
 
@@ -410,6 +414,7 @@ impl SystemBuilder {
             log_dead_letters,
             inbox_capacity,
             shutdown_phases,
+            topology,
         } = self;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
@@ -439,6 +444,7 @@ impl SystemBuilder {
             deployments,
             routing_logics,
             inbox_capacity,
+            topology,
             #[cfg(feature = "config")]
             settings,
             tree: Mutex::new(None),

@@ -1,0 +1,322 @@
+//! Groups of actors told apart by a key. The table is modelled alone; the rest in whole actors: whoever wakes an actor
+//! runs it.
+//!
+//! Faults seen to be caught: FAULTS
+
+#[cfg(not(pointsman_loom))]
+compile_error!("models need the loom mirror: run cargo loom");
+
+mod support;
+
+use loom::thread;
+use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
+use pointsman::prelude::*;
+use pointsman::topology::{Group, GroupPlan, MapRouter, Outcome, RestartPolicy, Start, WhileRestarting};
+use pointsman::{Ledger, ManualClock};
+// Counters that the models look at when all is over; they order nothing.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use support::model;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+// ---- the table
+
+/// Notes that it was freed.
+struct Item {
+    key: u64,
+    freed: Arc<AtomicBool>,
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        self.freed.store(true, SeqCst);
+    }
+}
+
+fn item(key: u64) -> (Item, Arc<AtomicBool>) {
+    let freed = Arc::new(AtomicBool::new(false));
+    (Item { key, freed: freed.clone() }, freed)
+}
+
+fn insert(table: &KeyTable<Item>, key: u64) -> Arc<AtomicBool> {
+    let (item, freed) = item(key);
+    // All in a row.
+    table.lock(0).insert(0, item);
+    freed
+}
+
+#[test]
+fn a_key_is_found_while_the_table_grows_and_others_go() {
+    model("keyed_growth_races_look_up", 3, 50, || {
+        let table = Arc::new(KeyTable::<Item>::new(1));
+        insert(&table, 1);
+        let freed = insert(&table, 2);
+        let writer = {
+            let table = table.clone();
+            thread::spawn(move || {
+                insert(&table, 3);
+                insert(&table, 4);
+                assert!(table.lock(0).replace(0, |item| item.key == 1, None));
+            })
+        };
+        {
+            let section = section();
+            let found = table.find(0, &section, |item| item.key == 2).map(|item| item.key);
+            assert_eq!(found, Some(2), "it was there all the time");
+            assert!(!freed.load(SeqCst));
+        }
+        writer.join().unwrap();
+        assert_eq!(table.len(), 3);
+        let section = section();
+        assert!([2, 3, 4].iter().all(|key| table.find(0, &section, |item| item.key == *key).is_some()));
+    });
+}
+
+#[test]
+fn nothing_is_freed_that_a_look_up_has_found() {
+    model("keyed_removal_races_look_up", 3, 50, || {
+        let table = Arc::new(KeyTable::<Item>::new(1));
+        let freed = insert(&table, 1);
+        let writer = {
+            let table = table.clone();
+            thread::spawn(move || {
+                assert!(table.lock(0).replace(0, |item| item.key == 1, None));
+                insert(&table, 1)
+            })
+        };
+        {
+            let section = section();
+            if let Some(found) = table.find(0, &section, |item| item.key == 1) {
+                let is_first = Arc::ptr_eq(&found.freed, &freed);
+                thread::yield_now();
+                assert!(!(is_first && freed.load(SeqCst)), "freed while it was read");
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(table.len(), 1);
+    });
+}
+
+#[test]
+fn one_of_two_who_look_before_they_insert_inserts() {
+    model("keyed_two_inserts_of_one_key", 3, 50, || {
+        let table = Arc::new(KeyTable::<Item>::new(1));
+        let insert_unless_there = |table: &KeyTable<Item>| {
+            loop {
+                let version = table.version(0);
+                if table.find(0, &section(), |item| item.key == 1).is_some() {
+                    return false;
+                }
+                let mut shard = table.lock(0);
+                if shard.is_unchanged(version) {
+                    shard.insert(0, item(1).0);
+                    return true;
+                }
+            }
+        };
+        let other = {
+            let table = table.clone();
+            thread::spawn(move || insert_unless_there(&table))
+        };
+        let mine = insert_unless_there(&table);
+        assert!(mine != other.join().unwrap(), "exactly one");
+        assert_eq!(table.len(), 1);
+    });
+}
+
+// ---- whole groups
+
+struct Lodger {
+    handled: Arc<AtomicUsize>,
+}
+
+impl Actor for Lodger {
+    type Message = Option<u32>;
+    fn receive(&mut self, message: Option<u32>, ctx: &mut Context<Option<u32>>) -> Done {
+        self.handled.fetch_add(1, SeqCst);
+        match message {
+            Some(0) => ctx.stop(),
+            Some(_) => {}
+            None => return Err(Failure::msg("told to")),
+        }
+        Ok(())
+    }
+}
+
+struct Ground {
+    system: System,
+    clock: ManualClock,
+    made: Arc<AtomicUsize>,
+    handled: Arc<AtomicUsize>,
+}
+
+fn ground() -> Ground {
+    let clock = ManualClock::new();
+    let system = System::builder("model")
+        .clock(clock.clone())
+        .dispatcher("default", calling_dispatcher())
+        .build()
+        .expect("the settings are sound");
+    Ground { system, clock, made: Arc::default(), handled: Arc::default() }
+}
+
+impl Ground {
+    /// A group of one key.
+    fn plan(&self) -> GroupPlan<Option<u32>, u32> {
+        let (made, handled) = (self.made.clone(), self.handled.clone());
+        self.system.group("group").by_key(
+            |_: &Option<u32>| 7,
+            move |_: &mut Context<Option<u32>>, _: &Start<u32>| {
+                made.fetch_add(1, SeqCst);
+                Lodger { handled: handled.clone() }
+            },
+        )
+    }
+
+    fn group(&self) -> Group<Option<u32>, u32> {
+        self.plan().spawn().expect("sound")
+    }
+
+    fn end(self) -> (Ledger, usize, usize) {
+        let ledger = self.system.shutdown(Duration::MAX).expect("whoever stops it runs it");
+        assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+        assert_eq!(ledger.handled as usize, self.handled.load(SeqCst), "{ledger}");
+        (ledger, self.made.load(SeqCst), self.handled.load(SeqCst))
+    }
+}
+
+#[test]
+fn two_senders_who_race_for_a_key_create_one_actor() {
+    model("keyed_two_senders_one_key", 2, 50, || {
+        let ground = ground();
+        let group = ground.group();
+        let other = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(1)))
+        };
+        group.tell(Some(2));
+        other.join().unwrap();
+        assert_eq!(group.len(), 1);
+        drop(group);
+        let (_, made, handled) = ground.end();
+        assert_eq!((made, handled), (1, 2));
+    });
+}
+
+#[test]
+fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
+    model("keyed_end_races_message", 2, 50, || {
+        let ground = ground();
+        let group = ground.group();
+        group.tell(Some(1));
+        let end = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(0)))
+        };
+        let refused = group.try_tell(Some(2)).is_err();
+        end.join().unwrap();
+        drop(group);
+        let (ledger, made, handled) = ground.end();
+        assert_eq!(ledger.handed_back, u64::from(refused), "{ledger}");
+        assert_eq!(handled as u64 + ledger.dead_lettered + ledger.handed_back, 3, "{ledger}");
+        assert!((1..=2).contains(&made));
+    });
+}
+
+#[test]
+fn nobody_is_created_once_spawning_has_stopped() {
+    model("keyed_stop_spawning_races_spawn", 2, 50, || {
+        let ground = ground();
+        let group = ground.group();
+        let sender = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.try_tell(Some(1)).is_ok())
+        };
+        group.stop_spawning();
+        let there = group.len();
+        let taken = sender.join().unwrap();
+        assert_eq!((group.len(), there), (usize::from(taken), usize::from(taken)));
+        drop(group);
+        let (_, made, _) = ground.end();
+        assert_eq!(made, usize::from(taken));
+    });
+}
+
+#[test]
+fn a_group_that_terminates_while_an_actor_is_created_ends() {
+    model("keyed_terminate_races_spawn", 2, 50, || {
+        let ground = ground();
+        let group = ground.group();
+        let sender = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.try_tell(Some(1)).is_ok())
+        };
+        group.terminate("over");
+        let taken = sender.join().unwrap();
+        assert!(group.head().is_closed(), "its last actor has ended");
+        assert!(group.is_empty());
+        drop(group);
+        let (ledger, ..) = ground.end();
+        assert_eq!(ledger.handled, u64::from(taken), "what was taken is handled: {ledger}");
+    });
+}
+
+#[test]
+fn a_message_and_the_clock_create_one_next_life() {
+    model("keyed_spawn_anew_races_timer", 2, 50, || {
+        let ground = ground();
+        let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
+        let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::SpawnAnew);
+        let group = plan.spawn().expect("sound");
+        group.tell(None);
+        let sender = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(1)))
+        };
+        ground.clock.advance(SECOND);
+        sender.join().unwrap();
+        assert_eq!(group.len(), 1);
+        drop(group);
+        let (ledger, made, handled) = ground.end();
+        assert_eq!((made, handled, ledger.dead_lettered), (2, 2, 0), "{ledger}");
+    });
+}
+
+#[test]
+fn a_terminated_group_restarts_nobody() {
+    model("keyed_terminate_races_restart", 2, 50, || {
+        let ground = ground();
+        let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
+        let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::Refuse);
+        let group = plan.spawn().expect("sound");
+        group.tell(None);
+        let end = {
+            let group = group.clone();
+            thread::spawn(move || group.terminate("over"))
+        };
+        ground.clock.advance(SECOND);
+        end.join().unwrap();
+        assert!(group.head().is_closed());
+        assert!(group.is_empty());
+        drop(group);
+        ground.end();
+    });
+}
+
+#[test]
+fn a_message_is_routed_by_the_old_state_or_the_new_one() {
+    model("keyed_state_swap_races_route", 3, 50, || {
+        let (router, state) = MapRouter::with_state(1_u64, |state: &u64, _: &()| Outcome::Unicast(*state));
+        let writer = {
+            let state = state.clone();
+            thread::spawn(move || state.update(|state| state + 1))
+        };
+        let routed = pointsman::topology::InnerRouter::route(&router, &());
+        assert!(matches!(routed, Outcome::Unicast(1 | 2)));
+        state.update(|state| state + 10);
+        writer.join().unwrap();
+        assert_eq!(state.read(|state| *state), 12, "no update is lost");
+    });
+}

@@ -1,0 +1,23 @@
+//! A parent of the engine's own that looks after its children itself: it is told what becomes of them in place of
+//! judging them by a strategy and watching each.
+
+use crate::actor::Actor;
+use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor_ref::AnyRef;
+use crate::supervision::Failure;
+use std::sync::Arc as StdArc;
+
+/// Called in the parent's turns. Runs no user code unguarded.
+pub(crate) trait Foster: Send + Sync + 'static {
+    /// A child has failed. It is suspended until it is sent a verdict.
+    fn failed(&self, child: AnyRef, failure: Failure);
+
+    /// A child has ended, and its name is free.
+    fn ended(&self, child: AnyRef);
+}
+
+impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    pub(super) fn foster(&self) -> Option<StdArc<dyn Foster>> {
+        self.private(|private| private.extras.as_ref().and_then(|extras| extras.foster.clone()))
+    }
+}

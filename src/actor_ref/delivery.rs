@@ -1,0 +1,539 @@
+//! One message on its way to any number of recipients, by one of elfo's three verbs.
+//!
+//! Whoever sends opens a [`Way`], which holds what is true of the message as a whole: what is to happen at a full
+//! mailbox, the books, and the [`Report`]. Whoever passes the message on gets a [`Delivery`] of its type, and offers
+//! copies. What finds a full mailbox and may wait is put aside; so the first pass reaches everybody who has room, and
+//! only then does [`Way::finish`] wait for the others, for all of them together.
+//!
+//! # The books
+//!
+//! Every offer to a mailbox is a delivery of its own, counted as sent. One that is refused is a dead letter, although
+//! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
+//! the message that comes back, and is accounted for by whoever gets it back.
+
+use super::dead_letters::unread;
+use super::later::{Later, Waiter, wait_for_all};
+use super::{Accepted, ActorRef, DeadLetterReason, Target};
+use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
+use crate::error::SendError;
+use crate::mailbox::{Pushed, Refused};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::time::Duration;
+
+/// What a send does at a mailbox that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// What the mailbox's own policy says, as with [`tell`](ActorRef::tell).
+    Policy,
+    /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::Full::Wait)), each for as long as it
+    /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
+    /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
+    Wait,
+    /// As [`Wait`](Self::Wait), for as long as is said here, and not as the mailboxes say.
+    Within(Duration),
+    /// Never waits: a full mailbox refuses, also one that lets senders wait.
+    Try,
+    /// Goes beyond the capacity: for rare messages that must not wait and must not be refused. A ring, whose policy is
+    /// to let its oldest message go, stays one.
+    Unbounded,
+}
+
+/// What became of the copies of one message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Mailboxes that took a copy.
+    pub accepted: usize,
+    /// Mailboxes that were full, and stayed so for as long as was waited.
+    pub full: usize,
+    /// Recipients that had stopped, or took nothing for another reason.
+    pub closed: usize,
+}
+
+impl Report {
+    /// Of one recipient.
+    pub(crate) fn of_one(is_accepted: bool) -> Self {
+        Self { accepted: is_accepted.into(), full: 0, closed: (!is_accepted).into() }
+    }
+
+    /// How many recipients there were.
+    pub fn recipients(&self) -> usize {
+        self.accepted + self.full + self.closed
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} accepted, {} full, {} closed", self.accepted, self.full, self.closed)
+    }
+}
+
+/// What passes a message on to several, and so wants to know how it is sent. For the engine's own recipients.
+pub trait Spread<M> {
+    /// Passes on copies of the message, by [`Delivery::offer`] and [`Delivery::offer_to_each`].
+    ///
+    /// # Errors
+    ///
+    /// The message, or a copy, if it is left over: the last one to whom it was offered has refused it, or there was
+    /// nobody to offer it to. That is no refusal of its own.
+    fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M>;
+}
+
+/// Tells copies of one message apart: those of a request, each of which is to have a reply port of its own.
+pub trait Copier<M> {
+    /// Makes a copy of its own out of a clone. Calls user code.
+    fn set_apart(&self, clone: M) -> M;
+}
+
+/// What a message of one type is offered by.
+pub struct Delivery<'a, M> {
+    way: &'a Way<'a>,
+    /// None: copies are no more than clones of each other.
+    copier: Option<&'a dyn Copier<M>>,
+}
+
+/// What is true of one message as a whole, whatever it is changed to on the way.
+pub struct Way<'a> {
+    pub(super) system: &'a SystemCore,
+    pub(super) mode: Mode,
+    /// Deliveries that are counted as sent and have no outcome yet.
+    open: Cell<u64>,
+    report: Cell<Report>,
+    /// The refusal that is not in the books yet: it is a dead letter if anybody else takes a copy.
+    owed: RefCell<Option<Owed>>,
+    /// Those that wait for room.
+    later: RefCell<Vec<Box<dyn Later>>>,
+    /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
+    route: Cell<usize>,
+    /// Groups in which nobody was offered a copy.
+    empty: Cell<usize>,
+}
+
+/// A refusal.
+struct Owed {
+    reason: DeadLetterReason,
+    message_type: &'static str,
+    recipient: ActorPath,
+}
+
+/// What is left of a message that nobody took.
+pub enum LeftOver<M> {
+    /// The message, or a copy that was refused at once.
+    Message(M),
+    /// One that has waited in vain, as the type that it was offered as, and the number of its route.
+    Waited(Box<dyn Any + Send>, usize),
+}
+
+impl<M> LeftOver<M> {
+    /// The message; `turn_back` makes it of what has waited in vain.
+    pub fn into_message(self, turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M) -> M {
+        match self {
+            Self::Message(message) => message,
+            Self::Waited(message, route) => turn_back(message, route),
+        }
+    }
+}
+
+/// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
+/// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does. It has no other routes.
+pub fn spread_told<M: Send + 'static>(
+    system: &SystemCore,
+    message: M,
+    several: &impl Spread<M>,
+) -> Result<Accepted, SendError<M>> {
+    // As the mailboxes' own policies say, but waiting comes last, when no section is open.
+    let way = Way::of_counted(system, Mode::Wait);
+    let left = several.spread(message, &way.delivery(None)).err();
+    way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
+        let message =
+            left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
+        if way.report().full > 0 { SendError::Full(message) } else { SendError::Closed(message) }
+    })
+}
+
+impl<'a> Way<'a> {
+    /// Opens the way of a message, and counts it as sent.
+    pub fn new(system: &'a SystemCore, mode: Mode) -> Self {
+        system.ledger().mine().sent(1);
+        Self::of_counted(system, mode)
+    }
+
+    /// Opens the way of a message that is counted as sent: by [`ActorRef::tell`] to whatever spreads it.
+    pub fn of_counted(system: &'a SystemCore, mode: Mode) -> Self {
+        Self {
+            system,
+            mode,
+            open: Cell::new(1),
+            report: Cell::new(Report::default()),
+            owed: RefCell::new(None),
+            later: RefCell::new(Vec::new()),
+            route: Cell::new(0),
+            empty: Cell::new(0),
+        }
+    }
+
+    /// Offers copies in one group, by the route of this number, and counts it if nobody was offered one.
+    #[inline]
+    pub fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
+        self.route.set(route);
+        let before = self.offered();
+        let done = offer();
+        if self.offered() == before {
+            self.empty.set(self.empty.get() + 1);
+        }
+        done
+    }
+
+    fn offered(&self) -> usize {
+        self.report.get().recipients() + self.later.borrow().len()
+    }
+
+    /// Groups in which nobody was offered a copy.
+    pub fn empty(&self) -> usize {
+        self.empty.get()
+    }
+
+    /// Counts an offer to somebody who is not there.
+    #[cold]
+    pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
+        self.begin();
+        self.refuse(reason, std::any::type_name::<M>(), super::nowhere);
+    }
+
+    /// What offers messages of this type.
+    pub fn delivery<'b, M>(&'b self, copier: Option<&'b dyn Copier<M>>) -> Delivery<'b, M> {
+        Delivery { way: self, copier }
+    }
+
+    /// What became of the copies so far; those that wait are in no number.
+    pub fn report(&self) -> Report {
+        self.report.get()
+    }
+
+    /// One more delivery, counted as sent.
+    fn begin(&self) {
+        match self.open.get() {
+            0 => self.system.ledger().mine().sent(1),
+            open => self.open.set(open - 1),
+        }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Report)) {
+        let mut report = self.report.get();
+        change(&mut report);
+        self.report.set(report);
+    }
+
+    pub(super) fn accept(&self) {
+        self.count(|report| report.accepted += 1);
+    }
+
+    /// Counts a refusal in the report.
+    pub(super) fn note(&self, reason: DeadLetterReason) {
+        self.count(|report| match reason {
+            DeadLetterReason::Full => report.full += 1,
+            _ => report.closed += 1,
+        });
+    }
+
+    /// One more refusal of a copy that may be used again; the refusal before it is a dead letter in any case.
+    #[cold]
+    fn refuse(
+        &self,
+        reason: DeadLetterReason,
+        message_type: &'static str,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
+        self.note(reason);
+        let before = self.owed.borrow_mut().replace(Owed { reason, message_type, recipient: recipient() });
+        self.pay(before);
+    }
+
+    /// Makes a refusal a dead letter.
+    fn pay(&self, owed: Option<Owed>) {
+        if let Some(Owed { reason, message_type, recipient }) = owed {
+            self.system.ledger().mine().dead_lettered(1);
+            self.system.dead_letters().publish(reason, message_type, || recipient);
+        }
+    }
+
+    /// Waits for those who are to have room, and settles the books. `left` is what was left over of the first pass.
+    ///
+    /// # Errors
+    ///
+    /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
+    pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<Report, LeftOver<M>> {
+        let later = self.later.take();
+        let waited = if later.is_empty() { None } else { wait_for_all(self, later, left.is_none()) };
+        let owed = self.owed.take();
+        if self.report.get().accepted == 0 {
+            match (left, waited) {
+                (Some(left), _) => {
+                    // One refusal, or the message that was never offered, is the delivery that comes back.
+                    self.open.set(0);
+                    return Err(LeftOver::Message(left));
+                }
+                (None, Some((message, route))) => {
+                    self.pay(owed);
+                    return Err(LeftOver::Waited(message, route));
+                }
+                (None, None) => self.pay(owed),
+            }
+        } else {
+            match (owed, left) {
+                (Some(owed), Some(left)) => {
+                    self.system.ledger().mine().dead_lettered(1);
+                    self.system.dead_letters().bury(left, owed.reason, || owed.recipient);
+                }
+                (owed, left) => {
+                    self.pay(owed);
+                    unread(|| drop_guarded(left));
+                }
+            }
+        }
+        Ok(self.report.get())
+    }
+
+    /// What was counted as sent and came to nothing.
+    #[cold]
+    fn lose(&self, lost: u64) {
+        self.system.ledger().mine().dead_lettered(lost);
+        self.system.dead_letters().publish(DeadLetterReason::Panicked, "a message", super::nowhere);
+    }
+}
+
+impl Drop for Way<'_> {
+    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and what it held is gone.
+    fn drop(&mut self) {
+        let owed = self.owed.take();
+        self.pay(owed);
+        for later in self.later.take() {
+            later.give_up(self, DeadLetterReason::Panicked);
+        }
+        match self.open.take() {
+            0 => {}
+            lost => self.lose(lost),
+        }
+    }
+}
+
+impl<M: Send + 'static> Delivery<'_, M> {
+    /// The whole that this is a part of.
+    pub fn way(&self) -> &Way<'_> {
+        self.way
+    }
+
+    /// Offers a copy to one recipient. One that may wait for room has taken it for now.
+    ///
+    /// # Errors
+    ///
+    /// The copy, if it is refused, to be offered to the next one. The refusal is in the books.
+    #[inline]
+    pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
+        let local = match to.target() {
+            Target::Local(local) => local,
+            Target::Foreign(foreign) => {
+                return match foreign.recipient.spread() {
+                    Some(several) => several.spread(message, self),
+                    None => self.offer_foreign(to, message),
+                };
+            }
+        };
+        self.way.begin();
+        match to.push_by(local, message, self.way.mode) {
+            Ok(()) => {
+                self.way.accept();
+                Ok(())
+            }
+            Err(NotYet::Refused(refused)) => Err(self.refused(to, refused)),
+            Err(NotYet::MayWait(message, own)) => {
+                let limit = match self.way.mode {
+                    Mode::Within(limit) => limit,
+                    _ => own,
+                };
+                let later = Waiter::new(to.clone(), message, limit, self.way.route.get());
+                self.way.later.borrow_mut().push(Box::new(later));
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts a recipient that takes nothing and is nobody whom it could be offered to.
+    pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
+        self.way.begin();
+        self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
+    }
+
+    fn offer_foreign(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
+        let way = self.way;
+        way.begin();
+        let counted = to.is_counted();
+        if !counted {
+            // When it unwinds, nobody else has counted the message.
+            way.open.set(way.open.get() + 1);
+        }
+        let done = to.pass_on(message);
+        if !counted {
+            way.open.set(way.open.get() - 1);
+        }
+        match done {
+            Ok(accepted) => {
+                if accepted == Accepted::Handled {
+                    way.system.ledger().mine().handled(1);
+                }
+                way.accept();
+                Ok(())
+            }
+            Err(refused) => Err(self.refused(to, refused)),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, to: &ActorRef<M>, refused: SendError<M>) -> M {
+        let reason = DeadLetterReason::of(&refused);
+        self.way.refuse(reason, std::any::type_name::<M>(), || to.path());
+        refused.into_inner()
+    }
+}
+
+impl<M: Clone + Send + 'static> Delivery<'_, M> {
+    /// One more copy of the message.
+    pub fn copy(&self, message: &M) -> M {
+        let clone = message.clone();
+        match self.copier {
+            None => clone,
+            Some(copier) => copier.set_apart(clone),
+        }
+    }
+
+    /// Offers a copy to each of these, in their order: n recipients cost n − 1 clones at most, since a copy that is
+    /// refused goes to the next one.
+    ///
+    /// # Errors
+    ///
+    /// The message or a copy, if one is left over.
+    pub fn offer_to_each<'r>(
+        &self,
+        message: M,
+        recipients: impl IntoIterator<Item = &'r ActorRef<M>>,
+    ) -> Result<(), M> {
+        let mut copies = Copies::of(message);
+        let mut recipients = recipients.into_iter().peekable();
+        while let Some(to) = recipients.next() {
+            let copy = match recipients.peek() {
+                Some(_) => copies.next(|message| self.copy(message)),
+                None => copies.last(),
+            };
+            copies.take_back(self.offer(to, copy).err());
+        }
+        copies.left_over()
+    }
+}
+
+/// The message, and a copy that was refused.
+pub struct Copies<M> {
+    message: Option<M>,
+    spare: Option<M>,
+}
+
+impl<M> Copies<M> {
+    pub fn of(message: M) -> Self {
+        Self { message: Some(message), spare: None }
+    }
+
+    /// The message, until the [last](Self::last) one has got it.
+    pub fn message(&self) -> Option<&M> {
+        self.message.as_ref()
+    }
+
+    /// One for a recipient that is not the last.
+    pub fn next(&mut self, copy: impl FnOnce(&M) -> M) -> M {
+        match (self.spare.take(), &self.message) {
+            (Some(spare), _) => spare,
+            (None, Some(message)) => copy(message),
+            (None, None) => unreachable!("the last one has got the message"),
+        }
+    }
+
+    /// One for the last recipient.
+    pub fn last(&mut self) -> M {
+        self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
+    }
+
+    pub fn take_back(&mut self, refused: Option<M>) {
+        if refused.is_some() {
+            self.spare = refused;
+        }
+    }
+
+    /// # Errors
+    ///
+    /// What is left over, if anything is.
+    pub fn left_over(self) -> Result<(), M> {
+        let Self { message, spare } = self;
+        match message.is_some() {
+            true => unread(|| drop(spare)),
+            false => return spare.map_or(Ok(()), Err),
+        }
+        message.map_or(Ok(()), Err)
+    }
+}
+
+/// Why a push by a [`Mode`] was not done.
+enum NotYet<M> {
+    Refused(SendError<M>),
+    /// The sender may wait, and so long.
+    MayWait(M, Duration),
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// The system that counts what is sent here, for as long as this reference is kept.
+    #[inline]
+    pub(crate) fn counting_system(&self) -> Option<&SystemCore> {
+        match self.target() {
+            Target::Local(local) => Some(&local.core.system),
+            Target::Foreign(foreign) => foreign.system.as_ref().map(|system| &**system.core()),
+        }
+    }
+
+    #[inline]
+    fn push_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+        if mode == Mode::Policy {
+            return self.push(local, message).map_err(NotYet::Refused);
+        }
+        let pushed = match mode {
+            Mode::Unbounded => local.mailbox.push_beyond(message),
+            _ => local.mailbox.push(message),
+        };
+        match pushed {
+            Ok(Pushed::Queued) => Ok(()),
+            Ok(Pushed::Wake) => {
+                self.schedule();
+                Ok(())
+            }
+            Ok(displaced) => {
+                self.displaced(local, displaced);
+                Ok(())
+            }
+            Err(Refused::Closed(message)) => Err(NotYet::Refused(SendError::Closed(message))),
+            Err(Refused::Full(message)) => self.full_by(local, message, mode),
+        }
+    }
+
+    #[cold]
+    fn full_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+        match (local.core.full, mode) {
+            (FullPolicy::DropNewest, _) => {
+                self.drop_by_policy(local, message);
+                Ok(())
+            }
+            (FullPolicy::Wait(limit), Mode::Wait | Mode::Within(_)) if !crate::dispatch::must_not_wait() => {
+                Err(NotYet::MayWait(message, limit))
+            }
+            _ => Err(NotYet::Refused(SendError::Full(message))),
+        }
+    }
+}

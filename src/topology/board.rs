@@ -1,0 +1,256 @@
+//! What a group's references, its handle and its head share; and how an actor comes to its key.
+
+use super::configured::Configured;
+use super::key_name::set_apart;
+use super::restart::{RestartPolicy, WhileRestarting};
+use super::seed::Seed;
+use super::table::Table;
+use super::termination::Termination;
+use super::waiting::Waiting;
+use super::{GroupKey, InnerRouter};
+use crate::actor::{Held, SystemCore};
+use crate::actor_ref::delivery::Delivery;
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::error::SpawnError;
+use crate::grace;
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use crate::sync::{HashMap, Mutex, lock};
+use std::hash::{DefaultHasher, Hasher};
+use std::num::NonZeroUsize;
+use std::sync::Arc as StdArc;
+
+/// Creates the actor of a key under this name, before its first turn. Runs under the lock of a shard.
+pub type Make<M, K> = dyn Fn(&AnyRef, String, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
+
+/// How one more copy is made where messages can be cloned.
+pub type Copy<M> = fn(&Delivery<'_, M>, &M) -> M;
+
+pub struct Board<M: Send + 'static, K: GroupKey> {
+    pub head: AnyRef,
+    pub system: StdArc<SystemCore>,
+    pub table: Table<Seat<M, K>>,
+    pub router: Box<dyn InnerRouter<M, K>>,
+    pub copy: Option<Copy<M>>,
+    pub make: Box<Make<M, K>>,
+    pub policy: RestartPolicy,
+    pub while_restarting: WhileRestarting,
+    pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
+    /// Sets the hashes of this group apart from those of others.
+    salt: u64,
+    openness: AtomicU8,
+    /// What the mailboxes' capacity has been changed to; 0 if it has not.
+    capacity: AtomicUsize,
+    /// The actors that have not ended. Locked after a shard, if both are.
+    pub living: Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>,
+    pub waiting: Mutex<Waiting<K>>,
+}
+
+/// Who has a key.
+pub struct Seat<M: Send + 'static, K> {
+    pub seed: StdArc<Seed<K>>,
+    /// `None` while it waits to be created again.
+    pub actor: Option<ActorRef<M>>,
+}
+
+/// How far a group's end has come. Only ever goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Openness {
+    Open,
+    /// No actor is created any more.
+    NoSpawn,
+    /// As before, and the actors are told to end.
+    Terminating,
+    /// No message is taken.
+    Closed,
+}
+
+/// What a group is made of, apart from its head.
+pub struct Parts<M: Send + 'static, K: GroupKey> {
+    pub router: Box<dyn InnerRouter<M, K>>,
+    pub copy: Option<Copy<M>>,
+    pub make: Box<Make<M, K>>,
+    pub policy: RestartPolicy,
+    pub while_restarting: WhileRestarting,
+    pub termination: Termination<M>,
+    pub configured: Option<Box<dyn Configured<M, K>>>,
+    pub shard_count: usize,
+}
+
+/// What came of an attempt to create the actor of a key.
+pub enum Created {
+    Done,
+    /// Somebody has the key.
+    Taken,
+    /// No actor is created any more, or this one cannot be.
+    Refused,
+}
+
+impl<M: Send + 'static, K: GroupKey> Seat<M, K> {
+    pub fn is_of(&self, actor: &AnyRef) -> bool {
+        self.actor.as_ref().is_some_and(|own| actor.is(own))
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+    pub fn new(head: AnyRef, parts: Parts<M, K>) -> Self {
+        let system = head.core().system.clone();
+        Self {
+            salt: system.seed() ^ u64::from(head.uid()),
+            head,
+            system,
+            table: Table::new(parts.shard_count),
+            router: parts.router,
+            copy: parts.copy,
+            make: parts.make,
+            policy: parts.policy,
+            while_restarting: parts.while_restarting,
+            termination: parts.termination,
+            configured: parts.configured,
+            openness: AtomicU8::new(Openness::Open as u8),
+            capacity: AtomicUsize::new(0),
+            living: Mutex::default(),
+            waiting: Mutex::new(Waiting::default()),
+        }
+    }
+
+    #[inline]
+    pub fn hash(&self, key: &K) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.salt);
+        key.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    #[inline]
+    pub fn openness(&self) -> Openness {
+        // Relaxed: whoever has to know for sure looks under the lock of a shard, or of those who wait.
+        match self.openness.load(Ordering::Relaxed) {
+            0 => Openness::Open,
+            1 => Openness::NoSpawn,
+            2 => Openness::Terminating,
+            _ => Openness::Closed,
+        }
+    }
+
+    /// Goes on to `next`; returns what was before. When this returns, no actor is being created that has not seen it.
+    pub fn advance(&self, next: Openness) -> Openness {
+        // Relaxed: the locks taken below put it before whatever is done under them later.
+        let before = self.openness.fetch_max(next as u8, Ordering::Relaxed);
+        self.table.pass_through();
+        match before {
+            0 => Openness::Open,
+            1 => Openness::NoSpawn,
+            2 => Openness::Terminating,
+            _ => Openness::Closed,
+        }
+    }
+
+    /// Whether actors are created, and created again.
+    pub fn spawns(&self) -> bool {
+        self.openness() == Openness::Open && !self.head.core().children.is_closed()
+    }
+
+    /// Creates the actor of a key that nobody has, and lets `first` have it before anybody finds it, and before its
+    /// first turn. If somebody waits to be created again for the key, it is done now, when `takes_over`.
+    ///
+    /// `first` runs under the lock of the shard, so it runs no user code.
+    pub fn create(
+        &self,
+        seed: &StdArc<Seed<K>>,
+        takes_over: bool,
+        mut first: impl FnMut(&ActorRef<M>),
+    ) -> Created {
+        loop {
+            let version = self.table.version(seed.hash);
+            let waiting = {
+                let section = grace::section();
+                match self.table.find(seed.hash, &section, |seat| seat.seed.key == seed.key) {
+                    Some(Seat { actor: Some(_), .. }) => return Created::Taken,
+                    Some(_) if !takes_over => return Created::Taken,
+                    Some(seat) => Some(seat.seed.clone()),
+                    None => None,
+                }
+            };
+            let mut shard = self.table.lock(seed.hash);
+            if !shard.is_unchanged(version) {
+                continue;
+            }
+            if !self.spawns() {
+                return Created::Refused;
+            }
+            // Whoever waits keeps the count of its restarts.
+            let seed = waiting.as_ref().unwrap_or(seed);
+            let held = match self.make(seed) {
+                Ok(held) => held,
+                Err(error) => {
+                    drop(shard);
+                    self.log(&error);
+                    return Created::Refused;
+                }
+            };
+            first(held.actor());
+            let seat = self.seat(seed, &held);
+            match &waiting {
+                Some(waiting) => {
+                    shard.replace(seed.hash, |seat| StdArc::ptr_eq(&seat.seed, waiting), Some(seat));
+                }
+                None => shard.insert(seed.hash, seat),
+            }
+            drop(shard);
+            if let Some(waiting) = &waiting {
+                self.forget_waiting(waiting);
+            }
+            // Its first turn.
+            drop(held);
+            return Created::Done;
+        }
+    }
+
+    /// Creates the actor of this seed under the first of its names that is free.
+    pub fn make(&self, seed: &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> {
+        let mut number = 0;
+        loop {
+            match (self.make)(&self.head, set_apart(&seed.name, number), seed) {
+                // A key that prints alike has it.
+                Err(SpawnError::NameTaken { .. }) => number += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// Notes a new actor, and makes its seat.
+    pub fn seat(&self, seed: &StdArc<Seed<K>>, held: &Held<M>) -> Seat<M, K> {
+        let mut living = lock(&self.living);
+        living.insert(held.actor().any_local(), seed.clone());
+        // Relaxed: the lock orders it; see `set_capacity`.
+        if let Some(capacity) = NonZeroUsize::new(self.capacity.load(Ordering::Relaxed)) {
+            held.actor().set_capacity(capacity);
+        }
+        drop(living);
+        Seat { seed: seed.clone(), actor: Some(held.actor().clone()) }
+    }
+
+    /// Changes the capacity of all mailboxes, also of those that are yet to be.
+    pub fn set_capacity(&self, capacity: NonZeroUsize) {
+        let actors: Vec<AnyRef> = {
+            let living = lock(&self.living);
+            // Relaxed: written under the lock under which it is read.
+            self.capacity.store(capacity.get(), Ordering::Relaxed);
+            living.keys().cloned().collect()
+        };
+        for actor in actors {
+            if let Ok(actor) = actor.typed::<M>() {
+                actor.set_capacity(capacity);
+            }
+        }
+    }
+
+    pub fn log(&self, error: &SpawnError) {
+        let _ = crate::actor::guarded(|| {
+            log::error!(target: "pointsman", "{}: an actor could not be created: {error}", self.head.path());
+            Ok(())
+        });
+    }
+}

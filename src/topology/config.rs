@@ -1,0 +1,105 @@
+//! What the configuration says of groups, and how it gets to them: in two phases.
+//!
+//! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A group whose
+//! part has not changed is left out, unless it is forced.
+
+use super::Topology;
+use super::error::{Rejection, TopologyError};
+use super::member::Member;
+use crate::actor::guarded;
+use std::collections::BTreeMap;
+use std::sync::Arc as StdArc;
+
+/// The part of the configuration that is a group's: the section `[topology.<name>]`. What may stand there, the group
+/// itself knows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GroupConfig {
+    #[cfg(all(feature = "config", not(pointsman_loom)))]
+    table: toml::Table,
+}
+
+/// The parts of all groups, by their names.
+pub type Sections = BTreeMap<String, GroupConfig>;
+
+#[cfg(all(feature = "config", not(pointsman_loom)))]
+impl GroupConfig {
+    /// Reads it as a value of a type.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with the key, as a reason to [reject](super::Member::validate) it.
+    pub fn decode<C: serde::de::DeserializeOwned>(&self) -> Result<C, String> {
+        serde_path_to_error::deserialize(self.table.clone())
+            .map_err(|error| format!("key `{}`: {}", error.path(), error.inner()))
+    }
+
+    /// The section, as it stands in the file.
+    pub fn table(&self) -> &toml::Table {
+        &self.table
+    }
+
+    pub(crate) fn of(table: toml::Table) -> Self {
+        Self { table }
+    }
+}
+
+/// Reads the sections `[topology.<name>]` of a configuration; all others are left alone.
+#[cfg(all(feature = "config", not(pointsman_loom)))]
+pub(super) fn read(toml: &str) -> Result<Sections, TopologyError> {
+    #[derive(serde::Deserialize)]
+    struct File {
+        #[serde(default)]
+        topology: BTreeMap<String, toml::Table>,
+    }
+    let file: File = toml::from_str(toml)
+        .map_err(|error| TopologyError::Syntax { fault: error.to_string().trim_end().to_owned() })?;
+    Ok(file.topology.into_iter().map(|(name, table)| (name, GroupConfig::of(table))).collect())
+}
+
+/// A group that is to get a configuration.
+pub(super) struct Change {
+    pub name: String,
+    pub member: StdArc<dyn Member>,
+    pub config: GroupConfig,
+}
+
+/// Gives each group its part, or none of them.
+pub(super) fn give(changes: &[Change]) -> Result<(), TopologyError> {
+    let rejects = |change: &Change| {
+        let valid = guarded(|| Ok(change.member.validate(&change.config)));
+        let reason = valid.unwrap_or_else(|failure| Err(format!("it panicked: {failure}"))).err()?;
+        Some(Rejection { group: change.name.clone(), reason })
+    };
+    let rejections: Vec<Rejection> = changes.iter().filter_map(rejects).collect();
+    if !rejections.is_empty() {
+        return Err(TopologyError::Rejected { rejections });
+    }
+    for change in changes {
+        // What it makes of a configuration that it has found good is its own matter, and keeps nobody from theirs.
+        let updated = guarded(|| {
+            change.member.update(&change.config);
+            Ok(())
+        });
+        crate::actor::drop_guarded(updated);
+    }
+    Ok(())
+}
+
+impl Topology {
+    /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. In two phases: each group is
+    /// asked whether it could go by its part; only if none rejects do all of them get it. Groups whose part has not
+    /// changed are left out of both, unless `force`. A group without a section has an empty one.
+    ///
+    /// Returns the names of the groups that got theirs, in the order of declaration.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Rejected`] with the reasons of all that reject: then no group has got anything.
+    /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] before
+    /// [`start`](Self::start); [`TopologyError::Busy`] while another configuration is under way.
+    #[cfg(all(feature = "config", not(pointsman_loom)))]
+    pub fn reconfigure(&self, toml: &str, force: bool) -> Result<Vec<String>, TopologyError> {
+        let sections = read(toml)?;
+        self.configure(sections, force)
+    }
+}

@@ -1,0 +1,77 @@
+//! A keyed group that goes by a part of the configuration.
+
+use super::builder::GroupPlan;
+use super::group::Group;
+use super::{GroupConfig, GroupKey};
+use std::any::Any;
+use std::marker::PhantomData;
+
+/// What a group makes of its configuration.
+pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
+    /// Reads it.
+    fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
+
+    /// Goes by what was read.
+    fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>);
+}
+
+struct By<C, D, A>(D, A, PhantomData<fn() -> C>);
+
+impl<M, K, C, D, A> Configured<M, K> for By<C, D, A>
+where
+    M: Send + 'static,
+    K: GroupKey,
+    C: 'static,
+    D: Fn(&GroupConfig) -> Result<C, String> + Send + Sync,
+    A: Fn(&Group<M, K>, C) + Send + Sync,
+{
+    fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String> {
+        Ok(Box::new((self.0)(config)?))
+    }
+
+    fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>) {
+        if let Ok(decoded) = decoded.downcast::<C>() {
+            (self.1)(group, *decoded);
+        }
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
+    /// Has the group go by its part of the [topology's](super::Topology) configuration, which changes in two phases: all
+    /// groups `decode` theirs, and if none rejects it, each applies it.
+    ///
+    /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
+    /// was decoded and makes it count: it [replaces the state](super::RouterState::update) of the inner router first,
+    /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the router sends to
+    /// all. Both run on the thread that brings the configuration, and never at once for one group.
+    ///
+    /// elfo's `ValidateConfig` and `UpdateConfig`, of which the second is routed by the new state.
+    pub fn config<C: 'static>(
+        mut self,
+        decode: impl Fn(&GroupConfig) -> Result<C, String> + Send + Sync + 'static,
+        apply: impl Fn(&Group<M, K>, C) + Send + Sync + 'static,
+    ) -> Self {
+        self.configured = Some(Box::new(By(decode, apply, PhantomData)));
+        self
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Group<M, K> {
+    /// Whether the group could go by this.
+    pub(super) fn validate_config(&self, config: &GroupConfig) -> Result<(), String> {
+        match &self.board.configured {
+            Some(configured) => configured.decode(config).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes by this from now on.
+    pub(super) fn update_config(&self, config: &GroupConfig) {
+        if let Some(configured) = &self.board.configured {
+            // It was found sound in the first phase.
+            if let Ok(decoded) = configured.decode(config) {
+                configured.apply(self, decoded);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What can be wrong with a topology.
+
+use crate::error::{NameError, SendError};
+use crate::topology::Report;
+use std::fmt;
+
+/// Why a topology cannot be as it was described.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A group cannot have this name.
+    Name(NameError),
+    /// Two groups have one name.
+    DuplicateGroup {
+        /// The name.
+        name: String,
+    },
+    /// Two routes lead a message that cannot be cloned to different groups.
+    SecondRoute {
+        /// Whose routes they are.
+        group: String,
+        /// Where they lead.
+        to: [String; 2],
+        /// The type of message.
+        message_type: &'static str,
+    },
+    /// Groups were declared and never mounted.
+    Unmounted {
+        /// Their names, in the order of their declaration.
+        groups: Vec<String>,
+    },
+    /// The topology has started already.
+    Started,
+    /// The topology has not started yet.
+    NotStarted,
+    /// Another configuration is on its way to the groups.
+    Busy,
+    /// The configuration is no TOML.
+    Syntax {
+        /// What is wrong, and where.
+        fault: String,
+    },
+    /// The configuration speaks of a group that there is not.
+    UnknownSection {
+        /// The name after `topology.`.
+        name: String,
+        /// The groups that there are.
+        known: Vec<String>,
+    },
+    /// Groups reject their part of the configuration: no group has got it.
+    Rejected {
+        /// Who rejects, and why.
+        rejections: Vec<Rejection>,
+    },
+}
+
+/// A group rejects its part of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejection {
+    /// The group.
+    pub group: String,
+    /// What it says.
+    pub reason: String,
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => write!(f, "group of a topology: {error}"),
+            Self::DuplicateGroup { name } => {
+                write!(f, "two groups are named {name:?}: give each a name of its own")
+            }
+            Self::SecondRoute { group, to: [first, second], message_type } => write!(
+                f,
+                "group {group:?} routes {message_type} to {first:?} and to {second:?} without being able to clone it: \
+                 use `route_to`, or keep one of the routes"
+            ),
+            Self::Unmounted { groups } => {
+                write!(
+                    f,
+                    "groups {groups:?} are declared and not mounted: mount them, or take their routes out"
+                )
+            }
+            Self::Started => f.write_str("the topology has started already: start it once"),
+            Self::NotStarted => f.write_str("the topology has not started yet: call `start` first"),
+            Self::Busy => f.write_str("another configuration is on its way: try again when it has arrived"),
+            Self::Syntax { fault } => write!(f, "configuration of the topology: {fault}"),
+            Self::UnknownSection { name, known } => {
+                write!(f, "section `topology.{name}`: there is no such group, there are {known:?}")
+            }
+            Self::Rejected { rejections } => {
+                f.write_str("configuration rejected")?;
+                for (number, Rejection { group, reason }) in rejections.iter().enumerate() {
+                    write!(f, "{} `topology.{group}`: {reason}", if number == 0 { ':' } else { ';' })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for TopologyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Name(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<NameError> for TopologyError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+/// A message that nobody took, with what became of its copies.
+#[non_exhaustive]
+pub struct Refusal<M> {
+    /// The message.
+    pub message: M,
+    /// What became of the copies: all zeros, if there was nobody to send one to.
+    pub report: Report,
+    /// Whether there was a group to send it to.
+    pub(super) has_route: bool,
+}
+
+impl<M> Refusal<M> {
+    /// As the simple form of the verb says it: full, if anybody was.
+    pub fn into_error(self) -> SendError<M> {
+        match self.report {
+            _ if !self.has_route => SendError::NoRoute(self.message),
+            report if report.full > 0 => SendError::Full(self.message),
+            _ => SendError::Closed(self.message),
+        }
+    }
+}
+
+impl<M> fmt::Debug for Refusal<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refusal").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Display for Refusal<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.has_route {
+            false => f.write_str("no route leads anywhere for this message: define one with `route_to`"),
+            true => write!(f, "nobody took the message: {}", self.report),
+        }
+    }
+}
+
+impl<M> std::error::Error for Refusal<M> {}

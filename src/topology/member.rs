@@ -1,0 +1,121 @@
+//! What stands behind a group, as the topology manages it.
+
+use super::{Group, GroupConfig, GroupKey};
+use crate::Router;
+use crate::actor::{Control, Leaving};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::sync::lock;
+use std::sync::Arc as StdArc;
+
+/// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.
+///
+/// Implemented for something else it lets that be one: see [`Member`].
+pub trait Mount<D> {
+    /// The address of the group.
+    fn reference(&self) -> ActorRef<D>;
+
+    /// What the topology manages it by.
+    fn member(&self) -> StdArc<dyn Member>;
+}
+
+/// A group as a topology manages it: control goes this way, and never through the group's messages.
+pub trait Member: Send + Sync + 'static {
+    /// First phase of a new configuration: whether the group could go by it. Nothing is to change.
+    ///
+    /// # Errors
+    ///
+    /// The reason, for people. Then no group gets the new configuration.
+    fn validate(&self, config: &GroupConfig) -> Result<(), String> {
+        let _ = config;
+        Ok(())
+    }
+
+    /// Second phase: goes by it from now on. No group has rejected its part.
+    fn update(&self, config: &GroupConfig) {
+        let _ = config;
+    }
+
+    /// Tells the group to end, in whatever way it ends politely; called again: to take no more messages, and to end
+    /// once those that it has are handled.
+    fn terminate(&self, reason: &str);
+
+    /// The actor whose end is the group's; `None` if it has no end.
+    fn watched(&self) -> Option<AnyRef>;
+
+    /// The actors that there are in it now.
+    fn actors(&self) -> Vec<AnyRef>;
+}
+
+/// One actor, or a router's head: whatever stands behind a reference.
+struct Plain(Option<AnyRef>);
+
+impl Member for Plain {
+    /// It takes no more messages, and ends once it has handled those that it has. Behind a router's reference stands its
+    /// head, which ends at once and stops its pool.
+    fn terminate(&self, _: &str) {
+        if let Some(actor) = &self.0 {
+            // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
+            let _ = actor.send_system(Control::Leave { router: Box::new(()), leaving: Leaving::WhenEmpty });
+        }
+    }
+
+    fn watched(&self) -> Option<AnyRef> {
+        self.0.clone()
+    }
+
+    fn actors(&self) -> Vec<AnyRef> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+impl<D: Send + 'static> Mount<D> for ActorRef<D> {
+    fn reference(&self) -> ActorRef<D> {
+        self.clone()
+    }
+
+    fn member(&self) -> StdArc<dyn Member> {
+        StdArc::new(Plain(self.any()))
+    }
+}
+
+impl<D: Send + 'static> Mount<D> for Router<D> {
+    fn reference(&self) -> ActorRef<D> {
+        self.to_ref()
+    }
+
+    fn member(&self) -> StdArc<dyn Member> {
+        StdArc::new(Plain(self.to_ref().any()))
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Mount<M> for Group<M, K> {
+    fn reference(&self) -> ActorRef<M> {
+        self.to_ref()
+    }
+
+    fn member(&self) -> StdArc<dyn Member> {
+        StdArc::new(self.clone())
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
+    fn validate(&self, config: &GroupConfig) -> Result<(), String> {
+        self.validate_config(config)
+    }
+
+    fn update(&self, config: &GroupConfig) {
+        self.update_config(config);
+    }
+
+    fn terminate(&self, reason: &str) {
+        Group::terminate(self, reason);
+    }
+
+    fn watched(&self) -> Option<AnyRef> {
+        Some(self.head().clone())
+    }
+
+    fn actors(&self) -> Vec<AnyRef> {
+        lock(&self.board.living).keys().cloned().collect()
+    }
+}

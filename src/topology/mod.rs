@@ -1,0 +1,61 @@
+//! Groups of actors that are told apart by a key, and the routes between groups.
+//!
+//! ```text
+//!              outlet                     inner router            key table
+//!   sender ──▶ which groups? ──▶ group ── Outcome::Unicast(k) ──▶ actor of key k ──▶ mailbox
+//!              (level one)                (level two)             created if absent
+//! ```
+//!
+//! A *group* runs one kind of actor, one for each key. Its reference is an [`ActorRef`](crate::ActorRef): a message
+//! sent to it is routed in the sender's thread by the group's inner router, whose [`Outcome`] names keys, and goes
+//! straight into the mailboxes of their actors. An actor whose key is absent is created on the way, at most one
+//! however many senders race, and the message that did it is its first.
+//!
+//! Two-level routing is elfo's; the typed form is ours.
+
+mod board;
+mod builder;
+mod carries;
+mod config;
+mod configured;
+mod drawing;
+mod error;
+mod group;
+mod head;
+mod inner;
+mod keeper;
+mod key;
+mod key_name;
+mod member;
+mod outcome;
+mod outlet;
+mod plan;
+mod request;
+mod restart;
+mod seed;
+mod sending;
+mod spread;
+mod stop;
+pub(crate) mod table;
+mod termination;
+mod tokens;
+mod waiting;
+
+pub use crate::actor_ref::{Mode, Report};
+pub use builder::{GroupBuilder, GroupPlan, Singleton};
+pub use carries::Carries;
+pub use config::{GroupConfig, Sections};
+pub use drawing::Connection;
+pub use error::{Refusal, Rejection, TopologyError};
+pub use group::Group;
+pub use inner::{InnerRouter, MapRouter, RouterState};
+pub use key::GroupKey;
+pub use member::{Member, Mount};
+pub use outcome::Outcome;
+pub use outlet::Outlet;
+pub use plan::{GroupInfo, Local, Mounted, Topology};
+pub use request::Requesting;
+pub use restart::{RestartPolicy, WhileRestarting};
+pub use seed::{Start, StartCause};
+pub use sending::Sending;
+pub use tokens::{Replies, RequestError};

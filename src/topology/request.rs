@@ -1,0 +1,178 @@
+//! Requests: asking whatever an address reaches, for any answer or for all of them.
+
+use super::sending::{Offered, Target};
+use super::tokens::{Replies, Tokens};
+use crate::actor::{Context, drop_guarded};
+use crate::actor_ref::ask;
+use crate::actor_ref::dead_letters::unread;
+use crate::actor_ref::delivery::Copier;
+use crate::actor_ref::{Answerable, Ask, AskError, Attempt, Call, DeadLetterReason, Mode, ReplyTo, Request};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// A request that is about to be sent: see [`Sending::request`](super::Sending::request).
+#[must_use = "nothing is sent before `any` or `all`"]
+pub struct Requesting<'a, T, M, Q: Request> {
+    target: &'a T,
+    request: Q,
+    mode: Mode,
+    limit: Option<Duration>,
+    message: PhantomData<fn(M)>,
+}
+
+impl<'a, T, M, Q> Requesting<'a, T, M, Q>
+where
+    T: Target<M>,
+    M: From<Call<Q>> + Answerable + Send + 'static,
+    Q: Request,
+{
+    pub(super) fn new(target: &'a T, request: Q) -> Self {
+        Self { target, request, mode: Mode::Wait, limit: None, message: PhantomData }
+    }
+
+    /// Sends the request by this mode; without it by [`Mode::Wait`], as elfo does.
+    pub fn by(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Gives the answer so long, by the system's clock, from the moment when the request was sent.
+    ///
+    /// Without it there is no limit, and none is needed for recipients that end: a copy whose actor stops, fails, or
+    /// drops it is resolved at once.
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sends the request; the answer is the first reply.
+    ///
+    /// Without any reply the ask fails once no copy is left that could bring one: with [`AskError::NoReply`] if anybody
+    /// has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later replies are
+    /// late, dropped and counted; the others are not told.
+    pub fn any(self) -> Ask<Q::Reply> {
+        let (asker, ask) = self.begin();
+        let limit = self.limit;
+        self.send(Tokens::any(asker));
+        limited(ask, limit)
+    }
+
+    /// Sends the request; the answer is what each copy came to, in the order in which they did: one entry for each
+    /// recipient, and one [`Failed`](super::RequestError::Failed) for each group in which nobody was to get it. If
+    /// nobody at all is reached, it is that one entry.
+    ///
+    /// With a limit all must have answered by then, or there is no list.
+    pub fn all(self) -> Ask<Replies<Q::Reply>> {
+        let (asker, ask) = self.begin();
+        let limit = self.limit;
+        self.send(Tokens::all(asker));
+        limited(ask, limit)
+    }
+
+    /// As [`any`](Self::any), for actors: the answer comes as a message, which `wrap` makes of it.
+    pub fn any_in<N: Send + 'static>(
+        self,
+        ctx: &Context<N>,
+        wrap: impl FnOnce(Result<Q::Reply, AskError>) -> N + Send + 'static,
+    ) {
+        if let Some(asker) = self.port_in(ctx, wrap) {
+            self.send(Tokens::any(asker));
+        }
+    }
+
+    /// As [`all`](Self::all), for actors: the answer comes as a message, which `wrap` makes of it.
+    pub fn all_in<N: Send + 'static>(
+        self,
+        ctx: &Context<N>,
+        wrap: impl FnOnce(Result<Replies<Q::Reply>, AskError>) -> N + Send + 'static,
+    ) {
+        if let Some(asker) = self.port_in(ctx, wrap) {
+            self.send(Tokens::all(asker));
+        }
+    }
+
+    fn begin<A>(&self) -> (ReplyTo<A>, Ask<A>) {
+        // What becomes of the ask is counted in the books used last on this thread.
+        if let Some(system) = self.target.system() {
+            let _ = system.ledger().mine();
+        }
+        ask::begin(self.target.timekeeper())
+    }
+
+    fn port_in<A: Send + 'static, N: Send + 'static>(
+        &self,
+        ctx: &Context<N>,
+        wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
+    ) -> Option<ReplyTo<A>> {
+        if let Some(system) = self.target.system() {
+            let _ = system.ledger().mine();
+        }
+        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap).map(|(asker, _)| asker)
+    }
+
+    fn send(self, tokens: StdArc<Tokens<Q::Reply>>) {
+        let hold = Hold { tokens: &tokens, recipients: 0 };
+        let message = M::from(Call::new(self.request, tokens.issue()));
+        let Offered { report, empty, left } = self.target.offer(message, self.mode, Some(&OwnPorts));
+        match (left, self.target.system()) {
+            (Some(message), Some(system)) => {
+                system.ledger().mine().dead_lettered(1);
+                let reason = match report {
+                    report if report.full > 0 => DeadLetterReason::Full,
+                    report if report.closed > 0 => DeadLetterReason::Stopped,
+                    _ => DeadLetterReason::NoRoutee,
+                };
+                system.dead_letters().bury(message, reason, || self.target.place());
+            }
+            (left, _) => unread(|| drop_guarded(left)),
+        }
+        hold.release(report.recipients() + empty);
+    }
+}
+
+fn limited<A>(ask: Ask<A>, limit: Option<Duration>) -> Ask<A> {
+    match limit {
+        Some(limit) => ask.within(limit),
+        None => ask,
+    }
+}
+
+/// The sender's hold; given back also when user code unwinds.
+struct Hold<'a, R: Send + 'static> {
+    tokens: &'a Tokens<R>,
+    recipients: usize,
+}
+
+impl<R: Send + 'static> Hold<'_, R> {
+    fn release(mut self, recipients: usize) {
+        self.recipients = recipients;
+    }
+}
+
+impl<R: Send + 'static> Drop for Hold<'_, R> {
+    fn drop(&mut self) {
+        self.tokens.sent_to(self.recipients);
+    }
+}
+
+/// Gives each copy a token of its own.
+struct OwnPorts;
+
+impl<M: Answerable> Copier<M> for OwnPorts {
+    fn set_apart(&self, mut clone: M) -> M {
+        clone.fork(&Attempt::another());
+        clone
+    }
+}
+
+impl<T, M, Q: Request> fmt::Debug for Requesting<'_, T, M, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requesting")
+            .field("request", &format_args!("{}", std::any::type_name::<Q>()))
+            .field("mode", &self.mode)
+            .field("limit", &self.limit)
+            .finish()
+    }
+}

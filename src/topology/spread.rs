@@ -1,0 +1,285 @@
+//! A message on its way through a group: the outcome of the inner router, and the state of each key.
+
+use super::board::{Board, Created, Openness, Seat};
+use super::key_name::key_name;
+use super::restart::WhileRestarting;
+use super::seed::{Seed, StartCause};
+use super::{GroupKey, Outcome};
+use crate::actor_ref::delivery::{Copies, Delivery, Spread, spread_told};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient};
+use crate::error::SendError;
+use crate::grace;
+use std::sync::Arc as StdArc;
+
+/// What stands behind the reference to a group.
+pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);
+
+/// What stands behind the reference to a key.
+pub struct ToKey<M: Send + 'static, K: GroupKey> {
+    board: StdArc<Board<M, K>>,
+    key: K,
+    hash: u64,
+}
+
+/// What a copy has found at its key.
+enum Met<M> {
+    /// An actor, to whom it was offered.
+    Actor(Result<(), M>),
+    /// One that waits to be created again.
+    Waiting(M),
+    Nobody(M),
+}
+
+impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+    fn find<'s>(&'s self, key: &K, hash: u64, section: &'s grace::Section<'_>) -> Option<&'s Seat<M, K>> {
+        self.table.find(hash, section, |seat| seat.seed.key == *key)
+    }
+
+    /// Offers a copy to the actor that has the key now.
+    #[inline]
+    fn meet(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Met<M> {
+        let section = grace::section();
+        match self.find(key, hash, &section) {
+            Some(Seat { actor: Some(actor), .. }) => Met::Actor(delivery.offer(actor, message)),
+            Some(_) => Met::Waiting(message),
+            None => Met::Nobody(message),
+        }
+    }
+
+    /// Offers a copy to the actor of the key, which is created if there is none.
+    #[inline]
+    fn to_key(
+        &self,
+        key: &K,
+        hash: u64,
+        message: M,
+        delivery: &Delivery<'_, M>,
+        own: impl FnOnce() -> K,
+    ) -> Result<(), M> {
+        match self.meet(key, hash, message, delivery) {
+            Met::Actor(done) => done,
+            Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
+                self.refuse(message, delivery)
+            }
+            Met::Waiting(message) | Met::Nobody(message) => self.to_new(own(), hash, message, delivery),
+        }
+    }
+
+    /// As [`to_key`](Self::to_key), but nobody is created.
+    fn gently(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        match self.meet(key, hash, message, delivery) {
+            Met::Actor(done) => done,
+            Met::Waiting(message) => self.refuse(message, delivery),
+            Met::Nobody(message) => Err(message),
+        }
+    }
+
+    /// Creates the actor of the key, with this message as its first; or offers it to whoever was faster.
+    #[cold]
+    #[inline(never)]
+    fn to_new(&self, key: K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        if !self.spawns() {
+            return Err(message);
+        }
+        let name = key_name(&key.to_string());
+        let seed = StdArc::new(Seed::new(key, hash, name, StartCause::OnMessage));
+        let takes_over = self.while_restarting == WhileRestarting::SpawnAnew;
+        let mut message = Some(message);
+        loop {
+            let created = self.create(&seed, takes_over, |actor| {
+                if let Some(first) = message.take() {
+                    message = delivery.offer(actor, first).err();
+                }
+            });
+            let Some(again) = message.take() else { return Ok(()) };
+            match created {
+                Created::Done | Created::Refused => return Err(again),
+                Created::Taken => {}
+            }
+            match self.meet(&seed.key, hash, again, delivery) {
+                Met::Actor(done) => return done,
+                Met::Waiting(again) if !takes_over => return self.refuse(again, delivery),
+                // It has gone meanwhile.
+                Met::Waiting(again) | Met::Nobody(again) => message = Some(again),
+            }
+        }
+    }
+
+    /// A copy for a key whose actor takes nothing at the moment.
+    fn refuse(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        delivery.refuse(|| self.head.path());
+        Err(message)
+    }
+
+    /// One copy for each key of the list. Those that are absent are created first, each with its copy as its first
+    /// message.
+    fn to_each(&self, keys: Vec<K>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        let copy = self.copy.expect("whoever names several keys can clone messages");
+        let mut left = keys.len();
+        let mut copies = Copies::of(message);
+        let mut next = |copies: &mut Copies<M>| {
+            left -= 1;
+            match left {
+                0 => copies.last(),
+                _ => copies.next(|message| copy(delivery, message)),
+            }
+        };
+        let keys: Vec<(u64, K)> = keys.into_iter().map(|key| (self.hash(&key), key)).collect();
+        let mut present = Vec::with_capacity(keys.len());
+        for (hash, key) in keys {
+            if self.find(&key, hash, &grace::section()).is_some() {
+                present.push((hash, key));
+                continue;
+            }
+            let refused = self.to_new(key, hash, next(&mut copies), delivery).err();
+            copies.take_back(refused);
+        }
+        for (hash, key) in present {
+            let refused = self.to_key(&key, hash, next(&mut copies), delivery, || key.clone()).err();
+            copies.take_back(refused);
+        }
+        copies.left_over()
+    }
+
+    /// One copy for each of these seats.
+    fn to_seats<'s>(
+        &self,
+        visit: impl FnOnce(&mut dyn FnMut(&'s Seat<M, K>)),
+        message: M,
+        delivery: &Delivery<'_, M>,
+    ) -> Result<(), M>
+    where
+        Self: 's,
+    {
+        let copy = self.copy.expect("whoever names several keys can clone messages");
+        let mut copies = Copies::of(message);
+        // Only when the next one is found is it known that this one is not the last.
+        let mut held: Option<&ActorRef<M>> = None;
+        visit(&mut |seat| match &seat.actor {
+            Some(actor) => {
+                if let Some(before) = held.replace(actor) {
+                    let one = copies.next(|message| copy(delivery, message));
+                    copies.take_back(delivery.offer(before, one).err());
+                }
+            }
+            None => delivery.refuse(|| self.head.path()),
+        });
+        if let Some(last) = held {
+            let one = copies.last();
+            copies.take_back(delivery.offer(last, one).err());
+        }
+        copies.left_over()
+    }
+
+    /// Passes a message on to whom the inner router names.
+    fn route(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        if self.openness() == Openness::Closed {
+            delivery.refuse(|| self.head.path());
+            return Err(message);
+        }
+        match self.router.route(&message) {
+            Outcome::Unicast(key) => {
+                let hash = self.hash(&key);
+                match self.meet(&key, hash, message, delivery) {
+                    Met::Actor(done) => done,
+                    Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
+                        self.refuse(message, delivery)
+                    }
+                    Met::Waiting(message) | Met::Nobody(message) => self.to_new(key, hash, message, delivery),
+                }
+            }
+            Outcome::GentleUnicast(key) => self.gently(&key, self.hash(&key), message, delivery),
+            Outcome::Multicast(keys) => self.to_each(keys, message, delivery),
+            Outcome::GentleMulticast(keys) => {
+                let keys: Vec<(u64, K)> = keys.into_iter().map(|key| (self.hash(&key), key)).collect();
+                let section = grace::section();
+                let visit = |look: &mut dyn FnMut(_)| {
+                    let seats = keys.iter().filter_map(|(hash, key)| self.find(key, *hash, &section));
+                    seats.for_each(look);
+                };
+                self.to_seats(visit, message, delivery)
+            }
+            Outcome::Broadcast => {
+                let section = grace::section();
+                self.to_seats(|look| self.table.for_each(&section, look), message, delivery)
+            }
+            Outcome::Discard | Outcome::Default => Err(message),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.openness() == Openness::Closed
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> ToKey<M, K> {
+    pub fn new(board: StdArc<Board<M, K>>, key: K) -> Self {
+        let hash = board.hash(&key);
+        Self { board, key, hash }
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Spread<M> for ToGroup<M, K> {
+    fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        self.0.route(message, delivery)
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Spread<M> for ToKey<M, K> {
+    fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+        if self.board.is_closed() {
+            delivery.refuse(|| self.board.head.path());
+            return Err(message);
+        }
+        self.board.to_key(&self.key, self.hash, message, delivery, || self.key.clone())
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        spread_told(&self.0.system, message, self)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        Some(self.0.head.clone())
+    }
+
+    fn spread(&self) -> Option<&dyn Spread<M>> {
+        Some(self)
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        spread_told(&self.board.system, message, self)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.board.is_closed()
+    }
+
+    /// As much as its actor has to do; what would be created has nothing to do.
+    fn load(&self) -> Load {
+        if self.board.is_closed() {
+            return Load::Closed;
+        }
+        let section = grace::section();
+        match self.board.find(&self.key, self.hash, &section) {
+            Some(Seat { actor: Some(actor), .. }) => actor.load(),
+            Some(_) => Load::Suspended,
+            None => Load::Idle,
+        }
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        Some(self.board.head.clone())
+    }
+
+    fn spread(&self) -> Option<&dyn Spread<M>> {
+        Some(self)
+    }
+}

@@ -1,0 +1,86 @@
+//! How the groups of a topology end, and whether their actors are alive.
+
+use super::Topology;
+use super::tokens::{Replies, Tokens};
+use crate::actor::{Done, drop_guarded, guarded};
+use crate::actor_ref::ask;
+use crate::actor_ref::{AnyRef, Ask, AskError};
+use crate::shutdown::{AddTaskError, TaskHandle};
+use std::time::Duration;
+
+impl Topology {
+    /// Ends the groups in ascending [order](super::Local::stop_order), those of one order together: each is told to
+    /// end, and told again once `patience` is over, by the system's clock. Over when all have ended; a group that ends
+    /// in neither way keeps the later ones waiting.
+    ///
+    /// A group whose messages another one still sends it should have the higher number: then whatever is on its way is
+    /// handled to the end.
+    ///
+    /// # Errors
+    ///
+    /// If the system ends before.
+    pub fn stop(&self, reason: &str, patience: Duration) -> impl Future<Output = Done> + Send + use<> {
+        let (topology, reason) = (self.clone(), reason.to_owned());
+        async move {
+            for members in topology.members_by_stop_order() {
+                let ends: Vec<Ask<()>> =
+                    members.iter().filter_map(|member| Some(member.watched()?.when_ended())).collect();
+                members.iter().for_each(|member| member.terminate(&reason));
+                let core = topology.system().core();
+                let due = core.timers().now().saturating_add(patience);
+                let impatient = reason.clone();
+                let again = move || {
+                    for member in members {
+                        // On the thread of all timers.
+                        let told = guarded(|| {
+                            member.terminate(&impatient);
+                            Ok(())
+                        });
+                        drop_guarded((told, member));
+                    }
+                };
+                let timer = core.timers().call_at(due, Box::new(again));
+                let mut done = Ok(());
+                for end in ends {
+                    done = done.and(end.await);
+                }
+                core.timers().cancel(timer);
+                done?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this phase. The
+    /// phase's timeout bounds it: what is left then ends with the system.
+    ///
+    /// # Errors
+    ///
+    /// As [`CoordinatedShutdown::add_task`](crate::shutdown::CoordinatedShutdown::add_task).
+    pub fn stop_in(&self, phase: &str, patience: Duration) -> Result<TaskHandle, AddTaskError> {
+        let topology = self.clone();
+        let stop = move || topology.stop("shutdown", patience);
+        self.system().coordinated_shutdown().add_future(phase, "stop the topology", stop)
+    }
+
+    /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages of the actor,
+    /// whose code does not see it: an entry with the actor for each that answers, in the order of answers; one that
+    /// ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
+    /// [`within`](Ask::within): who hangs in a handler does not answer.
+    pub fn ping(&self) -> Ask<Replies<AnyRef>> {
+        let actors = self.actors();
+        let core = self.system().core();
+        let _ = core.ledger().mine();
+        let (asker, ask) = ask::begin(self.timekeeper());
+        let tokens = Tokens::all(asker);
+        for actor in &actors {
+            let token = tokens.issue();
+            actor.inquire(move |answer| match answer {
+                Some(actor) => drop(token.clone().send(actor)),
+                None => token.clone().fail(AskError::Undeliverable),
+            });
+        }
+        tokens.sent_to(actors.len());
+        ask
+    }
+}

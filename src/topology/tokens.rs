@@ -1,0 +1,216 @@
+//! Where the copies of one request answer.
+//!
+//! Every copy has a reply port of its own, its token. A token is resolved exactly once: by the first reply that comes
+//! through it or a clone of it, or by the drop of the last clone. While the request is being sent, one more is counted
+//! as open, so that the end of those so far is not taken for the end of all.
+
+use crate::actor_ref::dead_letters::is_unread;
+use crate::actor_ref::promise::Outcome;
+use crate::actor_ref::reply::{Behind, By};
+use crate::actor_ref::{AskError, ReplyTo};
+use crate::sync::{Mutex, lock};
+use std::fmt;
+use std::sync::Arc as StdArc;
+
+/// How a copy of a request ended without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Nobody will answer it: it was not delivered, or was left unread in a mailbox whose actor has ended.
+    Failed,
+    /// It was received, and its reply port was dropped without an answer.
+    Ignored,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "failed: nobody has received this copy of the request",
+            Self::Ignored => "ignored: whoever received this copy of the request has not answered",
+        })
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+impl RequestError {
+    fn of(error: &AskError) -> Self {
+        match error {
+            AskError::Undeliverable | AskError::NoRoutees => Self::Failed,
+            _ if is_unread() => Self::Failed,
+            _ => Self::Ignored,
+        }
+    }
+}
+
+/// What each copy came to, in the order in which they did.
+pub type Replies<R> = Vec<Result<R, RequestError>>;
+
+/// One request that is asked of several.
+pub struct Tokens<R> {
+    state: Mutex<State<R>>,
+}
+
+struct State<R> {
+    /// Tokens that are not resolved, and the sender's hold.
+    open: usize,
+    /// How many there were in all.
+    made: usize,
+    /// What is done with what they bring; `None` once the asker has it.
+    gathering: Option<Gathering<R>>,
+}
+
+enum Gathering<R> {
+    Any { asker: ReplyTo<R>, is_ignored: bool },
+    All { asker: ReplyTo<Replies<R>>, replies: Replies<R> },
+}
+
+impl<R: Send + 'static> Tokens<R> {
+    /// A request that is answered with its first reply.
+    pub fn any(asker: ReplyTo<R>) -> StdArc<Self> {
+        Self::new(Gathering::Any { asker, is_ignored: false })
+    }
+
+    /// A request that is answered with what all copies came to.
+    pub fn all(asker: ReplyTo<Replies<R>>) -> StdArc<Self> {
+        Self::new(Gathering::All { asker, replies: Vec::new() })
+    }
+
+    fn new(gathering: Gathering<R>) -> StdArc<Self> {
+        let state = State { open: 1, made: 0, gathering: Some(gathering) };
+        StdArc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// One more token.
+    pub fn issue(self: &StdArc<Self>) -> ReplyTo<R> {
+        let mut state = lock(&self.state);
+        state.open += 1;
+        state.made += 1;
+        drop(state);
+        ReplyTo::to_own_sink(Token(self.clone()))
+    }
+
+    /// A token is resolved; a reply that comes too late is handed back.
+    fn resolve(&self, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
+        let mut late = None;
+        let ended = {
+            let mut state = lock(&self.state);
+            state.open -= 1;
+            match (&mut state.gathering, outcome) {
+                (Some(Gathering::Any { asker, .. }), Ok(reply)) if asker.wanted() => {
+                    let Some(Gathering::Any { asker, .. }) = state.gathering.take() else {
+                        unreachable!("just seen")
+                    };
+                    Some(Ended::Reply(asker, reply))
+                }
+                (Some(Gathering::All { asker, replies }), Ok(reply)) if asker.wanted() => {
+                    replies.push(Ok(reply));
+                    state.take_if_over()
+                }
+                // Nobody waits any more.
+                (_, Ok(reply)) => {
+                    late = Some(Ok(reply));
+                    state.take_if_over()
+                }
+                (_, Err(error)) => {
+                    state.fail(1, RequestError::of(&error));
+                    state.take_if_over()
+                }
+            }
+        };
+        if let Some(ended) = ended {
+            // A race between the look and the answer: the reply is late, too.
+            late = late.or(ended.tell().map(Ok));
+        }
+        late.map_or(Ok(()), Err)
+    }
+
+    /// All copies are on their way: of `recipients`, those for whom no copy was made have failed.
+    pub fn sent_to(&self, recipients: usize) {
+        let ended = {
+            let mut state = lock(&self.state);
+            state.open -= 1;
+            let missing = recipients.saturating_sub(state.made);
+            state.fail(missing, RequestError::Failed);
+            state.take_if_over()
+        };
+        if let Some(ended) = ended {
+            let late = ended.tell();
+            crate::actor::drop_guarded(late);
+        }
+    }
+}
+
+impl<R: Send + 'static> State<R> {
+    fn fail(&mut self, count: usize, error: RequestError) {
+        match &mut self.gathering {
+            Some(Gathering::Any { is_ignored, .. }) => {
+                *is_ignored |= count > 0 && error == RequestError::Ignored
+            }
+            Some(Gathering::All { replies, .. }) => replies.extend((0..count).map(|_| Err(error))),
+            None => {}
+        }
+    }
+
+    fn take_if_over(&mut self) -> Option<Ended<R>> {
+        if self.open > 0 {
+            return None;
+        }
+        Some(match self.gathering.take()? {
+            Gathering::Any { asker, is_ignored: true } => Ended::Failure(asker, AskError::NoReply),
+            Gathering::Any { asker, is_ignored: false } => Ended::Failure(asker, AskError::Undeliverable),
+            Gathering::All { asker, replies } => Ended::Replies(asker, replies),
+        })
+    }
+}
+
+/// What the asker is told, without the lock.
+enum Ended<R> {
+    Reply(ReplyTo<R>, R),
+    Failure(ReplyTo<R>, AskError),
+    Replies(ReplyTo<Replies<R>>, Replies<R>),
+}
+
+impl<R: Send + 'static> Ended<R> {
+    /// Hands the one reply back if it is late.
+    fn tell(self) -> Option<R> {
+        match self {
+            Self::Reply(asker, reply) => asker.deliver(reply, None).err(),
+            Self::Failure(asker, error) => {
+                asker.fail(error);
+                None
+            }
+            Self::Replies(asker, replies) => {
+                let late = asker.deliver(replies, None);
+                crate::actor::drop_guarded(late);
+                None
+            }
+        }
+    }
+}
+
+/// The reply port of one copy.
+struct Token<R>(StdArc<Tokens<R>>);
+
+impl<R: Send + 'static> Behind<R> for Token<R> {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        self.0.resolve(outcome)
+    }
+
+    fn wanted(&self) -> bool {
+        match &lock(&self.0.state).gathering {
+            Some(Gathering::Any { asker, .. }) => asker.wanted(),
+            Some(Gathering::All { asker, .. }) => asker.wanted(),
+            None => false,
+        }
+    }
+
+    /// The ask behind it is.
+    fn is_counted(&self) -> bool {
+        false
+    }
+
+    fn another(&self) -> Option<ReplyTo<R>> {
+        Some(self.0.issue())
+    }
+}

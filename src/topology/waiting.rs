@@ -1,0 +1,153 @@
+//! Actors of a group that wait to be restarted, and what happens when their time has come.
+
+use super::GroupKey;
+use super::board::{Board, Openness};
+use super::seed::Seed;
+use crate::actor::{Control, drop_guarded, guarded};
+use crate::actor_ref::AnyRef;
+use crate::supervision::Failure;
+use crate::sync::{HashMap, lock};
+use crate::time::TimerHandle;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::time::Duration;
+
+/// Those who wait, by the address of their seeds.
+pub struct Waiting<K>(HashMap<usize, One<K>>);
+
+struct One<K> {
+    /// Keeps the address.
+    seed: StdArc<Seed<K>>,
+    how: How,
+    timer: TimerHandle,
+}
+
+/// How it is restarted.
+pub enum How {
+    /// It is created anew: it has ended.
+    Anew,
+    /// It has failed, and gets its verdict.
+    InPlace(AnyRef, Failure),
+}
+
+impl<K> Default for Waiting<K> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<K> Waiting<K> {
+    fn take(&mut self, seed: &StdArc<Seed<K>>) -> Option<One<K>> {
+        self.0.remove(&(StdArc::as_ptr(seed) as usize))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+    /// Restarts the actor of this seed after a while; gives `how` back if the group is ending.
+    pub fn wait(self: &StdArc<Self>, seed: &StdArc<Seed<K>>, how: How, wait: Duration) -> Result<(), How> {
+        let timers = self.system.timers();
+        let (board, waiter) = (StdArc::downgrade(self), seed.clone());
+        // A look under the lock: who ends the group empties the list afterwards.
+        let mut waiting = lock(&self.waiting);
+        if !self.spawns() {
+            return Err(how);
+        }
+        let due = self.system.now().saturating_add(wait);
+        let timer = timers.call_at(due, Box::new(move || time_is_up(&board, &waiter)));
+        waiting.0.insert(StdArc::as_ptr(seed) as usize, One { seed: seed.clone(), how, timer });
+        Ok(())
+    }
+
+    /// The actor of this seed has been created, or will not be.
+    pub fn forget_waiting(&self, seed: &StdArc<Seed<K>>) {
+        let one = lock(&self.waiting).take(seed);
+        if let Some(one) = one {
+            self.system.timers().cancel(one.timer);
+            // The failure is the user's.
+            drop_guarded(one);
+        }
+    }
+
+    /// Gives up all who wait.
+    pub fn give_up_waiting(&self) {
+        let all = std::mem::take(&mut lock(&self.waiting).0);
+        for one in all.into_values() {
+            self.system.timers().cancel(one.timer);
+            self.give_up(&one.seed, one.how);
+        }
+    }
+
+    /// Frees the key of one that is not restarted.
+    pub fn give_up(&self, seed: &StdArc<Seed<K>>, how: How) {
+        match how {
+            How::Anew => self.vacate(seed),
+            // The key is free when it has ended.
+            How::InPlace(child, _) => child.stop(),
+        }
+    }
+
+    /// Takes the seat away in which an actor of this seed waits.
+    fn vacate(&self, seed: &StdArc<Seed<K>>) {
+        let is_it =
+            |seat: &super::board::Seat<M, K>| seat.actor.is_none() && StdArc::ptr_eq(&seat.seed, seed);
+        self.table.lock(seed.hash).replace(seed.hash, is_it, None);
+    }
+
+    /// Creates the actor anew that waits in its seat.
+    fn renew_waiting(self: &StdArc<Self>, seed: &StdArc<Seed<K>>) {
+        let is_it =
+            |seat: &super::board::Seat<M, K>| seat.actor.is_none() && StdArc::ptr_eq(&seat.seed, seed);
+        if !self.renew(seed, is_it) {
+            self.vacate(seed);
+            self.stop_if_over();
+        }
+    }
+
+    /// Creates an actor anew in the seat for which `is` holds; false if it cannot be.
+    pub fn renew(&self, seed: &StdArc<Seed<K>>, is: impl Fn(&super::board::Seat<M, K>) -> bool) -> bool {
+        let renewed = guarded(|| {
+            let mut shard = self.table.lock(seed.hash);
+            if !self.spawns() || !shard.has(seed.hash, &is) {
+                return Ok(None);
+            }
+            let held = match self.make(seed) {
+                Ok(held) => held,
+                Err(error) => {
+                    drop(shard);
+                    self.log(&error);
+                    return Ok(None);
+                }
+            };
+            let seat = self.seat(seed, &held);
+            shard.replace(seed.hash, &is, Some(seat));
+            Ok(Some(held))
+        });
+        matches!(renewed, Ok(Some(_)))
+    }
+
+    /// Stops the head of a group that ends and has nobody left.
+    pub fn stop_if_over(&self) {
+        if self.openness() >= Openness::Terminating
+            && lock(&self.living).is_empty()
+            && lock(&self.waiting).is_empty()
+        {
+            self.head.stop();
+        }
+    }
+}
+
+/// On the timers' thread.
+fn time_is_up<M: Send + 'static, K: GroupKey>(board: &StdWeak<Board<M, K>>, seed: &StdArc<Seed<K>>) {
+    let Some(board) = board.upgrade() else { return };
+    // Nobody there: it was created by a message, or the group ends.
+    let one = lock(&board.waiting).take(seed);
+    match one.map(|one| one.how) {
+        None => {}
+        Some(How::Anew) => board.renew_waiting(seed),
+        Some(How::InPlace(child, failure)) => _ = child.send_system(Control::Restart(failure)),
+    }
+    drop_guarded(board);
+}

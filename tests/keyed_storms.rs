@@ -1,0 +1,147 @@
+//! A million keys whose actors are created, fail, end, and are created again, by several senders at once: nothing is
+//! lost, and nothing handled twice.
+//!
+//! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
+
+use pointsman::DeadLetterLog;
+use pointsman::prelude::*;
+use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const KEYS: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+const SENDERS: u64 = 3;
+/// Longer than any storm takes; reached only by one that is stuck.
+const LONG: Duration = Duration::from_secs(300);
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    key: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Nothing,
+    Fail,
+    Stop,
+}
+
+struct Lodger {
+    key: u64,
+    handled: Arc<AtomicU64>,
+}
+
+impl Actor for Lodger {
+    type Message = Numbered;
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+        assert_eq!(it.key, self.key, "each to its own");
+        self.handled.fetch_add(1, Ordering::Relaxed);
+        match it.what {
+            What::Nothing => Ok(()),
+            What::Fail => Err(Failure::msg("as told")),
+            What::Stop => {
+                ctx.stop();
+                Ok(())
+            }
+        }
+    }
+}
+
+struct Storm {
+    system: System,
+    group: Group<Numbered, u64>,
+    handled: Arc<AtomicU64>,
+}
+
+fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
+    let system = System::builder(name)
+        .log_dead_letters(DeadLetterLog::off())
+        .dispatcher("default", Dispatcher::work_stealing().threads(2))
+        .build()
+        .expect("sound");
+    let handled = Arc::new(AtomicU64::new(0));
+    let counted = handled.clone();
+    let recipe = move |_: &mut Context<Numbered>, start: &Start<u64>| Lodger {
+        key: *start.key(),
+        handled: counted.clone(),
+    };
+    let group = system
+        .group("lodgers")
+        .by_key(|it: &Numbered| it.key, recipe)
+        .restart(policy)
+        .while_restarting(what)
+        .spawn()
+        .expect("sound");
+    Storm { system, group, handled }
+}
+
+impl Storm {
+    /// Each sender sends each key a message, beginning at another place.
+    fn rage(&self, what: impl Fn(u64, u64) -> What + Sync) {
+        std::thread::scope(|scope| {
+            for sender in 0..SENDERS {
+                let (group, what) = (&self.group, &what);
+                scope.spawn(move || {
+                    for step in 0..KEYS {
+                        let key = (step + sender * KEYS / SENDERS / 64) % KEYS;
+                        group.tell(Numbered { key, what: what(sender, key) });
+                    }
+                });
+            }
+        });
+    }
+
+    fn end(self) {
+        let Self { system, group, handled } = self;
+        group.terminate("the storm is over");
+        system.wait_until(&group);
+        assert!(group.is_empty());
+        drop(group);
+        let ledger = system.shutdown(LONG).expect("nothing is stuck");
+        assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+        assert_eq!(ledger.handled, handled.load(Ordering::Relaxed), "{ledger}");
+        assert!(ledger.handled >= KEYS, "{ledger}");
+    }
+}
+
+trait WaitUntil {
+    fn wait_until(&self, group: &Group<Numbered, u64>);
+}
+
+impl WaitUntil for System {
+    fn wait_until(&self, group: &Group<Numbered, u64>) {
+        let began = std::time::Instant::now();
+        while !group.head().is_closed() {
+            assert!(began.elapsed() < LONG, "it never ends: {} left", group.len());
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn every_key_is_created_once_however_many_race() {
+    let storm = storm("once", RestartPolicy::never(), WhileRestarting::Queue);
+    storm.rage(|_, _| What::Nothing);
+    assert_eq!(storm.group.len() as u64, KEYS);
+    assert_eq!(storm.system.living_actors() as u64, KEYS + 5, "the guardians and the head besides");
+    storm.end();
+}
+
+#[test]
+fn keys_come_and_go_while_senders_race() {
+    let storm = storm("retire", RestartPolicy::never(), WhileRestarting::Queue);
+    storm.rage(|sender, key| if (key + sender) % 2 == 0 { What::Stop } else { What::Nothing });
+    storm.end();
+}
+
+#[test]
+fn actors_fail_and_are_restarted_while_senders_race() {
+    for what in [WhileRestarting::Queue, WhileRestarting::Refuse, WhileRestarting::SpawnAnew] {
+        let wait = Duration::from_millis(5);
+        let storm = storm("restart", RestartPolicy::on_failure(wait, wait), what);
+        storm.rage(|sender, key| if (key + sender) % 100 == 0 { What::Fail } else { What::Nothing });
+        storm.end();
+    }
+}
