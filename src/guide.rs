@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
-//! | | | [`words`] of other systems |
+//! | | [`topology`]: groups and the routes between them | [`words`] of other systems |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -19,6 +19,9 @@ pub mod routers {}
 
 #[doc = include_str!("../docs/resizing.md")]
 pub mod resizing {}
+
+#[doc = include_str!("../docs/topology.md")]
+pub mod topology {}
 
 #[doc = include_str!("../docs/delivery.md")]
 pub mod delivery {}

@@ -162,7 +162,7 @@ fn a_push_beyond_the_capacity_leaves_nobody_waiting() {
 // Bound 3: two threads.
 #[test]
 fn a_push_beyond_the_capacity_races_a_close() {
-    model("room_for_all_beyond_close", 3, 10, || {
+    model("room_for_all_beyond_close", 3, 7, || {
         let mailbox = small();
         let tally = Tally::new();
         let mut one = owner(&mailbox);

@@ -59,4 +59,5 @@ mod testkit_system;
 mod testkit_time;
 mod timers;
 mod topology;
+mod topology_control;
 mod watch;
