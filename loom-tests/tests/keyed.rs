@@ -82,7 +82,7 @@ fn a_key_is_found_while_the_table_grows_and_others_go() {
 
 #[test]
 fn nothing_is_freed_that_a_look_up_has_found() {
-    model("keyed_removal_races_look_up", 3, 50, || {
+    model("keyed_removal_races_look_up", 3, 200, || {
         let table = Arc::new(KeyTable::<Item>::new(1));
         let freed = insert(&table, 1);
         let writer = {
@@ -271,7 +271,7 @@ fn a_group_that_terminates_while_an_actor_is_created_ends() {
 
 #[test]
 fn a_message_and_the_clock_create_one_next_life() {
-    model("keyed_spawn_anew_races_timer", 2, 50, || {
+    model("keyed_spawn_anew_races_timer", 2, 2_000, || {
         let ground = ground();
         let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
         let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::SpawnAnew);
