@@ -254,11 +254,42 @@ impl Listener {
         self.shared.accept_failures.load(Ordering::Relaxed)
     }
 
+    /// Closes the listening socket and lets the connections go on: new ones are refused from now on, and those that
+    /// have not been accepted yet are reset. For the phase
+    /// [`SERVICE_UNBIND`](crate::shutdown::phase::SERVICE_UNBIND), before connections are asked to end.
+    ///
+    /// An actor of a connection accepted just before may begin a little later. The listener's actor stays, and
+    /// ends with the system or by [`stop`](Self::stop).
+    ///
+    /// ```
+    /// # use pointsman::net::{Address, Connection, Ready};
+    /// # use pointsman::prelude::*;
+    /// # struct Idle(Connection);
+    /// # impl Actor for Idle {
+    /// #     type Message = Ready;
+    /// #     fn receive(&mut self, _: Ready, _: &mut Context<Ready>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pointsman::shutdown::phase;
+    ///
+    /// let system = System::builder("shop").build()?;
+    /// let listener = system.listener("port", Address::tcp("127.0.0.1:0")).spawn(|connection, _| Idle(connection))?;
+    /// system.coordinated_shutdown().add_task(phase::SERVICE_UNBIND, "close the port", move || {
+    ///     listener.unbind();
+    ///     Ok(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unbind(&self) {
+        let socket = lock(&self.shared.socket).take();
+        drop(socket);
+    }
+
     /// Closes the listening socket, then stops the connections' actors, which send what they have written
     /// within the linger time.
     pub fn stop(&self) {
-        let socket = lock(&self.shared.socket).take();
-        drop(socket);
+        self.unbind();
         self.actor.stop();
     }
 }

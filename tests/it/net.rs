@@ -508,6 +508,28 @@ fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
     ends_balanced(system);
 }
 
+#[test]
+fn an_unbound_listener_takes_nobody_and_lets_its_connections_go_on() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("unbound");
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix =
+        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    echoes(&mut client, b"before");
+    listener.unbind();
+    unix.unbind();
+    assert!(!path.exists(), "the socket's file goes with the port");
+    let refused = TcpStream::connect(listener.local_addr().unwrap()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    echoes(&mut client, b"after");
+    listener.unbind();
+    assert!(!listener.actor().is_closed());
+    listener.stop();
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connections end with it");
+    ends_balanced(system);
+}
+
 /// Fails as told.
 struct Fragile(Connection);
 
