@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const MONTHS: [&[u8]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 const SECONDS_OF_DAY: u64 = 86_400;
+/// 1970-01-01, counted from the day before the March of year 0.
+const EPOCH_DAY: i64 = 719_469;
 /// A leap year comes at least so often.
 const LEAP_GAP: i64 = 8;
 
@@ -22,7 +24,8 @@ pub struct Yearless {
 impl Yearless {
     /// Whether some year has it.
     pub fn is_valid(self) -> bool {
-        let longest = (1..=12).contains(&self.month) && (1..=days_in_month(2024, self.month)).contains(&self.day);
+        let longest =
+            (1..=12).contains(&self.month) && (1..=days_in_month(2024, self.month)).contains(&self.day);
         longest && self.hour < 24 && self.minute < 60 && self.second < 60
     }
 
@@ -45,7 +48,8 @@ pub fn rfc3339(moment: SystemTime) -> String {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (year, month, day) = date(days_since_epoch(moment));
     let second = since.as_secs() % SECONDS_OF_DAY;
-    let (hour, minute, second, micros) = (second / 3600, second / 60 % 60, second % 60, since.subsec_micros());
+    let (hour, minute, second, micros) =
+        (second / 3600, second / 60 % 60, second % 60, since.subsec_micros());
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
@@ -104,10 +108,9 @@ fn days_in_month(year: i64, month: u8) -> u8 {
 /// Days from 1970-01-01 to this date. The year is taken to begin in March, so that the leap day ends it.
 fn days(year: i64, month: u8, day: u8) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let before_month = (153 * i64::from(month) + 2) / 5;
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + before_month + i64::from(day)
-        - 1
-        - 719_468
+    365 * year + leap_days + before_month + i64::from(day) - EPOCH_DAY
 }
 
 /// The other way round: year, month, day. For days from 1970 on.
@@ -135,7 +138,8 @@ mod tests {
             assert_eq!((date(day), days(expected.0, expected.1, expected.2)), (expected, day));
             expected.2 += 1;
             if expected.2 > month_len {
-                expected = if expected.1 == 12 { (expected.0 + 1, 1, 1) } else { (expected.0, expected.1 + 1, 1) };
+                expected =
+                    if expected.1 == 12 { (expected.0 + 1, 1, 1) } else { (expected.0, expected.1 + 1, 1) };
                 month_len = days_in_month(expected.0, expected.1);
             }
         }
@@ -146,7 +150,8 @@ mod tests {
     #[test]
     fn a_date_without_a_year_is_the_latest_that_can_be_meant() {
         let received = at(1_798_761_600); // 2027-01-01T00:00:00Z
-        let said = |month, day| Yearless { month, day, hour: 23, minute: 59, second: 58 }.to_rfc3339(received);
+        let said =
+            |month, day| Yearless { month, day, hour: 23, minute: 59, second: 58 }.to_rfc3339(received);
         assert_eq!(said(12, 31).unwrap(), "2026-12-31T23:59:58Z");
         assert_eq!(said(1, 1).unwrap(), "2027-01-01T23:59:58Z");
         assert_eq!(said(1, 2).unwrap(), "2027-01-02T23:59:58Z", "a clock that is ahead");

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 /// Read from the socket in one turn at most.
 const READ_MAX: usize = 64 * 1024;
+/// When the mill drains, a connection from which nothing has come for so long has nothing more on its way.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// What a connection's actor takes.
 pub enum IntakeMsg {
@@ -23,6 +25,8 @@ pub enum IntakeMsg {
     Room,
     /// Read what has arrived, and end.
     Drain,
+    /// Look whether anything has come since the last time.
+    Quiet,
     /// Read nothing more, and end.
     Cut,
 }
@@ -57,13 +61,14 @@ pub struct Origin {
 #[derive(Default)]
 pub struct Door {
     state: Mutex<DoorState>,
-    empty: Condvar,
+    left: Condvar,
 }
 
 #[derive(Default)]
 struct DoorState {
     is_closing: bool,
     entered: u64,
+    left: u64,
     present: HashMap<u64, ActorRef<IntakeMsg>>,
 }
 
@@ -72,31 +77,28 @@ impl Door {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in: its number. `None` if no more are taken.
-    fn enter(&self, connection: ActorRef<IntakeMsg>) -> Option<u64> {
+    /// Takes a connection in: its number, from 1, and whether it is to drain at once.
+    fn enter(&self, connection: ActorRef<IntakeMsg>) -> (u64, bool) {
         let mut state = self.state();
-        if state.is_closing {
-            return None;
-        }
         state.entered += 1;
         let number = state.entered;
         state.present.insert(number, connection);
-        Some(number)
+        (number, state.is_closing)
     }
 
     fn leave(&self, number: u64) {
-        let (gone, is_last) = {
+        let gone = {
             let mut state = self.state();
-            (state.present.remove(&number), state.present.is_empty())
+            state.left += 1;
+            state.present.remove(&number)
         };
         drop(gone);
-        if is_last {
-            self.empty.notify_all();
-        }
+        self.left.notify_all();
     }
 
-    /// Takes nobody in any more, has those who are there read what has arrived, and waits until they have ended.
-    pub fn close(&self) {
+    /// Has all connections read what has arrived and end, and waits until those that were `accepted` have. Some of them
+    /// may enter only now.
+    pub fn close(&self, accepted: u64) {
         let present: Vec<_> = {
             let mut state = self.state();
             state.is_closing = true;
@@ -104,7 +106,7 @@ impl Door {
         };
         present.iter().for_each(|connection| connection.tell(IntakeMsg::Drain));
         let state = self.state();
-        drop(self.empty.wait_while(state, |state| !state.present.is_empty()));
+        drop(self.left.wait_while(state, |state| state.left < accepted));
     }
 }
 
@@ -130,28 +132,28 @@ pub struct Receiver {
     /// A line that the parsers' queue had no room for.
     held: Option<Line>,
     is_waiting: bool,
-    is_draining: bool,
+    /// Whether something has come since the last `Quiet`.
+    is_lively: bool,
     lines: u64,
 }
 
 impl Receiver {
     pub fn new(connection: Connection, intake: Arc<Intake>, ctx: &mut Context<IntakeMsg>) -> Self {
         let host = connection.peer_addr().map_or("local".to_owned(), |addr| addr.ip().to_string()).into();
-        let number = intake.door.enter(ctx.me().clone());
-        if number.is_some() {
-            intake.gate.books.connections.add(1);
-        } else {
-            ctx.stop();
+        let (number, drains) = intake.door.enter(ctx.me().clone());
+        intake.gate.books.connections.add(1);
+        if drains {
+            ctx.me().tell(IntakeMsg::Drain);
         }
         Self {
             connection,
-            origin: Arc::new(Origin { host, connection: number.unwrap_or(0) }),
+            origin: Arc::new(Origin { host, connection: number }),
             framer: Framer::new(intake.line_max),
             intake,
             tail: Tail::Open,
             held: None,
             is_waiting: false,
-            is_draining: false,
+            is_lively: false,
             lines: 0,
         }
     }
@@ -161,22 +163,18 @@ impl Receiver {
         self.forward(ctx)?;
         if !self.is_waiting && self.tail == Tail::Open {
             match self.connection.fill(READ_MAX) {
-                ReadOutcome::Read(count) => self.intake.gate.books.bytes.add(count as u64),
-                ReadOutcome::Blocked if self.is_draining => self.tail = Tail::Broken,
+                ReadOutcome::Read(count) => {
+                    self.is_lively = true;
+                    self.intake.gate.books.bytes.add(count as u64);
+                }
                 ReadOutcome::Blocked => return Ok(()),
                 ReadOutcome::Eof => self.tail = Tail::Ended,
                 ReadOutcome::Closed(_) => self.tail = Tail::Broken,
             }
             self.forward(ctx)?;
         }
-        if self.is_waiting {
-            return Ok(());
-        }
-        if self.tail != Tail::Open {
+        if !self.is_waiting && self.tail != Tail::Open {
             ctx.stop();
-        } else if self.is_draining {
-            // Nothing tells that there is no more: only to read again does.
-            ctx.me().tell(IntakeMsg::Drain);
         }
         Ok(())
     }
@@ -223,8 +221,12 @@ impl Receiver {
                 Step::Frame { frame, used } => {
                     let fault = match frame.whole {
                         Whole::Yes => None,
-                        Whole::TooLong => Some(Fault { expected: "the end of the line", at: frame.bytes.len() }),
-                        Whole::CutOff => Some(Fault { expected: "the rest of the line", at: frame.bytes.len() }),
+                        Whole::TooLong => {
+                            Some(Fault { expected: "the end of the line", at: frame.bytes.len() })
+                        }
+                        Whole::CutOff => {
+                            Some(Fault { expected: "the rest of the line", at: frame.bytes.len() })
+                        }
                     };
                     let bytes = frame.bytes.to_vec();
                     self.connection.consume(used);
@@ -253,13 +255,16 @@ impl Actor for Receiver {
         match message {
             IntakeMsg::Ready(ready) => self.connection.ready(ready),
             IntakeMsg::Room => self.is_waiting = false,
-            IntakeMsg::Drain if !self.is_draining => {
-                self.is_draining = true;
+            IntakeMsg::Drain => {
+                ctx.every(QUIET, || IntakeMsg::Quiet);
                 ctx.after(self.intake.drain_for, IntakeMsg::Cut);
             }
-            IntakeMsg::Drain => {}
-            IntakeMsg::Cut if self.tail == Tail::Open => self.tail = Tail::Broken,
-            IntakeMsg::Cut => {}
+            IntakeMsg::Quiet if self.is_lively || self.is_waiting => self.is_lively = false,
+            IntakeMsg::Quiet | IntakeMsg::Cut => {
+                if self.tail == Tail::Open {
+                    self.tail = Tail::Broken;
+                }
+            }
         }
         self.pump(ctx)
     }

@@ -53,7 +53,11 @@ fn line(style: Style, number: u64) -> String {
     match style {
         Style::Old => {
             let month = std::str::from_utf8(MONTHS[(number % 12) as usize]).unwrap_or("Jan");
-            format!("<{priority}>{month} {:>2} 22:14:15 old-{host:02} httpd[{}]: {text}", 1 + number % 28, number % 65_536)
+            format!(
+                "<{priority}>{month} {:>2} 22:14:15 old-{host:02} httpd[{}]: {text}",
+                1 + number % 28,
+                number % 65_536
+            )
         }
         Style::New | Style::Counted => format!(
             "<{priority}>1 2026-11-22T00:{:02}:{:02}.{:06}Z new-{host:02} httpd {} REQ [meta sequenceId=\"{number}\" \

@@ -153,9 +153,8 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Settings>, Bo
     let mut settings = Settings::default();
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{name} wants a value"));
-        let mut number = || -> Result<u64, String> {
-            value()?.parse().map_err(|error| format!("{name}: {error}"))
-        };
+        let mut number =
+            || -> Result<u64, String> { value()?.parse().map_err(|error| format!("{name}: {error}")) };
         match name.as_str() {
             "--listen" => settings.listen = value()?,
             "--out" => settings.out = value()?.into(),

@@ -78,7 +78,8 @@ impl Mill {
     pub fn start_with(settings: &Settings, outputs: Vec<(Output, Output)>) -> Result<Mill, Box<dyn Error>> {
         let Settings { width, window, drain_for, line_max, .. } = *settings;
         let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
-        let phases = Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);
+        let phases =
+            Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);
         let system = System::builder("logmill")
             .dispatcher("disk", Dispatcher::blocking().threads(1..=outputs.len().max(1)))
             .shutdown_phases(phases)
@@ -156,12 +157,10 @@ impl Mill {
     ) -> Result<(), Box<dyn Error>> {
         let shutdown = self.system.coordinated_shutdown();
         let listener = self.listener.clone();
-        shutdown.add_task(phase::SERVICE_UNBIND, "close the port", move || {
-            listener.unbind();
-            Ok(())
-        })?;
+        let port = listener.clone();
+        shutdown.add_task(phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
         shutdown.add_task(phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
-            intake.door.close();
+            intake.door.close(listener.accepted());
             Ok(())
         })?;
         shutdown.add_task(phase::SERVICE_STOP, "drain the stages", move || {

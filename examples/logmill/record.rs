@@ -82,8 +82,8 @@ impl Priority {
         ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
     const FACILITIES: [&'static str; 24] = [
         "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",
-        "ntp", "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
-        "local7",
+        "ntp", "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5",
+        "local6", "local7",
     ];
 
     /// 0, the worst, to 7.
@@ -192,9 +192,14 @@ mod tests {
             assert_eq!((priority.severity(), priority), (usize::from(number % 8), Priority(number)));
             assert_ne!(priority.facility_name(), "unknown");
         }
-        assert_eq!(parsed("<165>x").map(|it| (it.facility_name(), it.severity_name())), Ok(("local4", "notice")));
-        for bad in ["<192>x", "<999>x", "<1000>x", "<00>x", "<01>x", "<>x", "<1x", "<1", "<", "", "1>x", "<-1>x", " <1>x"]
-        {
+        assert_eq!(
+            parsed("<165>x").map(|it| (it.facility_name(), it.severity_name())),
+            Ok(("local4", "notice"))
+        );
+        for bad in [
+            "<192>x", "<999>x", "<1000>x", "<00>x", "<01>x", "<>x", "<1x", "<1", "<", "", "1>x", "<-1>x",
+            " <1>x",
+        ] {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }
     }
@@ -233,7 +238,8 @@ mod tests {
                 Ok(record) => {
                     let params = record.structured.iter().flat_map(|element| &element.params);
                     let named = params.flat_map(|&(name, value)| [name, value]);
-                    let spans = [record.host, record.app, record.process, record.message_id, Some(record.message)];
+                    let spans =
+                        [record.host, record.app, record.process, record.message_id, Some(record.message)];
                     for span in spans.into_iter().flatten().chain(named) {
                         assert!(span.begin <= span.end && span.end as usize <= line.len(), "{line:?}");
                     }
@@ -245,8 +251,13 @@ mod tests {
 
     #[test]
     fn garbage_is_a_fault_that_says_where() {
-        for garbage in [&b"Use the BFG!"[..], b"GET / HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00", b"\xff\xfe", b"{}"] {
-            assert_eq!(parse(garbage).unwrap_err().to_string(), "expected a priority, <0> to <191>, at byte 0");
+        for garbage in
+            [&b"Use the BFG!"[..], b"GET / HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00", b"\xff\xfe", b"{}"]
+        {
+            assert_eq!(
+                parse(garbage).unwrap_err().to_string(),
+                "expected a priority, <0> to <191>, at byte 0"
+            );
         }
     }
 }

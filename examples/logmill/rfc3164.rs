@@ -120,7 +120,13 @@ mod tests {
         let record = record::parse(line.as_bytes()).unwrap();
         assert_eq!(record.format, Format::Rfc3164, "{line}");
         let text = |span: Span| std::str::from_utf8(span.of(line.as_bytes())).unwrap();
-        (record.time, record.host.map(text), record.app.map(text), record.process.map(text), text(record.message))
+        (
+            record.time,
+            record.host.map(text),
+            record.app.map(text),
+            record.process.map(text),
+            text(record.message),
+        )
     }
 
     fn yearless(month: u8, day: u8, hour: u8, minute: u8, second: u8) -> Time {
@@ -144,7 +150,8 @@ mod tests {
             (yearless(2, 5, 17, 32, 18), Some("10.0.0.99"), None, None, "Use the BFG!")
         );
         // The zone and the year are in the wrong place, so that the one is taken for the host, as the RFC says.
-        let (time, host, app, _, message) = parts("<165>Aug 24 05:34:00 CST 1987 mymachine myproc[10]: %% It's time");
+        let (time, host, app, _, message) =
+            parts("<165>Aug 24 05:34:00 CST 1987 mymachine myproc[10]: %% It's time");
         assert_eq!((time, host, app), (yearless(8, 24, 5, 34, 0), Some("CST"), None));
         assert_eq!(message, "1987 mymachine myproc[10]: %% It's time");
         // No timestamp at all: everything is the message.
@@ -175,7 +182,10 @@ mod tests {
     fn what_is_missing_is_left_out() {
         assert_eq!(parts("<13>"), (Time::Unknown, None, None, None, ""));
         assert_eq!(parts("<13>Oct 11 22:14:15"), (yearless(10, 11, 22, 14, 15), None, None, None, ""));
-        assert_eq!(parts("<13>Oct 11 22:14:15 host"), (yearless(10, 11, 22, 14, 15), Some("host"), None, None, ""));
+        assert_eq!(
+            parts("<13>Oct 11 22:14:15 host"),
+            (yearless(10, 11, 22, 14, 15), Some("host"), None, None, "")
+        );
         assert_eq!(parts("<13>Oct 1 22:14:15 h x").0, yearless(10, 1, 22, 14, 15));
         for odd in [
             "Oct 32 22:14:15 h x",

@@ -133,7 +133,8 @@ pub fn unescape(value: &str) -> String {
     let mut plain = String::with_capacity(value.len());
     let mut characters = value.chars().peekable();
     while let Some(character) = characters.next() {
-        let escaped = characters.peek().copied().filter(|next| character == '\\' && matches!(next, '"' | '\\' | ']'));
+        let escaped =
+            characters.peek().copied().filter(|next| character == '\\' && matches!(next, '"' | '\\' | ']'));
         if let Some(escaped) = escaped {
             characters.next();
             plain.push(escaped);
@@ -166,9 +167,10 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_rfc_are_read_as_it_says() {
-        let line = "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \u{feff}'su root' failed for \
+        let line =
+            "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \u{feff}'su root' failed for \
                     lonvick on /dev/pts/8"
-            .as_bytes();
+                .as_bytes();
         let record = parse(line).unwrap();
         assert_eq!((record.format, record.priority.facility_name()), (Format::Rfc5424, "auth"));
         let Time::Full(time) = record.time else { panic!("{:?}", record.time) };
@@ -213,8 +215,16 @@ mod tests {
     fn escapes_in_values_are_undone_and_other_backslashes_kept() {
         let line = br#"<1>1 - - - - - [x a="\"" b="\\" c="\]" d="\n\x" e="" f="[\\\]\"" a="again"] m"#;
         let record = parse(line).unwrap();
-        let expected = [("a", "\""), ("b", "\\"), ("c", "]"), ("d", "\\n\\x"), ("e", ""), ("f", "[\\]\""), ("a", "again")]
-            .map(|(name, value)| ("x".to_owned(), name.to_owned(), value.to_owned()));
+        let expected = [
+            ("a", "\""),
+            ("b", "\\"),
+            ("c", "]"),
+            ("d", "\\n\\x"),
+            ("e", ""),
+            ("f", "[\\]\""),
+            ("a", "again"),
+        ]
+        .map(|(name, value)| ("x".to_owned(), name.to_owned(), value.to_owned()));
         assert_eq!(params(line, &record), expected);
         assert_eq!(record.message.of(line), b"m");
     }

@@ -270,10 +270,16 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_kept() {
         let written = parsed_json(b"<13>Oct 11 22:14:15 h caf\xe9");
-        assert_eq!((&written["message"], &written["message_hex"]), (&json!("caf\u{fffd}"), &json!("636166e9")));
+        assert_eq!(
+            (&written["message"], &written["message_hex"]),
+            (&json!("caf\u{fffd}"), &json!("636166e9"))
+        );
         let raw = raw_json(&line(b"\x16\x03\xff"), Fault { expected: "sense", at: 0 }).expect("JSON");
         let raw: Value = serde_json::from_slice(&raw).expect("JSON");
-        assert_eq!((&raw["raw_hex"], &raw["unparsable"]), (&json!("1603ff"), &json!("expected sense at byte 0")));
+        assert_eq!(
+            (&raw["raw_hex"], &raw["unparsable"]),
+            (&json!("1603ff"), &json!("expected sense at byte 0"))
+        );
         let raw = raw_json(&line(b"GET /"), Fault { expected: "sense", at: 0 }).expect("JSON");
         let raw: Value = serde_json::from_slice(&raw).expect("JSON");
         assert_eq!((&raw["raw"], raw.get("raw_hex")), (&json!("GET /"), None));

@@ -103,13 +103,15 @@ fn each_line_of_each_style_is_in_the_file_once_and_in_a_window_once() {
     let Books { read, written, parsed, unparsable, panicked, .. } = &gate.books;
     assert_eq!(counts([read, written, parsed, unparsable, panicked]), [9000, 9000, 8991, 9, 0]);
     let rows = lines.rows();
-    let numbers: BTreeSet<_> = rows.iter().map(|row| (row["connection"].as_u64(), row["number"].as_u64())).collect();
+    let numbers: BTreeSet<_> =
+        rows.iter().map(|row| (row["connection"].as_u64(), row["number"].as_u64())).collect();
     assert_eq!((rows.len(), numbers.len()), (9000, 9000));
     assert_eq!(rows.iter().filter(|row| row["raw"] == "GET / HTTP/1.1").count(), 9);
     assert_eq!(rows.iter().filter(|row| row["structured"]["meta"][1][1] == "/a]b").count(), 5994);
     let closed = windows.rows();
     assert_eq!(closed.iter().map(|window| window["lines"].as_u64().unwrap()).sum::<u64>(), 8991);
-    let hosts: BTreeSet<_> = closed.iter().map(|window| window["host"].as_str().unwrap().to_owned()).collect();
+    let hosts: BTreeSet<_> =
+        closed.iter().map(|window| window["host"].as_str().unwrap().to_owned()).collect();
     assert_eq!(hosts.len(), 48);
 }
 
@@ -124,7 +126,7 @@ fn a_stuck_disk_stops_the_reading_of_sockets_and_loses_nothing() {
     assert!((mill.gate.queue_capacity() as u64..=64).contains(&read), "{read}: what the mill may hold");
     assert_eq!(mill.gate.books.written.get(), 0);
     lines.set(|disk| disk.is_stuck = false);
-    feeders.into_iter().for_each(|feeder| drop(feeder.join().unwrap()));
+    feeders.into_iter().for_each(|feeder| assert_eq!(feeder.join().unwrap().lines, 2000));
     assert_eq!(end(mill).books.written.get(), 4000);
     assert_eq!(lines.rows().len(), 4000);
 }
@@ -144,7 +146,7 @@ fn a_full_disk_is_tried_again_and_goes_on_in_the_middle_of_a_line() {
 fn a_panic_costs_the_line_at_which_it_happens_and_no_other() {
     let (mill, lines, _) = mill(&Settings { panic_every: 400, ..Settings::default() });
     let feeders = [Style::Old, Style::New].map(|style| feeder(mill.addr(), style, 2000));
-    feeders.into_iter().for_each(|feeder| drop(feeder.join().unwrap()));
+    feeders.into_iter().for_each(|feeder| assert_eq!(feeder.join().unwrap().lines, 2000));
     let gate = end(mill);
     assert_eq!(counts([&gate.books.read, &gate.books.panicked, &gate.books.written]), [4000, 10, 3990]);
     assert_eq!(lines.rows().len(), 3990);
@@ -169,6 +171,19 @@ fn an_end_in_the_middle_of_load_accounts_for_each_line_that_was_read() {
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     assert_eq!(lines.rows().len() as u64, gate.books.written.get());
     assert!(TcpStream::connect(addr).is_err(), "the port is closed");
+}
+
+#[test]
+fn who_has_connected_before_the_end_is_heard() {
+    let (mill, lines, _) = mill(&Settings::default());
+    for number in 0..60 {
+        let mut stream = TcpStream::connect(mill.addr()).unwrap();
+        writeln!(stream, "<13>{number}").unwrap();
+    }
+    assert_eq!(end(mill).books.read.get(), 60);
+    let heard: BTreeSet<_> =
+        lines.rows().iter().map(|row| row["message"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(heard, (0..60).map(|number| number.to_string()).collect());
 }
 
 #[test]
