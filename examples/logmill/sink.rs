@@ -59,6 +59,8 @@ pub struct Sink {
     tickets: Vec<Ticket>,
     /// Whether a `Flush` is on its way.
     flush_comes: bool,
+    /// Whether the last try has failed.
+    is_stuck: bool,
 }
 
 struct Batch {
@@ -91,7 +93,7 @@ impl Batch {
 impl Sink {
     pub fn new(lines: Output, windows: Output) -> Self {
         let (lines, windows) = (Batch::new(lines), Batch::new(windows));
-        Self { lines, windows, tickets: Vec::new(), flush_comes: false }
+        Self { lines, windows, tickets: Vec::new(), flush_comes: false, is_stuck: false }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -117,10 +119,11 @@ impl Actor for Sink {
                 is_due = true;
             }
         }
-        // What waits for a second try already waits for that.
-        let is_full = self.lines.bytes.len() > BATCH_MAX && self.lines.written == 0;
+        let is_full = self.lines.bytes.len() > BATCH_MAX && !self.is_stuck;
         if is_due || is_full {
-            if let Err(error) = self.flush() {
+            let flushed = self.flush();
+            self.is_stuck = flushed.is_err();
+            if let Err(error) = flushed {
                 eprintln!("logmill: cannot write, trying again: {error}");
                 if !self.flush_comes {
                     self.flush_comes = true;
