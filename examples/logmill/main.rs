@@ -31,6 +31,12 @@
 //! A line is written when the operating system has it; nothing here survives a crash of the machine. Lines have at most
 //! `--line-max` bytes, 64 KiB unless said otherwise: what is longer is cut there and kept as unparsable.
 //!
+//! # How much
+//!
+//! 2026-11-22, a virtual machine with 2 shared cores, on which loggen and other work ran, too (load 7 to 9):
+//! `loggen -i -S -P -n 250000 -s 250 --active-connections=4`, twice, gave 116,000 and 151,000 lines a second, and
+//! `--panic-every 1000000` cost 2 of the 2 million. The mill used 4.0 µs of CPU for a line, from the socket to the file.
+//!
 //! # Reading order
 //!
 //! `mill.rs` (the stages and how they end), `gate.rs` (tickets, and how connections wait), `connection.rs`,
