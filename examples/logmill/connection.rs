@@ -97,7 +97,7 @@ impl Door {
     }
 
     /// Has all connections read what has arrived and end, and waits until those that were `accepted` have. Some of them
-    /// may enter only now.
+    /// may enter only now; one whose socket broke before it could never does, and then the phase's time is the limit.
     pub fn close(&self, accepted: u64) {
         let present: Vec<_> = {
             let mut state = self.state();
