@@ -57,4 +57,10 @@ pub mod topology {
     pub trait Carries<M>: From<M> + Sized {
         fn give_back(self) -> Result<M, Self>;
     }
+
+    impl<M> Carries<M> for M {
+        fn give_back(self) -> Result<M, Self> {
+            Ok(self)
+        }
+    }
 }
