@@ -1,4 +1,4 @@
-//! Topologies: a send by an outlet beside a direct tell to the same actor.
+//! Topologies: a send by an outlet, and a tell by a key, beside a direct tell.
 //!
 //! Not measured on a quiet machine yet.
 
@@ -48,6 +48,8 @@ fn topology(criterion: &mut Criterion) {
     with_system(2, |system| {
         let sinks = Sinks::spawn(system, 1);
         let actor = &sinks.actors[0];
+        let (lodger, group) = Sinks::group(system);
+        let key = group.key(7);
         let one = outlet(system, "one", &sinks.actors, false);
         let eight: Vec<_> = std::iter::repeat_n(actor.clone(), 8).collect();
         let last_of_eight = outlet(system, "last", &eight, true);
@@ -57,6 +59,8 @@ fn topology(criterion: &mut Criterion) {
             Subject::new("try_send to the actor", |n| {
                 run(&sinks, n, 1, |words| actor.try_send(words).expect("it lives"))
             }),
+            Subject::new("tell to a group, by key", |n| run(&lodger, n, 1, |words| group.tell(words))),
+            Subject::new("tell to one key", |n| run(&lodger, n, 1, |words| key.tell(words))),
             Subject::new("outlet, one route", |n| {
                 run(&sinks, n, 1, |words| one.try_send(words).expect("it lives"))
             }),

@@ -7,7 +7,7 @@
 
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::topology::Sending;
+use pointsman::topology::{Sending, Start};
 use pointsman::{Accepted, Load, Recipient, SendError};
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
@@ -246,6 +246,31 @@ fn ways<const WORDS: usize>(
         let to = others.remove(0);
         Way { name, to, others, sinks: sinks.concat(), handled, each }
     }
+    /// Groups whose keys are all taken.
+    fn keyed<const WORDS: usize>(
+        (system, dispatcher, label, echo): (&System, &str, &str, &Option<ActorRef<Step>>),
+        targets: usize,
+    ) -> Way<Words<WORDS>> {
+        let handled = Arc::new(AtomicU64::new(0));
+        let spawn = |number| {
+            let (count, echo) = (handled.clone(), echo.clone());
+            let sink = move |_: &mut Context<_>, _: &Start<'_, u64>| Sink {
+                handled: count.clone(),
+                echo: echo.clone(),
+            };
+            let group = system
+                .group(&format!("keyed-{label}-{number}"))
+                .by_key(|message: &Words<WORDS>| message[0] % ROUTEES as u64, sink)
+                .dispatcher(dispatcher)
+                .spawn()
+                .expect("a free name");
+            (0..ROUTEES as u64).for_each(|key| group.mount(key));
+            (group.to_ref(), (0..ROUTEES as u64).map(|key| group.key(key)).collect::<Vec<_>>())
+        };
+        let (mut others, sinks): (Vec<_>, Vec<_>) = (0..targets).map(spawn).unzip();
+        let to = others.remove(0);
+        Way { name: "keyed group", to, others, sinks: sinks.concat(), handled, each: 1 }
+    }
     let at = (system, dispatcher, label.as_str(), &echo);
     let key = || ConsistentHashing::by(|message: &Words<WORDS>, key| key.feed(&message[0]));
     vec![
@@ -256,6 +281,7 @@ fn ways<const WORDS: usize>(
         way(at, targets, "smallest mailbox", 1, SmallestMailbox::new),
         way(at, targets, "consistent hashing", 1, key),
         way(at, targets, "broadcast", ROUTEES as u64, || Broadcast),
+        keyed(at, targets),
     ]
 }
 

@@ -7,6 +7,7 @@
 
 use criterion::{BenchmarkId, Criterion};
 use pointsman::prelude::*;
+use pointsman::topology::{Group, Start};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -64,6 +65,15 @@ impl Sinks {
             system.spawn(move || Sink { handled: handled.clone() }).expect("the system lives")
         };
         Self { actors: counts.iter().map(spawn).collect(), counts }
+    }
+
+    /// The one actor of a group, which is created by the first message.
+    pub fn group(system: &SystemRef) -> (Self, Group<Words, u64>) {
+        let count: Arc<Count> = Arc::default();
+        let handled = count.clone();
+        let recipe = move |_: &mut Context<Words>, _: &Start<'_, u64>| Sink { handled: handled.clone() };
+        let group = system.group("sinks").by_key(|_: &Words| 7, recipe).spawn().expect("the system lives");
+        (Self { actors: vec![group.to_ref()], counts: vec![count] }, group)
     }
 
     pub fn handled(&self) -> u64 {

@@ -2,9 +2,10 @@
 
 use super::GroupKey;
 use super::board::{Board, Openness};
-use crate::actor::{Control, Leaving};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::AnyRef;
+use crate::actor::{Control, Leaving, SystemCore};
+use crate::actor_ref::delivery::{LeftOver, Way};
+use crate::actor_ref::{ActorRef, AnyRef, Mode};
+use crate::error::SendError;
 use crate::sync::lock;
 
 /// How the actors of a group are told to end.
@@ -26,7 +27,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 let actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
                 for actor in actors {
                     if let Ok(actor) = actor.typed::<M>() {
-                        tell_beyond(&actor, make(reason));
+                        tell_beyond(&actor, &self.system, make(reason));
                     }
                 }
             }
@@ -46,6 +47,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 /// Tells an actor although its mailbox may be full.
-fn tell_beyond<M: Send + 'static>(actor: &ActorRef<M>, message: M) {
-    actor.tell(message);
+fn tell_beyond<M: Send + 'static>(actor: &ActorRef<M>, system: &SystemCore, message: M) {
+    let way = Way::new(system, Mode::Unbounded);
+    let left = way.delivery(None).offer(actor, message).err();
+    if let Err(LeftOver::Message(message)) = way.finish(left) {
+        actor.dead_letter(SendError::Closed(message));
+    }
 }

@@ -348,7 +348,7 @@ fn a_group_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_router_may_send_to_its_own_group_and_so_may_a_clone_and_a_drop() {
+fn a_router_may_send_to_its_own_group() {
     let stage = Stage::turns();
     let inner = Arc::new(std::sync::OnceLock::<ActorRef<Note>>::new());
     let again = inner.clone();

@@ -327,6 +327,18 @@ fn an_actor_that_ends_itself_at_a_manual_termination_ends_the_group() {
 }
 
 #[test]
+fn a_full_mailbox_keeps_no_actor_from_the_message_that_terminates_it() {
+    let stage = Stage::turns();
+    let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
+    let make = |_: &str| Note::new(Outcome::Discard, "terminate").act(Do::Stop);
+    let group = plan(&stage).mailbox(mailbox).terminate_by(make).spawn().expect("sound");
+    group.tell(to(1, "a"));
+    group.terminate("over");
+    assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "1 terminate", "1 stopped"]);
+    assert_eq!(books(stage).dead_lettered, 0);
+}
+
+#[test]
 fn a_group_that_is_stopped_buries_what_its_actors_have() {
     let stage = Stage::turns();
     let group = plan(&stage).restart(RestartPolicy::always(SECOND, SECOND)).spawn().expect("sound");
@@ -399,7 +411,9 @@ fn growing_wakes_a_sender_that_waits() {
     group.set_mailbox_capacity(2);
     assert!(waits.join().expect("no panic"), "nothing was taken out meanwhile");
     drop(release);
-    assert_eq!(books(stage).handled, 3);
+    let ledger = books(stage);
+    // As many as are handled before the system stops the actor.
+    assert_eq!((ledger.handled + ledger.dead_lettered, ledger.handed_back), (3, 0));
 }
 
 /// Waits in its handler until it is released.

@@ -1,6 +1,6 @@
 //! A group whose messages say themselves whom they are for, and whose actors note what happens to them.
 
-use crate::support::{Soon, Stage, run_turns};
+use crate::support::{Stage, run_turns};
 use pointsman::prelude::*;
 use pointsman::topology::{Group, GroupPlan, Outcome, Start};
 use pointsman::{Ledger, SendError};
@@ -139,10 +139,4 @@ pub fn books(stage: Stage) -> Ledger {
     let ledger = stage.system.shutdown(crate::support::LONG).expect("nothing is stuck");
     assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
     ledger
-}
-
-/// The next note.
-#[track_caller]
-pub fn next(stage: &Stage) -> String {
-    stage.notes.soon().expect("something is noted")
 }
