@@ -189,3 +189,20 @@ fn types_from_a_macro_are_recognised() {
 fn refusals_say_what_to_do() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }
+
+#[test]
+fn what_was_carried_is_given_back_by_its_variant_only() {
+    use support::topology::Carries;
+
+    #[derive(Debug, PartialEq, Message)]
+    #[message(crate = "support")]
+    enum Carrier<T> {
+        Number(u32),
+        Rest(Vec<T>),
+        Nothing,
+    }
+
+    assert_eq!(Carries::<u32>::give_back(Carrier::<u8>::from(7)), Ok(7));
+    assert_eq!(Carries::<Vec<u8>>::give_back(Carrier::Rest(vec![1_u8])), Ok(vec![1]));
+    assert_eq!(Carries::<u32>::give_back(Carrier::<u8>::Nothing), Err(Carrier::Nothing));
+}

@@ -52,3 +52,15 @@ impl<Q: Request> Answerable for Call<Q> {
         self.reply_to.fork(attempt)
     }
 }
+
+pub mod topology {
+    pub trait Carries<M>: From<M> + Sized {
+        fn give_back(self) -> Result<M, Self>;
+    }
+
+    impl<M> Carries<M> for M {
+        fn give_back(self) -> Result<M, Self> {
+            Ok(self)
+        }
+    }
+}
