@@ -39,8 +39,8 @@ use common::{Count, SOON, Sink, Subject, Words, compare, with_system};
 use criterion::{Criterion, criterion_group, criterion_main};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, DefaultResizer, HashKey, Random, Ring, RoundRobin, RoutingLogic,
-    SmallestMailbox, TwoChoices,
+    Broadcast, ConsistentHashing, DefaultResizer, HashKey, Random, Ring, RoundRobin, RouterPlan,
+    RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -103,11 +103,31 @@ impl<'a> Comparison<'a> {
 
     /// Adds a group over the routees, routed by this logic; `each` deliveries come of one message.
     fn add(&mut self, name: &str, each: u64, logic: impl RoutingLogic<Words>) {
+        self.add_plan(name, each, |plan| plan.logic(logic));
+    }
+
+    fn add_plan<L: RoutingLogic<Words>>(
+        &mut self,
+        name: &str,
+        each: u64,
+        plan: impl FnOnce(RouterPlan<Words, RoundRobin>) -> RouterPlan<Words, L>,
+    ) {
         let path = format!("{} {name}", self.group).replace([' ', ','], "-");
-        let plan = self.system.router(&path).group(self.routees.to_vec()).logic(logic);
+        let plan = plan(self.system.router(&path).group(self.routees.to_vec()));
         let (router, counts) = (plan.spawn().expect("a free name"), self.counts);
         let tell = move |deliveries| run(counts, each, deliveries, |number| router.tell([number; 2]));
         self.subjects.push(Subject::new(name, tell));
+    }
+
+    /// Adds a pool of routees of its own, which share a queue.
+    fn add_balancing_pool(&mut self, size: usize) {
+        let counts: Vec<Arc<Count>> = (0..size).map(|_| Arc::default()).collect();
+        let given = counts.clone();
+        let recipe = move |ctx: &mut Context<Words>| Sink { handled: given[ctx.routee_index()].clone() };
+        let plan = self.system.router(&format!("balancing-{size}")).balancing_pool(size, recipe);
+        let router = plan.spawn().expect("a free name");
+        let tell = move |deliveries| run(&counts, 1, deliveries, |number| router.tell([number; 2]));
+        self.subjects.push(Subject::new("balancing pool", tell));
     }
 
     fn run(mut self, criterion: &mut Criterion, deliveries: u64) {
@@ -118,9 +138,50 @@ impl<'a> Comparison<'a> {
         self.add("two choices", 1, TwoChoices::new());
         self.add("smallest mailbox", 1, SmallestMailbox::new());
         self.add("consistent hashing", 1, ConsistentHashing::by(|words: &Words, key| key.feed(&words[0])));
+        self.add_plan("round robin, broadcast_if never", 1, |plan| {
+            plan.broadcast_if(|words| words[0] == u64::MAX)
+        });
         self.add("broadcast, per delivery", self.routees.len() as u64, Broadcast);
         compare(criterion, &self.group, deliveries, self.subjects);
     }
+}
+
+#[derive(Clone)]
+struct Double(u64);
+
+impl Request for Double {
+    type Reply = u64;
+}
+
+/// Questions one after the other, to functions that answer at once: what racing costs, and nobody's work.
+fn questions(criterion: &mut Criterion) {
+    with_system(1, |system| {
+        for size in SIZES {
+            let port = |_| ActorRef::from_fn(|call: Call<Double>| call.answer(|Double(number)| 2 * number));
+            let routees: Vec<ActorRef<Call<Double>>> = (0..size).map(port).collect();
+            let subject = |name: &str, to: ActorRef<Call<Double>>| {
+                let ask = move |questions| {
+                    let start = Instant::now();
+                    for number in 0..questions {
+                        assert_eq!(black_box(to.ask(Double(number)).wait()), Ok(2 * number));
+                    }
+                    start.elapsed()
+                };
+                Subject::new(name, ask)
+            };
+            let group = |name: &str| system.router(&format!("{name}-{size}")).group(routees.clone());
+            let in_turn = group("in-turn").spawn().expect("a free name").to_ref();
+            let scatter = group("scatter").logic(ScatterGatherFirstCompleted::new());
+            let tail = group("tail").logic(TailChopping::new());
+            let subjects = vec![
+                subject("direct ask", routees[0].clone()),
+                subject("round robin", in_turn),
+                subject("scatter-gather", scatter.spawn().expect("a free name").to_ref()),
+                subject("tail-chopping", tail.spawn().expect("a free name").to_ref()),
+            ];
+            compare(criterion, &format!("questions to {size}"), 2_000, subjects);
+        }
+    });
 }
 
 fn choosing(criterion: &mut Criterion) {
@@ -142,7 +203,12 @@ fn to_actors(criterion: &mut Criterion) {
                 system.spawn(move || Sink { handled: handled.clone() }).expect("the system lives")
             };
             let routees: Vec<ActorRef<Words>> = counts.iter().map(spawn).collect();
-            Comparison::new(system, format!("to actors {size}"), &routees, &counts).run(criterion, 50_000);
+            let mut comparison = Comparison::new(system, format!("to actors {size}"), &routees, &counts);
+            // The figures of a pool of a thousand that share a queue would be those of their beginning.
+            if size <= 64 {
+                comparison.add_balancing_pool(size);
+            }
+            comparison.run(criterion, 50_000);
         }
     });
 }
@@ -212,5 +278,5 @@ fn ring(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, choosing, to_actors, counting_path, ring);
+criterion_group!(benches, choosing, to_actors, questions, counting_path, ring);
 criterion_main!(benches);

@@ -188,6 +188,16 @@ pub enum SpawnError {
         /// The routee's path.
         path: String,
     },
+    /// A routee that is made before its first turn, as [`goakt`](crate::goakt)'s are, could not be made: its factory
+    /// returned an error, or panicked.
+    Routee {
+        /// The router's path.
+        router: String,
+        /// The routee's number.
+        number: usize,
+        /// What the factory said.
+        fault: String,
+    },
     /// A router's logic has settings that make no sense, such as a hash ring without points.
     Logic {
         /// The router's path.
@@ -264,6 +274,9 @@ impl fmt::Display for SpawnError {
                 "routee {path} of router {router}: wildcards need messages that can be cloned, name each path or \
                  use `group_at`"
             ),
+            SpawnError::Routee { router, number, fault } => {
+                write!(f, "routee {number} of router {router} could not be made: {fault}")
+            }
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
             SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
@@ -349,7 +362,7 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
-    /// Something was said of routers that none can be.
+    /// Something was said of actors at a path, mostly of a router, that none can be.
     Section {
         /// The key at fault, with the sections around it.
         key: String,

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
-//! | | [`topology`]: groups and the routes between them | [`words`] of other systems |
+//! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
+//! | | [`goakt`]: routers for those who come from GoAkt | |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -20,6 +21,8 @@ pub mod routers {}
 #[doc = include_str!("../docs/resizing.md")]
 pub mod resizing {}
 
+#[doc = include_str!("../docs/goakt.md")]
+pub mod goakt {}
 #[doc = include_str!("../docs/topology.md")]
 pub mod topology {}
 

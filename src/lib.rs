@@ -70,6 +70,7 @@
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
 //! | to ask several actors one question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
+//! | routers in GoAkt's words | [`goakt`], [the guide](guide::goakt) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
@@ -170,10 +171,10 @@ pub use actor::{
     TimerName, WatchError,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, Asker, Attempt,
-    AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters, Dropped,
-    LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken,
-    SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
+    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, Asker,
+    Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters,
+    Dropped, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken,
+    StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
 };
 pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
@@ -187,7 +188,7 @@ pub use pattern::{
     Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Handling, Inbox, InboxError, Listeners,
     Listening, PipeError,
 };
-pub use routing::Router;
+pub use routing::{Router, goakt};
 pub use scheduler::StartError;
 pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};
 pub use time::{Cancellable, Clock, ManualClock, OnAdvance, Scheduler, SystemClock};

@@ -7,7 +7,7 @@
 
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::topology::Start;
+use pointsman::topology::{Sending, Start};
 use pointsman::{Accepted, Load, Recipient, SendError};
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
@@ -470,6 +470,41 @@ fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     });
 }
 
+/// Sends by an outlet: to one group, and to two, without an address.
+fn outlets(system: &System, faults: &mut Vec<String>) {
+    for targets in [1, 2] {
+        let topology = system.topology();
+        let source = topology.local::<Step>("source").expect("a free name");
+        let handled = Arc::new(AtomicU64::new(0));
+        for number in 0..targets {
+            let count = handled.clone();
+            let sink = move || Sink { handled: count.clone(), echo: None };
+            let actor = system.actor(&format!("outlet-{targets}-{number}")).dispatcher("workers");
+            let actor = actor.spawn(sink).expect("a free name");
+            let group = topology.local::<Words<2>>(&format!("group-{number}")).expect("a free name");
+            source.route_to(&group, |words: &Words<2>| words[1] < u64::MAX);
+            group.mount(&actor);
+        }
+        let outlet = source.outlet::<Words<2>>();
+        source.mount(&ActorRef::from_fn(drop::<Step>));
+        check(faults, format!("an outlet that leads to {targets}"), |messages| {
+            let before = handled.load(Ordering::Relaxed);
+            for number in 0..messages {
+                if number % 64 == 0 {
+                    let least = (number * targets).saturating_sub(WINDOW);
+                    while handled.load(Ordering::Relaxed) - before < least {
+                        thread::yield_now();
+                    }
+                }
+                outlet.try_send([number; 2]).expect("the sinks live");
+            }
+            while handled.load(Ordering::Relaxed) - before < messages * targets {
+                thread::yield_now();
+            }
+        });
+    }
+}
+
 fn main() {
     let system = System::builder("allocations")
         // Workers that soon fall asleep, so that they have to be woken too.
@@ -484,6 +519,7 @@ fn main() {
     tells::<8>(&system, &mut faults);
     asks::<2>(&system, &mut faults);
     asks::<8>(&system, &mut faults);
+    outlets(&system, &mut faults);
     assert!(allocations(|| drop(std::hint::black_box(Box::new(1)))) == 1, "the allocator counts");
     assert_eq!(system.shutdown(SOON).expect("everything ends").balance(), 0);
     assert!(faults.is_empty(), "{faults:#?}");

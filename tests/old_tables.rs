@@ -1,4 +1,5 @@
-//! Old tables of routees are not kept without end. In a process of its own: they are counted for all systems.
+//! Old tables of routees are not kept without end, and each router has its own bound. In a process of its own: a reader
+//! keeps the tables of all systems.
 
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, Pick, RouteContext, Routees, RoutingLogic};
@@ -43,6 +44,13 @@ fn changes_are_refused_while_too_many_old_tables_wait_for_one_reader() {
     is_reading.recv().unwrap();
     let refused = (0..5000).map(|n| router.resize_to(2 + n % 2)).find(Result::is_err);
     assert!(matches!(refused, Some(Err(ManageError::OldTables { waiting: 1024.., .. }))), "{refused:?}");
+    // Another router is none the worse for it, in whatever system.
+    let other = System::builder("other").build().unwrap();
+    for system in [&system, &other] {
+        let neighbour = system.router("neighbour").pool(2, |_| Sink).spawn().unwrap();
+        (0..100).for_each(|n| assert!(neighbour.resize_to(2 + n % 2).is_ok()));
+    }
+    assert!(router.resize_to(3).is_err());
     // Routing goes on meanwhile.
     router.to_ref().tell(2u64);
     tell.send(()).unwrap();
@@ -50,4 +58,5 @@ fn changes_are_refused_while_too_many_old_tables_wait_for_one_reader() {
     router.resize_to(5).unwrap();
     assert_eq!(router.routees().unwrap().len(), 5);
     assert_eq!(system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
+    assert_eq!(other.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
 }

@@ -1,22 +1,28 @@
-//! Routers at full load while their routees come, go, fail and stop: nothing is lost, and nothing handled twice.
+//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end: nothing is lost,
+//! and nothing handled twice.
 //!
-//! Ten million messages in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
+//! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 
-use pointsman::DeadLetterLog;
 use pointsman::prelude::*;
-use pointsman::routing::{ConsistentHashing, KeySink, Random, RoundRobin, RouterPlan, TwoChoices};
-use pointsman::routing::{DefaultResizer, RoutingLogic, SmallestMailbox};
-use std::sync::Arc;
+use pointsman::routing::{
+    Broadcast, ConsistentHashing, DefaultResizer, KeySink, Random, RoundRobin, RouterPlan, RoutingLogic,
+    ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
+};
+use pointsman::{Answerable, DeadLetterLog, Ledger, SpawnError};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 const SENDERS: u64 = 3;
-const KINDS: u64 = 8;
-/// For each kind of router.
-const MESSAGES: u64 = if cfg!(debug_assertions) { 60_000 } else { 10_000_000 / KINDS };
+/// Routers of which each message goes to one routee.
+const KINDS: u64 = 9;
+/// For each of these.
+const MESSAGES: u64 = if cfg!(debug_assertions) { 45_000 } else { 9_000_000 / KINDS };
+/// For the routers that send a message to many.
+const COPIED: u64 = MESSAGES / 12;
 /// At least so many changes of each router, spread over its messages.
 const CHANGES: u64 = 200;
-const STEP: u64 = MESSAGES / CHANGES;
 const QUEUED_MAX: u64 = 2_000;
 /// Longer than any storm takes; reached only by one that is stuck.
 const LONG: Duration = Duration::from_secs(300);
@@ -34,16 +40,188 @@ impl Dice {
 }
 
 #[derive(Clone, Copy)]
-struct Numbered {
-    number: u32,
-    what: What,
-}
-
-#[derive(Clone, Copy)]
 enum What {
     Nothing,
     Fail,
     Stop,
+}
+
+impl What {
+    fn roll(dice: &mut Dice) -> Self {
+        match dice.roll(5_000) {
+            0..=4 => What::Fail,
+            5 => What::Stop,
+            _ => What::Nothing,
+        }
+    }
+
+    fn then<M: Send + 'static>(self, ctx: &mut Context<M>) -> Done {
+        match self {
+            What::Nothing => Ok(()),
+            What::Fail => Err(Failure::msg("as told")),
+            What::Stop => {
+                ctx.stop();
+                Ok(())
+            }
+        }
+    }
+}
+
+type Make<M> = dyn Fn(&SystemRef) -> Result<Router<M>, SpawnError> + Send + Sync;
+type MakeWorker<M> = dyn Fn(&SystemRef) -> ActorRef<M>;
+
+/// A router, those who send to it, and those who change it.
+struct Storm<M: Send + 'static> {
+    name: &'static str,
+    messages: u64,
+    /// The router is stopped now and then, and made anew.
+    ends: bool,
+    make: Box<Make<M>>,
+    /// Makes a worker that is no pool's.
+    foreign: Box<MakeWorker<M>>,
+}
+
+/// The router as it is now.
+type Now<M> = Arc<RwLock<Router<M>>>;
+
+/// Changes a router until its senders are done.
+struct Weather<M: Send + 'static> {
+    system: SystemRef,
+    now: Now<M>,
+    /// Makes the router anew, if it ends.
+    again: Option<Box<Make<M>>>,
+    foreign: Vec<ActorRef<M>>,
+    changes: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+}
+
+impl<M: Send + 'static> Weather<M> {
+    fn rage(self) {
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        while !self.over.load(Ordering::Acquire) {
+            let router = self.now.read().expect("nobody panics").clone();
+            self.change(&router, &mut dice);
+            if router.routees().is_ok_and(|list| list.is_empty()) {
+                let _ = router.resize_to(4);
+            }
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn change(&self, router: &Router<M>, dice: &mut Dice) {
+        let foreign = |dice: &mut Dice| &self.foreign[dice.roll(self.foreign.len() as u64) as usize];
+        let first = || router.routees().ok().and_then(|list| list.first().cloned());
+        // A router that ends refuses, which is no matter.
+        match dice.roll(84) {
+            0..=31 => _ = router.resize_to(1 + dice.roll(16) as usize),
+            32..=47 => _ = router.adjust(dice.roll(7) as isize - 3),
+            48..=55 => _ = router.add(foreign(dice).clone()),
+            56..=63 => _ = router.remove(foreign(dice)),
+            64..=71 => _ = first().map(|one| router.remove(&one)),
+            72..=75 => _ = router.routees().map(|list| list.last().map(ActorRef::poison)),
+            76 | 77 => first().iter().for_each(ActorRef::stop),
+            78 | 79 => first().iter().for_each(ActorRef::kill),
+            // The head, and with it all routees.
+            80..=82 => router.kill(),
+            _ => self.end_and_make_anew(router, dice),
+        }
+    }
+
+    fn end_and_make_anew(&self, router: &Router<M>, dice: &mut Dice) {
+        let Some(make) = &self.again else { return };
+        match dice.roll(3) {
+            0 => router.stop(),
+            1 => router.poison(),
+            _ => _ = router.drain(),
+        }
+        // Whoever sends meanwhile finds a router that refuses.
+        let anew = loop {
+            match make(&self.system) {
+                Ok(anew) => break anew,
+                Err(SpawnError::NameTaken { .. }) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        *self.now.write().expect("nobody panics") = anew;
+    }
+}
+
+impl<M: Send + 'static> Storm<M> {
+    /// Sends each message by what `sender` makes for each sending thread, and returns the books at the end.
+    fn run<S: FnMut(&ActorRef<M>, u32, What) + Send + 'static>(
+        self,
+        mut sender: impl FnMut() -> S,
+    ) -> Ledger {
+        let Self { name, messages, ends, make, foreign } = self;
+        let system = System::builder(name)
+            .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(16))
+            .dispatcher("management", Dispatcher::pinned())
+            .supervision(Strategy::decide(|_| Directive::Restart).quiet())
+            .log_dead_letters(DeadLetterLog::off())
+            .build()
+            .expect("the settings are sound");
+        let foreign = (0..3).map(|_| foreign(&system)).collect();
+        let now: Now<M> = Arc::new(RwLock::new(make(&system).expect("the plan is sound")));
+        let (changes, over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let weather = Weather {
+            system: system.handle().clone(),
+            now: now.clone(),
+            again: ends.then_some(make),
+            foreign,
+            changes: changes.clone(),
+            over: over.clone(),
+        };
+        let weather = std::thread::spawn(move || weather.rage());
+        let step = messages / CHANGES;
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|first| {
+                let (now, changes, system) = (now.clone(), changes.clone(), system.handle().clone());
+                let mut send = sender();
+                std::thread::spawn(move || {
+                    let mut dice = Dice(0x2545_f491_4f6c_dd1d + first);
+                    let mut to = now.read().expect("nobody panics").to_ref();
+                    for number in (first..messages).step_by(SENDERS as usize) {
+                        send(&to, number as u32, What::roll(&mut dice));
+                        // No faster than the weather changes, and than messages are handled: those that lie in the
+                        // mailbox of a routee that is stopped or killed are dead letters.
+                        while number / step > changes.load(Ordering::Relaxed)
+                            || (number % 512 < SENDERS && system.ledger().queued > QUEUED_MAX)
+                        {
+                            std::thread::yield_now();
+                        }
+                        // Some messages meet a router that has ended, but not all that are sent until there is another.
+                        while to.is_closed() && number % 8 != 0 {
+                            to = now.read().expect("nobody panics").to_ref();
+                            std::thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        senders.into_iter().for_each(|sender| sender.join().expect("no sender panics"));
+        over.store(true, Ordering::Release);
+        weather.join().expect("the weather does not panic");
+        let ledger = system.shutdown(LONG).expect("nothing is stuck");
+        println!("{name}: {} changes; {ledger}", changes.load(Ordering::Relaxed));
+        assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{name}: {ledger}");
+        ledger
+    }
+}
+
+/// The routees of the pools in most storms.
+fn settled<M: Send + 'static, L>(plan: RouterPlan<M, L>) -> RouterPlan<M, L> {
+    plan.stay_when_empty()
+        .on_failure(Restart::always())
+        .drain_within(Duration::from_millis(1))
+        .head_dispatcher("management")
+}
+
+// Each message to one routee.
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    number: u32,
+    what: What,
 }
 
 /// How often each message was handled or came back.
@@ -55,129 +233,53 @@ impl Actor for Worker {
     type Message = Numbered;
     fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
         self.0[it.number as usize].fetch_add(1, Ordering::Relaxed);
-        match it.what {
-            What::Nothing => Ok(()),
-            What::Fail => Err(Failure::msg("as told")),
-            What::Stop => {
-                ctx.stop();
-                Ok(())
-            }
-        }
-    }
-}
-
-/// What becomes of a router in a storm.
-struct Weather {
-    router: Router<Numbered>,
-    /// Workers that no pool has made.
-    foreign: Vec<ActorRef<Numbered>>,
-    changes: Arc<AtomicU64>,
-    over: Arc<AtomicBool>,
-}
-
-impl Weather {
-    /// Changes the router until the senders are done.
-    fn rage(self) {
-        let Self { router, foreign, changes, over } = self;
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        while !over.load(Ordering::Acquire) {
-            let _ = match dice.roll(40) {
-                0..=15 => router.resize_to(1 + dice.roll(16) as usize).map(drop),
-                16..=23 => router.adjust(dice.roll(7) as isize - 3).map(drop),
-                24..=27 => router.add(foreign[dice.roll(foreign.len() as u64) as usize].clone()).map(drop),
-                28..=31 => router.remove(&foreign[dice.roll(foreign.len() as u64) as usize]).map(drop),
-                32..=35 => router.routees().map(|list| list.first().map(|one| router.remove(one))).map(drop),
-                36 | 37 => router.routees().map(|list| list.last().map(ActorRef::poison)).map(drop),
-                38 => router.routees().map(|list| list.first().map(ActorRef::stop)).map(drop),
-                _ => router.routees().map(|list| list.first().map(ActorRef::kill)).map(drop),
-            };
-            if router.routees().is_ok_and(|list| list.is_empty()) {
-                let _ = router.resize_to(4);
-            }
-            changes.fetch_add(1, Ordering::Relaxed);
-        }
+        it.what.then(ctx)
     }
 }
 
 fn storm<L: RoutingLogic<Numbered>>(
-    name: &str,
-    plan: impl FnOnce(RouterPlan<Numbered, RoundRobin>) -> RouterPlan<Numbered, L>,
+    name: &'static str,
+    plan: impl Fn(RouterPlan<Numbered, RoundRobin>) -> RouterPlan<Numbered, L> + Send + Sync + 'static,
 ) {
-    storm_over(name, |system, fates| {
+    storm_over(name, false, move |system, fates| {
         let fates = fates.clone();
-        let plan = plan(system.router("all").pool(4, move |_| Worker(fates.clone())));
-        plan.stay_when_empty()
-            .on_failure(Restart::always())
-            .drain_within(Duration::from_millis(1))
-            .head_dispatcher("management")
-            .spawn()
+        settled(plan(system.router("all").pool(4, move |_| Worker(fates.clone())))).spawn()
     });
 }
 
 fn storm_over(
-    name: &str,
-    make: impl FnOnce(&SystemRef, &Fates) -> Result<Router<Numbered>, pointsman::SpawnError>,
+    name: &'static str,
+    ends: bool,
+    make: impl Fn(&SystemRef, &Fates) -> Result<Router<Numbered>, SpawnError> + Send + Sync + 'static,
 ) {
-    let system = System::builder(name)
-        .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(16))
-        .dispatcher("management", Dispatcher::pinned())
-        .supervision(Restart::always())
-        .log_dead_letters(DeadLetterLog::off())
-        .build()
-        .expect("the settings are sound");
     let fates: Fates = Arc::new((0..MESSAGES).map(|_| AtomicU8::new(0)).collect());
-    let router = make(&system, &fates).expect("the plan is sound");
-    let foreign = (0..3)
-        .map(|_| {
-            let fates = fates.clone();
+    let (pools, others) = (fates.clone(), fates.clone());
+    let storm = Storm {
+        name,
+        messages: MESSAGES,
+        ends,
+        make: Box::new(move |system| make(system, &pools)),
+        foreign: Box::new(move |system| {
+            let fates = others.clone();
             system.spawn(move || Worker(fates.clone())).expect("there is room")
-        })
-        .collect();
-    let (changes, over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-    let weather = Weather { router: router.clone(), foreign, changes: changes.clone(), over: over.clone() };
-    let weather = std::thread::spawn(move || weather.rage());
-    let senders: Vec<_> = (0..SENDERS)
-        .map(|sender| {
-            let (to, fates, changes) = (router.to_ref(), fates.clone(), changes.clone());
-            let system = system.handle().clone();
-            std::thread::spawn(move || {
-                let mut dice = Dice(0x2545_f491_4f6c_dd1d + sender);
-                let mut back = 0;
-                for number in (sender..MESSAGES).step_by(SENDERS as usize) {
-                    let what = match dice.roll(5_000) {
-                        0..=4 => What::Fail,
-                        5 => What::Stop,
-                        _ => What::Nothing,
-                    };
-                    let it = Numbered { number: number as u32, what };
-                    if number % 3 == 0 {
-                        to.tell(it);
-                    } else if to.try_tell(it).is_err() {
-                        back += 1;
-                        fates[number as usize].fetch_add(1, Ordering::Relaxed);
-                    }
-                    // No faster than the weather changes, and than messages are handled: those that lie in the
-                    // mailbox of a routee that is stopped or killed are dead letters.
-                    while number / STEP > changes.load(Ordering::Relaxed)
-                        || (number % 512 < SENDERS && system.ledger().queued > QUEUED_MAX)
-                    {
-                        std::thread::yield_now();
-                    }
-                }
-                back
-            })
-        })
-        .collect();
-    let back: u64 = senders.into_iter().map(|sender| sender.join().expect("no sender panics")).sum();
-    over.store(true, Ordering::Release);
-    weather.join().expect("the weather does not panic");
-    let ledger = system.shutdown(LONG).expect("nothing is stuck");
+        }),
+    };
+    let back = Arc::new(AtomicU64::new(0));
+    let ledger = storm.run(|| {
+        let (fates, back) = (fates.clone(), back.clone());
+        move |to: &ActorRef<Numbered>, number, what| {
+            if number % 3 == 0 {
+                to.tell(Numbered { number, what });
+            } else if to.try_tell(Numbered { number, what }).is_err() {
+                back.fetch_add(1, Ordering::Relaxed);
+                fates[number as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
     let once = fates.iter().filter(|fate| fate.load(Ordering::Relaxed) == 1).count() as u64;
     let twice = fates.iter().filter(|fate| fate.load(Ordering::Relaxed) > 1).count();
-    println!("{name}: {} changes; {ledger}", changes.load(Ordering::Relaxed));
     assert_eq!(twice, 0, "{name}: handled twice");
-    assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{name}: {ledger}");
-    assert_eq!(ledger.handed_back, back, "{name}: {ledger}");
+    assert_eq!(ledger.handed_back, back.load(Ordering::Relaxed), "{name}: {ledger}");
     assert!(once > MESSAGES / 2, "{name}: messages find routees: {once} of {MESSAGES}");
 }
 
@@ -220,9 +322,198 @@ fn a_resized_pool() {
 
 #[test]
 fn a_balancing_pool() {
-    storm_over("balancing", |system, fates| {
+    storm_over("balancing", false, |system, fates| {
         let fates = fates.clone();
         let plan = system.router("all").balancing_pool(4, move |_| Worker(fates.clone()));
         plan.stay_when_empty().on_failure(Restart::always()).head_dispatcher("management").spawn()
+    });
+}
+
+#[test]
+fn routers_that_end_and_are_made_anew() {
+    storm_over("ending", true, |system, fates| {
+        let fates = fates.clone();
+        settled(system.router("all").pool(4, move |_| Worker(fates.clone()))).spawn()
+    });
+}
+
+// Each message to all routees.
+
+/// The number of the last message that a routee has got from each sender, and 1.
+type Last = Arc<[AtomicU64; SENDERS as usize]>;
+
+/// Notes what it gets, also over restarts.
+struct Listener {
+    last: Last,
+    /// Listed twice, it gets two copies.
+    may_repeat: bool,
+    faults: Arc<AtomicU64>,
+}
+
+impl Actor for Listener {
+    type Message = Numbered;
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+        let number = u64::from(it.number) + 1;
+        let before = self.last[it.number as usize % SENDERS as usize].swap(number, Ordering::Relaxed);
+        if before > number || (before == number && !self.may_repeat) {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        it.what.then(ctx)
+    }
+}
+
+#[test]
+fn broadcast() {
+    let faults = Arc::<AtomicU64>::default();
+    let (of_pool, of_others) = (faults.clone(), faults.clone());
+    let storm = Storm {
+        name: "broadcast",
+        messages: COPIED,
+        ends: true,
+        make: Box::new(move |system| {
+            let faults = of_pool.clone();
+            let lasts: Mutex<HashMap<usize, Last>> = Mutex::default();
+            let recipe = move |ctx: &mut Context<Numbered>| {
+                let last =
+                    lasts.lock().expect("nobody panics").entry(ctx.routee_index()).or_default().clone();
+                Listener { last, may_repeat: false, faults: faults.clone() }
+            };
+            settled(system.router("all").pool(4, recipe).logic(Broadcast)).spawn()
+        }),
+        foreign: Box::new(move |system| {
+            let (last, faults) = (Last::default(), of_others.clone());
+            let recipe = move || Listener { last: last.clone(), may_repeat: true, faults: faults.clone() };
+            system.spawn(recipe).expect("there is room")
+        }),
+    };
+    let back = Arc::new(AtomicU64::new(0));
+    let ledger = storm.run(|| {
+        let back = back.clone();
+        move |to: &ActorRef<Numbered>, number, what| {
+            if number % 3 == 0 {
+                to.tell(Numbered { number, what });
+            } else if to.try_tell(Numbered { number, what }).is_err() {
+                back.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    assert_eq!(faults.load(Ordering::Relaxed), 0, "each routee gets each message once, in the order sent");
+    assert_eq!(ledger.handed_back, back.load(Ordering::Relaxed), "{ledger}");
+    assert!(ledger.handled > 2 * COPIED, "messages find routees: {ledger}");
+}
+
+// Each message a question.
+
+#[derive(Clone)]
+struct Question(What);
+
+impl Request for Question {
+    type Reply = bool;
+    fn is_success(reply: &bool) -> bool {
+        *reply
+    }
+}
+
+/// Answers most questions; some by what is no success, some not at all.
+struct Clerk {
+    dice: Dice,
+    kept: VecDeque<Call<Question>>,
+}
+
+impl Clerk {
+    fn new() -> Self {
+        Self { dice: Dice(0x5851_f42d_4c95_7f2d), kept: VecDeque::new() }
+    }
+}
+
+impl Actor for Clerk {
+    type Message = Call<Question>;
+    fn receive(&mut self, call: Call<Question>, ctx: &mut Context<Call<Question>>) -> Done {
+        let what = call.request.0;
+        match self.dice.roll(8) {
+            0 => call.answer(|_| false),
+            1 => drop(call),
+            // Longer than most questions are open.
+            2 => self.kept.push_back(call),
+            _ => call.answer(|_| true),
+        }
+        if self.kept.len() > 32 {
+            self.kept.pop_front();
+        }
+        what.then(ctx)
+    }
+}
+
+/// Questions that one thread has open at a time.
+const OPEN: usize = 64;
+
+fn questions<L: RoutingLogic<Call<Question>>>(name: &'static str, logic: fn() -> L)
+where
+    Call<Question>: Answerable,
+{
+    let storm = Storm {
+        name,
+        messages: COPIED,
+        ends: true,
+        make: Box::new(move |system| {
+            settled(system.router("all").pool(4, |_| Clerk::new()).logic(logic())).spawn()
+        }),
+        foreign: Box::new(|system| system.spawn(Clerk::new).expect("there is room")),
+    };
+    let (answered, failed) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let ledger = storm.run(|| {
+        let (answered, failed) = (answered.clone(), failed.clone());
+        let mut open = Open { asks: VecDeque::new(), answered, failed };
+        move |to: &ActorRef<Call<Question>>, _, what| {
+            open.asks.push_back(to.ask(Question(what)));
+            if open.asks.len() > OPEN {
+                open.end_first();
+            }
+        }
+    });
+    let (answered, failed) = (answered.load(Ordering::Relaxed), failed.load(Ordering::Relaxed));
+    assert_eq!(answered + failed, COPIED, "{name}: each question has one outcome");
+    assert!(answered > COPIED / 2, "{name}: {answered} answered, {failed} failed; {ledger}");
+    let of = ledger.asks;
+    assert_eq!(
+        of.begun,
+        of.answered + of.no_reply + of.timed_out + of.undeliverable + of.cancelled,
+        "{ledger}"
+    );
+}
+
+/// Questions that wait for their outcomes.
+struct Open {
+    asks: VecDeque<Ask<bool>>,
+    answered: Arc<AtomicU64>,
+    failed: Arc<AtomicU64>,
+}
+
+impl Open {
+    fn end_first(&mut self) {
+        let Some(ask) = self.asks.pop_front() else { return };
+        let count = match ask.wait() {
+            Ok(_) => &self.answered,
+            Err(_) => &self.failed,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        (0..self.asks.len()).for_each(|_| self.end_first());
+    }
+}
+
+#[test]
+fn scatter_gather() {
+    questions("scatter-gather", || ScatterGatherFirstCompleted::within(Duration::from_millis(100)));
+}
+
+#[test]
+fn tail_chopping() {
+    questions("tail-chopping", || {
+        TailChopping::within(Duration::from_millis(100)).interval(Duration::from_millis(1))
     });
 }

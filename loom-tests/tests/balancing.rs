@@ -13,7 +13,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use pointsman::loom_hooks::balancing::{Pushed, Refused, SharedQueue, Taker, Wake};
+use pointsman::loom_hooks::balancing::{Bound, Pushed, Refused, SharedQueue, Taker, Wake};
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::{Ledger, ManualClock};
@@ -46,6 +46,7 @@ unsafe impl Sync for Worker {}
 const WORK: usize = 0;
 const SUSPEND: usize = 1;
 const LEAVE: usize = 2;
+const LEAVE_WHEN_EMPTY: usize = 3;
 
 struct Waker(Arc<Worker>);
 
@@ -92,33 +93,52 @@ impl Worker {
     }
 
     fn turn(&self) {
-        let mut hands_on = None;
+        let mut answers = None;
         self.taker.with_mut(|place| {
             // SAFETY: only the one who runs the worker is here.
             let place = unsafe { &mut *place };
             let Some(taker) = place else { return };
-            let claimed = taker.withdraw();
+            let mut claimed = taker.withdraw();
             match self.order.load(Ordering::Acquire) {
-                SUSPEND => hands_on = claimed.then(|| taker.queue().clone()),
-                LEAVE => self.leave(place),
-                _ => self.work(taker),
+                SUSPEND => answers = claimed.then(|| taker.queue().clone()),
+                LEAVE => {
+                    answers = claimed.then(|| taker.queue().clone());
+                    self.leave(place);
+                }
+                LEAVE_WHEN_EMPTY => self.leave_when_empty(place, claimed),
+                _ => {
+                    self.take_all(taker, claimed);
+                    while !taker.register() {
+                        claimed = taker.withdraw();
+                        self.take_all(taker, claimed);
+                    }
+                }
             }
         });
-        if let Some(queue) = hands_on {
-            queue.hand_on();
+        if let Some(queue) = answers {
+            queue.answer();
         }
     }
 
-    fn work(&self, taker: &mut Taker<usize, Waker>) {
+    fn take_all(&self, taker: &Taker<usize, Waker>, mut claimed: bool) {
         loop {
-            while taker.take().is_some() {
-                self.handled.fetch_add(1, SeqCst);
+            let taken = taker.take();
+            if std::mem::take(&mut claimed) {
+                taker.queue().answer();
             }
-            if taker.register() {
+            if taken.is_none() {
                 return;
             }
-            // Claimed or not: the next thing that it does is to look.
-            let _ = taker.withdraw();
+            self.handled.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn leave_when_empty(&self, place: &mut Option<Taker<usize, Waker>>, claimed: bool) {
+        let Some(mut taker) = place.take() else { return };
+        self.take_all(&taker, claimed);
+        while let Err(stays) = taker.leave_when_empty() {
+            taker = stays;
+            self.take_all(&taker, false);
         }
     }
 
@@ -139,7 +159,13 @@ impl Worker {
 }
 
 fn queue() -> Queue {
-    Arc::new(SharedQueue::new(None))
+    queue_of(None)
+}
+
+fn queue_of(bound: Option<Bound>) -> Queue {
+    let queue = SharedQueue::new();
+    queue.open(bound);
+    Arc::new(queue)
 }
 
 /// What came of some pushes: how many were refused, and how many messages they emptied out.
@@ -155,7 +181,7 @@ fn push(queue: &Queue, count: usize) -> Outcome {
         match queue.push(number) {
             Ok(Pushed::Queued) => {}
             Ok(Pushed::Stranded(messages)) => outcome.stranded += messages.len(),
-            Err(Refused::Full(_) | Refused::NoTaker(_)) => outcome.refused += 1,
+            Err(Refused::Full(_) | Refused::ToDrop(_) | Refused::NoTaker(_)) => outcome.refused += 1,
         }
     }
     outcome
@@ -168,7 +194,7 @@ fn pusher(queue: &Queue, count: usize) -> thread::JoinHandle<Outcome> {
 
 /// Everybody sleeps: nothing is left. Ends the workers.
 fn end(queue: &Queue, workers: &[&Arc<Worker>]) -> usize {
-    assert!(queue.is_empty(), "all sleep, and a message is left");
+    assert_eq!(queue.len(), 0, "all sleep, and a message is left");
     for worker in workers {
         worker.tell(LEAVE);
         assert_eq!(worker.emptied.load(SeqCst), 0);
@@ -245,7 +271,73 @@ fn a_push_races_the_end_of_the_last_taker() {
         let Outcome { refused, stranded } = pusher.join().unwrap();
         let emptied = worker.emptied.load(SeqCst);
         assert_eq!(worker.handled() + emptied + refused + stranded, 2);
-        assert!(queue.is_empty(), "nobody is left to take it");
+        assert_eq!(queue.len(), 0, "nobody is left to take it");
+    });
+}
+
+// Bound 3: two threads.
+#[test]
+fn the_last_taker_that_leaves_when_empty_leaves_nothing() {
+    model("balancing_push_races_leave_when_empty", 3, 20, || {
+        let queue = queue();
+        let worker = Worker::asleep(&queue);
+        let pusher = pusher(&queue, 2);
+        worker.tell(LEAVE_WHEN_EMPTY);
+        let Outcome { refused, stranded } = pusher.join().unwrap();
+        // Only the sender itself can find its message stranded: what was pushed before it handled.
+        assert!(stranded <= 1);
+        assert_eq!(worker.handled() + refused + stranded, 2);
+        assert_eq!(queue.len(), 0, "nobody is left to take it");
+    });
+}
+
+// Bound 2: three threads. What was pushed before anybody leaves is handled.
+#[test]
+fn of_two_that_leave_when_empty_the_last_takes_all() {
+    model("balancing_two_leave_when_empty", 2, 20, || {
+        let queue = queue();
+        let workers = [Worker::join(&queue), Worker::join(&queue)];
+        assert_eq!(push(&queue, 2).refused, 0);
+        let leaves = {
+            let worker = workers[0].clone();
+            thread::spawn(move || worker.tell(LEAVE_WHEN_EMPTY))
+        };
+        workers[1].tell(LEAVE_WHEN_EMPTY);
+        leaves.join().unwrap();
+        assert_eq!(workers[0].handled() + workers[1].handled(), 2);
+        assert_eq!(queue.len(), 0);
+    });
+}
+
+// Bound 3: two threads beside main, which waits; two messages, of which the second is pushed while one is called.
+#[test]
+fn whoever_is_called_wakes_the_next_if_there_is_more() {
+    model("balancing_call_chain", 3, 50, || {
+        let queue = queue();
+        let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
+        let pusher = pusher(&queue, 1);
+        push(&queue, 1);
+        pusher.join().unwrap();
+        assert_eq!(end(&queue, &[&workers[0], &workers[1]]), 2);
+    });
+}
+
+// Bound 3: two threads. The sender that finds nobody has taken the call while the other one pushed.
+#[test]
+fn a_call_for_nobody_hides_no_taker_that_registers() {
+    model("balancing_call_for_nobody", 3, 50, || {
+        let queue = queue();
+        let gone = Worker::asleep(&queue);
+        let worker = Worker::join(&queue);
+        // A stale entry: whoever takes it finds nobody.
+        gone.tell(SUSPEND);
+        let pusher = pusher(&queue, 1);
+        worker.wake();
+        push(&queue, 1);
+        pusher.join().unwrap();
+        let handled = end(&queue, &[&worker]);
+        gone.tell(LEAVE);
+        assert_eq!(handled, 2);
     });
 }
 
@@ -295,7 +387,7 @@ fn what_is_pushed_for_a_new_taker_is_not_emptied_by_the_old_one() {
 #[test]
 fn a_bounded_queue_refuses_only_when_it_is_full() {
     model("balancing_bounded", 3, 20, || {
-        let queue: Queue = Arc::new(SharedQueue::new(NonZeroUsize::new(1)));
+        let queue = queue_of(Some(Bound { capacity: NonZeroUsize::MIN, drops_newest: false }));
         let worker = Worker::join(&queue);
         let pusher = pusher(&queue, 2);
         worker.wake();

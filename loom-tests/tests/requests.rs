@@ -3,7 +3,8 @@
 //!
 //! In each the asker gets one outcome, and no ask is pending in the end.
 //!
-//! Seen to fail here, each by itself: PLANTED.
+//! Seen to fail here, each by itself: no hold while a request is being sent; the number of open tokens changed by a load
+//! and a store in two sections of the lock; a first reply that leaves the asker in its place for the next.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -36,6 +37,11 @@ struct World {
 
 impl World {
     fn new(groups: usize) -> Self {
+        Self::with_unmounted(groups, 0)
+    }
+
+    /// With groups before them that are never mounted, and so refuse.
+    fn with_unmounted(groups: usize, unmounted: usize) -> Self {
         let system = System::builder("model")
             .dispatcher("default", calling_dispatcher())
             .build()
@@ -43,6 +49,10 @@ impl World {
         let calls = Calls::new(Mutex::new(Vec::new()));
         let topology = system.topology();
         let source = topology.local::<u32>("source").unwrap();
+        for number in 0..unmounted {
+            let group = topology.local::<Call<Get>>(&format!("u{number}")).unwrap();
+            source.route_all_to::<Call<Get>, _>(&group);
+        }
         for number in 0..groups {
             let group = topology.local(&format!("g{number}")).unwrap();
             source.route_all_to::<Call<Get>, _>(&group);
@@ -157,6 +167,26 @@ fn the_last_two_clones_of_a_token_end_it_once() {
         drop(call);
         other.join().unwrap();
         assert_eq!(ask.wait(), Ok(vec![Err(RequestError::Ignored)]));
+        world.end();
+    });
+}
+
+/// Those for whom no copy was made have failed, too: the end of the one copy is not the end.
+#[test]
+fn the_only_copy_that_is_taken_is_dropped_before_the_refusals_are_counted() {
+    model("requests_all_refusals_race_drop", 3, 4, || {
+        let world = World::with_unmounted(1, 2);
+        let calls = world.calls.clone();
+        let drops = thread::spawn(move || {
+            let call = calls.lock().unwrap().pop();
+            drop(call);
+        });
+        let ask = world.outlet.request(Get).all();
+        drops.join().unwrap();
+        world.calls.lock().unwrap().clear();
+        let mut replies = ask.wait().unwrap();
+        replies.sort_by_key(|reply| *reply == Err(RequestError::Ignored));
+        assert_eq!(replies, [RequestError::Failed, RequestError::Failed, RequestError::Ignored].map(Err));
         world.end();
     });
 }

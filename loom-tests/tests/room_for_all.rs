@@ -1,7 +1,9 @@
 //! Models of a sender that waits for room in several mailboxes together, and of pushes beyond the capacity beside
 //! senders that wait.
 //!
-//! Seen to fail here, each by itself: PLANTED.
+//! Seen to fail here, each by itself: a notification that rings no bell; a bell that is enlisted and not announced; the
+//! fence between the announcement and the look for room removed; a notification that rings bells and then wakes nobody
+//! else.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 

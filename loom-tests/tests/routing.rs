@@ -118,9 +118,9 @@ fn route_races_removal() {
 fn route_races_growth() {
     model("routing_races_growth", 2, 100, || {
         let world = World::new(RoundRobin::new());
-        assert_eq!(world.router.resize_to(1).expect("it runs"), 2);
+        assert_eq!(world.router.resize_to(1).expect("it runs"), 1);
         let sender = world.tell(2);
-        assert_eq!(world.router.resize_to(2).expect("it runs"), 1);
+        assert_eq!(world.router.resize_to(2).expect("it runs"), 2);
         sender.join().unwrap();
         let ledger = world.end(2, 2);
         assert_eq!(ledger.handled, 2 + 2, "{ledger}");

@@ -94,7 +94,7 @@ fn route_races_the_removal_of_the_last_routee() {
         let router = world.pool(1).spawn().expect("the name is free");
         let routee = router.routees().expect("it runs").remove(0);
         let head = router.head().clone();
-        let removal = thread::spawn(move || head.ask(RemoveRoutee { routee }).wait().is_ok());
+        let removal = thread::spawn(move || head.ask(RemoveRoutee { routee: routee.into() }).wait().is_ok());
         let accepted = World::try_tell(&router, 1);
         assert!(removal.join().unwrap());
         drop(router);
@@ -115,7 +115,7 @@ fn the_deadline_of_a_leaving_routee_races_what_is_routed_again() {
         assert_eq!(World::try_tell(&router, 1), 1);
         let (head, clock) = (router.head().clone(), world.clock.clone());
         let removal = thread::spawn(move || {
-            let removed = head.ask(RemoveRoutee { routee: leaving }).wait().is_ok();
+            let removed = head.ask(RemoveRoutee { routee: leaving.into() }).wait().is_ok();
             clock.advance(within);
             removed
         });
@@ -138,8 +138,8 @@ fn route_races_the_addition_and_removal_of_a_routee_from_elsewhere() {
             world.system.router("group").group([]).stay_when_empty().spawn().expect("the name is free");
         let (head, routee) = (router.head().clone(), other.clone());
         let changes = thread::spawn(move || {
-            let added = head.ask(AddRoutee { routee: routee.clone() }).wait().is_ok();
-            added && head.ask(RemoveRoutee { routee }).wait().is_ok()
+            let added = head.ask(AddRoutee { routee: routee.clone().into() }).wait().is_ok();
+            added && head.ask(RemoveRoutee { routee: routee.into() }).wait().is_ok()
         });
         let accepted = World::try_tell(&router, 1);
         assert!(changes.join().unwrap());

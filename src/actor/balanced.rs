@@ -4,18 +4,25 @@
 //! timers and its control concern it alone. When its mailbox is empty, it takes from the shared queue; how no
 //! message is left there beside a sleeping actor is told in `dispatch/balancing.rs`.
 //!
+//! **A message's way.** [`push`](balancing::SharedQueue::push) by the router, on the sender's thread; if a routee sleeps, the
+//! sender claims it and [nudges](AnyRef::nudge) it. The routee's turn begins: [`begin_sharing`](ActorTurn::begin_sharing)
+//! finds the claim. [`answer_by_taking`](ActorTurn::answer_by_taking) takes the message, wakes the next routee if there
+//! is more, and hands it to the actor. Then the turn goes on as any, and when nothing else is left,
+//! [`share`](ActorTurn::share) handles more of the queue. When that is empty too, the routee registers as idle and sleeps.
+//!
 //! **Neither starves.** The mailbox goes first. But a turn that ends because its throughput is used up, and has taken
 //! nothing from the shared queue, takes one message more, from there.
 //!
-//! **A claim is served or handed on.** A sender that claims an actor [nudges](AnyRef::nudge) it, and counts on it. So
-//! the actor looks at the shared queue before its mailbox; and if control comes first, which may suspend or stop
-//! it or take long, it hands the claim on to another.
+//! **A claim is answered soon.** No other routee is woken before. So the actor looks at the shared queue before its
+//! mailbox; if control comes first, which may suspend or stop it or take long, it answers before that. And
+//! whoever wakes a routee leaves it where any worker of its dispatcher can take it.
 
 use crate::actor::Actor;
 use crate::actor::spawn::Held;
 use crate::actor::turn::{Acted, ActorTurn, Phase, Recipe};
 use crate::actor_ref::AnyRef;
 use crate::dispatch::balancing::{self, Taker, Wake};
+use crate::scheduler;
 use crate::sync::Arc;
 
 /// A queue that actors share.
@@ -27,24 +34,26 @@ pub struct Nudge(AnyRef);
 impl Wake for Nudge {
     #[inline]
     fn wake(&self) {
-        self.0.nudge();
+        // Not behind the turn that is running here: its handler may take long.
+        scheduler::aside(|| self.0.nudge());
     }
 }
 
 /// What an actor that shares a queue keeps.
 pub struct Balanced<M> {
-    taker: Taker<M, Nudge>,
+    /// `None` once it has left.
+    taker: Option<Taker<M, Nudge>>,
     /// Whether it has taken anything since its throughput was last used up.
     has_taken: bool,
     /// Whether it ends where it would sleep.
-    is_last: bool,
+    ends_when_empty: bool,
 }
 
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.
     pub fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
-        let taker = Taker::join(queue.clone(), Nudge(self.actor().any_local()));
-        let balanced = Balanced { taker, has_taken: false, is_last: false };
+        let taker = Some(Taker::join(queue.clone(), Nudge(self.actor().any_local())));
+        let balanced = Balanced { taker, has_taken: false, ends_when_empty: false };
         self.private(|private| private.extras().balanced = Some(balanced));
         self
     }
@@ -52,49 +61,99 @@ impl<M: Send + 'static> Held<M> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Looks at or changes what an actor that shares has.
+    #[inline]
     fn balanced<R>(&self, act: impl FnOnce(&mut Balanced<A::Message>) -> R) -> Option<R> {
         self.private(|private| private.extras.as_mut()?.balanced.as_mut().map(act))
     }
 
+    /// As [`balanced`](Self::balanced), for one that has not left.
+    #[inline]
+    fn taker<R>(&self, act: impl FnOnce(&mut Taker<A::Message, Nudge>) -> R) -> Option<R> {
+        self.balanced(|balanced| balanced.taker.as_mut().map(act)).flatten()
+    }
+
     /// A turn begins.
     pub fn begin_sharing(&mut self) {
-        let claimed = self.balanced(|balanced| balanced.taker.withdraw());
-        (self.shares, self.owes) = (claimed.is_some(), claimed == Some(true));
-    }
-
-    /// Handles a message of the shared queue, if there is one.
-    pub fn handle_shared(&mut self) -> Acted {
-        if self.balanced(|balanced| balanced.taker.queue().is_empty()) != Some(false) {
-            self.owes = false;
-            return Acted::NothingDue;
+        self.shares = self.balanced(|_| ()).is_some();
+        if self.shares {
+            self.withdraw();
         }
-        if self.spend() { self.take_shared() } else { Acted::Budget }
     }
 
-    fn take_shared(&mut self) -> Acted {
+    /// The actor is awake.
+    fn withdraw(&mut self) {
+        // Before the look at the claim, so that the nudge forgotten is not that of a later one.
+        self.owner().forget_nudges();
+        self.owes |= self.taker(Taker::withdraw) == Some(true);
+    }
+
+    /// Takes a message of the shared queue, counts it, and answers a claim.
+    #[inline]
+    fn take_shared(&mut self) -> Option<A::Message> {
         let taken = self.balanced(|balanced| {
-            let taken = balanced.taker.take();
+            let taken = balanced.taker.as_mut()?.take();
             balanced.has_taken |= taken.is_some();
             taken
         });
-        self.owes = false;
-        let Some(message) = taken.flatten() else { return Acted::NothingDue };
+        if self.owes {
+            self.answer();
+        }
+        let message = taken.flatten()?;
         self.row.handled(1);
-        self.deliver(message);
-        Acted::Once
+        Some(message)
     }
 
-    /// As [`handle_shared`](Self::handle_shared); when there is nothing, others may count on this actor.
+    /// Lets others be woken, and wakes one if there is something in the queue.
+    pub fn answer(&mut self) {
+        self.owes = false;
+        // Waking others may free one that has ended, so nothing is borrowed.
+        if let Some(queue) = self.taker(|taker| taker.queue().clone()) {
+            queue.answer();
+        }
+    }
+
+    /// The claim is what comes first: one message is handled, if it is still there.
+    pub fn answer_by_taking(&mut self) -> Acted {
+        if !self.spend() {
+            return Acted::Budget;
+        }
+        match self.take_shared() {
+            Some(message) => {
+                self.deliver(message);
+                Acted::Once
+            }
+            None => {
+                self.unspend();
+                Acted::NothingDue
+            }
+        }
+    }
+
+    /// The actor has nothing else to do: handles messages of the shared queue until something goes before them. When
+    /// there is none, others may count on this actor: it sleeps, or ends if it was told so.
     pub fn share(&mut self) -> Acted {
-        match self.handle_shared() {
-            Acted::NothingDue => {}
-            acted => return acted,
+        while self.spend() {
+            let Some(message) = self.take_shared() else {
+                self.unspend();
+                return self.wait_for_shared();
+            };
+            if let Err(failure) = self.receive(message) {
+                self.fail(failure, None);
+                return Acted::Once;
+            }
+            // All else that a handler can have made due comes by the lane, too.
+            if self.owner().has_system() || self.owner().has_claims() {
+                return Acted::Once;
+            }
         }
-        if self.balanced(|balanced| balanced.is_last) == Some(true) {
-            self.begin_stop();
-            return Acted::Once;
+        Acted::Budget
+    }
+
+    fn wait_for_shared(&mut self) -> Acted {
+        if self.balanced(|balanced| balanced.ends_when_empty) == Some(true) {
+            return self.end_when_empty();
         }
-        if self.balanced(|balanced| balanced.taker.register()) == Some(false) {
+        if self.taker(Taker::register) == Some(false) {
             self.withdraw();
             return Acted::Once;
         }
@@ -110,47 +169,50 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         false
     }
 
-    /// Nobody stays to take what is in the queue: the actor refuses messages of its own, and ends when it has
-    /// handled those that it has, and found the queue empty.
-    pub fn end_when_queue_is_empty(&mut self) {
+    /// It refuses messages of its own, and ends when it has handled those that it has, and found the queue empty.
+    pub fn leave_when_queue_is_empty(&mut self) {
         self.owner().close();
-        self.balanced(|balanced| balanced.is_last = true);
+        self.balanced(|balanced| balanced.ends_when_empty = true);
     }
 
-    fn withdraw(&mut self) {
-        self.owes |= self.balanced(|balanced| balanced.taker.withdraw()) == Some(true);
-    }
-
-    /// Something else comes first, so another actor is to look at the shared queue.
-    pub fn hand_on(&mut self) {
-        self.owes = false;
-        // Waking others may free one that has ended, so nothing is borrowed.
-        if let Some(queue) = self.balanced(|balanced| balanced.taker.queue().clone()) {
-            queue.hand_on();
+    /// Ends, if nobody has pushed after this actor's last look who counts on it alone.
+    fn end_when_empty(&mut self) -> Acted {
+        let Some(taker) = self.balanced(|balanced| balanced.taker.take()).flatten() else {
+            return Acted::NothingDue;
+        };
+        match taker.leave_when_empty() {
+            Ok(()) => self.begin_stop(),
+            Err(taker) => _ = self.balanced(|balanced| balanced.taker = Some(taker)),
         }
+        Acted::Once
     }
 
     /// The throughput is used up.
     pub fn end_shared_turn(&mut self) {
         if self.owes {
-            self.hand_on();
+            self.answer();
         }
         if self.balanced(|balanced| std::mem::take(&mut balanced.has_taken)) != Some(false) {
             return;
         }
         self.take_lane();
         if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
-            let _ = self.take_shared();
+            if let Some(message) = self.take_shared() {
+                self.deliver(message);
+            }
             self.balanced(|balanced| balanced.has_taken = false);
         }
     }
 
     /// The actor has ended. What is left when nobody else shares the queue, goes to dead letters as the parent's.
     pub fn stop_sharing(&mut self) {
+        if self.owes {
+            self.answer();
+        }
+        self.shares = false;
         let balanced = self.private(|private| private.extras.as_mut()?.balanced.take());
-        (self.shares, self.owes) = (false, false);
-        let Some(balanced) = balanced else { return };
-        let messages = balanced.taker.leave();
+        let Some(taker) = balanced.and_then(|balanced| balanced.taker) else { return };
+        let messages = taker.leave();
         let core = self.core();
         let me = self.me();
         let recipient = core.parent.as_ref().unwrap_or(&me);

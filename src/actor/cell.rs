@@ -28,7 +28,7 @@ use crate::dispatch::Home;
 use crate::mailbox::{self, Gate, Position};
 use crate::scheduler::{RunFn, Task, TaskRef};
 use crate::supervision::{Failure, Strategy};
-use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::cell::UnsafeCell;
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -69,8 +69,8 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
-    /// Leave a router (an `ActorRef<M>`), to which goes whatever is not handled; see [`Leaving`] for the position.
-    Leave { router: Box<dyn Any + Send>, leaving: Leaving },
+    /// Leave a router (a [`Leave<M>`](crate::actor::Leave)); see [`Leaving`] for the position.
+    Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
     /// Positioned: say who you are.
     Identify(Inquiry),
     /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.
@@ -90,11 +90,11 @@ impl Control {
 /// How an actor leaves a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
-    /// Positioned: it ends there.
+    /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
     AtPosition,
     /// Immediate: it takes no more messages, and ends once it has handled those that it has.
     WhenEmpty,
-    /// Positioned: it ends when it thinks fit.
+    /// Positioned: it gets the farewell, and ends when it thinks fit.
     ByItself,
 }
 
@@ -275,6 +275,8 @@ pub struct Core {
     pub routee_index: u32,
     /// Messages that the actor holds outside its mailbox; written by its owner only.
     pub held: AtomicU32,
+    /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
+    pub takes_copies: AtomicBool,
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,

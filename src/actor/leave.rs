@@ -1,31 +1,63 @@
-//! How an actor leaves a router, at its head's request. Whatever it does not handle goes to the router again.
+//! How an actor leaves a router, at its head's request.
 //!
-//! It ends at the request's position, or handles all that it has been sent, or ends when it thinks fit: see
-//! [`Leaving`]. To handle all and to lose nothing it closes its mailbox first: from then on senders are refused and
-//! choose again, and the index of the close is the last position that there will be, at which a poison pill waits.
+//! It handles everything that it has been sent, and then ends. To lose nothing it closes its mailbox first: from then on
+//! senders are refused and choose again, and the index of the close is the last position that there will be, at which a
+//! poison pill waits. It closes at the request's position, so that what it sends itself on the way there reaches it, or
+//! at once; or it is told farewell, and ends when it thinks fit: see [`Leaving`].
+//!
+//! What lies behind the position is handled here, too, and not routed again, since a mailbox cannot tell what came through
+//! the router from what was sent to this actor alone, by itself for instance.
+//!
+//! One that ends earlier, because it is stopped, fails, or stops itself, hands what it has left to the router again,
+//! unless copies may be among it (`actor_ref/copies.rs`): then it becomes dead letters.
 
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Leaving};
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded};
 use crate::actor_ref::ActorRef;
+use crate::sync::atomic::Ordering;
 use std::any::Any;
 
+/// The head's request.
+pub struct Leave<M> {
+    /// Takes what the actor does not handle.
+    pub router: ActorRef<M>,
+    /// What the actor gets as its last message from the router: no mailbox can refuse it.
+    pub farewell: Option<M>,
+}
+
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn leave(&mut self, router: Box<dyn Any + Send>, leaving: Leaving) {
-        self.reroute_to(router);
+    pub fn leave(&mut self, leave: Box<dyn Any + Send>, leaving: Leaving) {
+        let farewell = self.reroute_to(leave);
+        if matches!(self.phase(), Phase::Stopping | Phase::Draining) {
+            return drop_guarded(farewell);
+        }
         match leaving {
-            Leaving::ByItself => {}
-            Leaving::AtPosition => self.begin_stop(),
-            Leaving::WhenEmpty if matches!(self.phase(), Phase::Stopping | Phase::Draining) => {}
-            Leaving::WhenEmpty if self.shares => self.end_when_queue_is_empty(),
-            Leaving::WhenEmpty => {
-                let end = self.owner().close();
-                self.private(|private| {
-                    let positioned = &mut private.extras().positioned;
-                    let place = positioned.partition_point(|(other, _)| *other <= end);
-                    positioned.insert(place, (end, Control::PoisonPill));
-                });
-            }
+            Leaving::ByItself => self.hear_farewell(farewell),
+            Leaving::WhenEmpty if self.shares => self.leave_when_queue_is_empty(),
+            Leaving::WhenEmpty | Leaving::AtPosition => self.end_when_done(),
+        }
+    }
+
+    /// Takes no more messages, and ends once those that there are have been handled.
+    fn end_when_done(&mut self) {
+        let end = self.owner().close();
+        self.private(|private| {
+            let positioned = &mut private.extras().positioned;
+            let place = positioned.partition_point(|(other, _)| *other <= end);
+            positioned.insert(place, (end, Control::PoisonPill));
+        });
+    }
+
+    fn hear_farewell(&mut self, farewell: Option<A::Message>) {
+        let Some(message) = farewell else { return };
+        // Until now it was control, and in no books.
+        self.row.sent(1);
+        self.row.handled(1);
+        if let Err(failure) = self.receive(message) {
+            // Made anew it knows of no farewell.
+            self.end_when_done();
+            self.fail(failure, None);
         }
     }
 
@@ -37,20 +69,33 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         });
         for (_, control) in waiting {
             match control {
-                Control::Leave { router, .. } => self.reroute_to(router),
+                Control::Leave { leave, .. } => drop_guarded(self.reroute_to(leave)),
                 other => drop_guarded(other),
             }
         }
     }
 
-    fn reroute_to(&mut self, router: Box<dyn Any + Send>) {
+    /// Remembers the router; returns the farewell.
+    fn reroute_to(&mut self, leave: Box<dyn Any + Send>) -> Option<A::Message> {
+        let Ok(leave) = leave.downcast::<Leave<A::Message>>() else { return None };
+        let Leave { router, farewell } = *leave;
         if self.shares {
             // What came through the router is in the queue, so what is in the mailbox was for this actor alone.
-            return drop_guarded(router);
-        }
-        if let Ok(router) = router.downcast::<ActorRef<A::Message>>() {
-            let former = self.private(|private| private.extras().reroute.replace(*router));
+            drop_guarded(router);
+        } else {
+            let former = self.private(|private| private.extras().reroute.replace(router));
             drop_guarded(former);
         }
+        farewell
+    }
+
+    /// Where a message goes that this actor leaves behind, if not to dead letters.
+    pub fn router_for_leftovers(&self) -> Option<ActorRef<A::Message>> {
+        // Ordering: Relaxed; the mark was set, or seen set, by the copy's sender before its push, with which we have
+        // synchronised to get the message.
+        if self.core().takes_copies.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.private(|private| private.extras.as_ref().and_then(|extras| extras.reroute.clone()))
     }
 }

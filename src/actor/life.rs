@@ -304,9 +304,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Drained::Message(message) => message,
                 done_or_busy => return done_or_busy,
             };
-            let reroute =
-                self.private(|private| private.extras.as_ref().and_then(|extras| extras.reroute.clone()));
-            let left = match reroute {
+            let left = match self.router_for_leftovers() {
                 Some(router) => match guarded(|| Ok(router.pass_on(message))) {
                     Ok(Ok(_)) => continue,
                     Ok(Err(refused)) => refused.into_inner(),

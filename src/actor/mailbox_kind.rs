@@ -97,6 +97,13 @@ fn choose<A: Actor>(
     }
 }
 
+impl SystemCore {
+    /// The mailbox that the system knows by this name.
+    pub(crate) fn named_mailbox(&self, name: &str) -> Result<Mailbox, MailboxFault> {
+        self.mailboxes.resolve(&name.into())
+    }
+}
+
 impl Mailboxes {
     /// What a builder was told.
     ///

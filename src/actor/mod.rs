@@ -36,6 +36,7 @@ pub use context::Context;
 pub(crate) use find::Found;
 pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
 pub(crate) use foster::Foster;
+pub use leave::Leave;
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub(crate) use mailbox_kind::{MailboxKind, refuse};
 pub(crate) use own_timers::next_in_rate;

@@ -13,7 +13,7 @@ use crate::deployment::Section;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::supervision::Strategy;
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
 use std::mem::offset_of;
@@ -162,6 +162,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             slot: birth.slot,
             routee_index,
             held: AtomicU32::new(0),
+            takes_copies: AtomicBool::new(false),
             full,
             on_failure: on_failure.map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
@@ -267,6 +268,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         slot: 0,
         routee_index: 0,
         held: AtomicU32::new(0),
+        takes_copies: AtomicBool::new(false),
         full: FullPolicy::Refuse,
         on_failure: None,
         children: Children::default(),

@@ -6,7 +6,7 @@
 //! 1. take the system lane: immediate control acts now, positioned control is put in its place;
 //! 2. messages that were unstashed are handled, then positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
-//! 4. an actor that shares a queue with others takes a message from there (`balanced.rs`), and goes round again;
+//! 4. an actor that shares a queue with others handles messages from there (`balanced.rs`), and goes round again;
 //! 5. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
 //! Before each message the lane is looked at *between* seeing that the message is there and taking it, so
@@ -240,7 +240,7 @@ pub struct ActorTurn<'a, A: Actor, F> {
     left: u32,
     /// Whether the actor shares a queue with others; then `balanced.rs` says what it does there.
     pub shares: bool,
-    /// Whether a sender has woken this actor for a message in that queue, and the actor has not looked since.
+    /// Whether a sender has woken this actor for a message in that queue, and the actor has not answered yet.
     pub owes: bool,
 }
 
@@ -275,7 +275,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 continue;
             }
             if self.owes {
-                match self.handle_shared() {
+                match self.answer_by_taking() {
                     Acted::NothingDue => {}
                     Acted::Once => continue,
                     Acted::Budget => return self.requeue(),
@@ -438,6 +438,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         true
     }
 
+    /// There was no message after all.
+    pub fn unspend(&mut self) {
+        self.left += 1;
+    }
+
     /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
     /// ticks take their time too, and others wait for this turn's end.
     fn act_on_position(&mut self) -> Acted {
@@ -468,7 +473,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn take_lane(&mut self) {
         while self.owner().has_system() {
             if self.owes {
-                self.hand_on();
+                self.answer();
             }
             let batch = self.owner().take_system();
             for (position, message) in batch {
@@ -544,7 +549,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
-            Control::Leave { router, leaving } => self.leave(router, leaving),
+            Control::Leave { leave, leaving } => self.leave(leave, leaving),
             Control::Identify(inquiry) => inquiry.answer(self.me()),
             Control::Apply(act) => {
                 if let Ok(act) = act.downcast::<Box<Act<A>>>() {

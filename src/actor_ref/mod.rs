@@ -8,12 +8,14 @@ mod any;
 pub mod ask;
 mod attempt;
 mod capacity;
+mod copies;
 pub mod dead_letter_log;
 pub mod dead_letters;
 pub mod delivery;
 mod from_fn;
 mod full;
 mod later;
+mod or_back;
 pub mod promise;
 mod recipient;
 pub mod reply;
@@ -34,6 +36,7 @@ pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
 pub use delivery::{Mode, Report};
+pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
@@ -49,7 +52,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Takes messages of type `M`: an actor, a router, a keyed group, an adapter, anything.
+/// Takes messages of type `M`: an actor, a router, an adapter, a function, anything.
 ///
 /// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
 /// Equal references mean the same incarnation of the same actor.
@@ -116,8 +119,15 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// [`SendError::Full`] when the mailbox is bounded, full, and refuses; [`SendError::Closed`] when the
-    /// actor has stopped. Either holds the message.
+    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
+    /// [`SendError::Closed`] when the actor has stopped.
+    ///
+    /// Of a router: `Full` when the mailbox of the routee that was chosen is full, or the queue of a
+    /// [balancing pool](crate::routing::Balancing); no other routee is tried. [`SendError::NoRoutee`] when there is
+    /// no routee, or all have stopped; the next one is tried for each that has. `Closed` when the router itself has
+    /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
+    /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it is refused;
+    /// nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {
@@ -162,6 +172,11 @@ impl<M: Send + 'static> ActorRef<M> {
             return Ok(Accepted::Passed);
         }
         Ok(accepted)
+    }
+
+    /// Whether an actor's mailbox is behind, and nothing else.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.target(), Target::Local(_))
     }
 
     /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
@@ -476,7 +491,7 @@ pub enum Load {
     Suspended,
     /// Stopped.
     Closed,
-    /// Nobody counts, as for a remote actor.
+    /// Nobody counts, as for a function, or for a routee that is a path.
     Unknown,
 }
 
@@ -543,7 +558,7 @@ impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
-    pub(crate) fn send_leave(&self, router: ActorRef<M>, leaving: actor::Leaving) {
+    pub(crate) fn send_leave(&self, leave: actor::Leave<M>, leaving: actor::Leaving) {
         let Target::Local(local) = self.target() else { return };
         let position = match leaving {
             actor::Leaving::WhenEmpty => Position::Immediate,
@@ -551,8 +566,10 @@ impl<M: Send + 'static> ActorRef<M> {
                 Position::At(local.mailbox.gate.position())
             }
         };
-        let leave = actor::Control::Leave { router: Box::new(router), leaving };
-        // SAFETY: this reference keeps the cell alive. One that has ended has left.
-        let _ = unsafe { actor::send_system(self.0, leave, position) };
+        let leave = actor::Control::Leave { leave: Box::new(leave), leaving };
+        // SAFETY: this reference keeps the cell alive.
+        let sent = unsafe { actor::send_system(self.0, leave, position) };
+        // One that has ended has left.
+        actor::drop_guarded(sent.err());
     }
 }

@@ -6,6 +6,7 @@ use crate::actor_ref::delivery::Spread;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
+use crate::sync::atomic::AtomicBool;
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
@@ -86,6 +87,8 @@ pub struct Foreign<M> {
     header: Header,
     /// Asked once, since it is needed for every message.
     pub system: Option<SystemRef>,
+    /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
+    pub told_of_copies: AtomicBool,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -101,7 +104,13 @@ impl<M: 'static> Foreign<M> {
     pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
         let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
         let system = recipient.system();
-        NonNull::from(Box::leak(Box::new(Self { header, system, recipient }))).cast()
+        NonNull::from(Box::leak(Box::new(Self {
+            header,
+            system,
+            told_of_copies: AtomicBool::new(false),
+            recipient,
+        })))
+        .cast()
     }
 
     /// # Safety

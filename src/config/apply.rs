@@ -7,6 +7,7 @@ use super::file::{
 };
 use super::router;
 use super::values::Span;
+use crate::routing::Known;
 use crate::shutdown::Phase;
 use crate::topology::GroupConfig;
 use crate::{
@@ -346,27 +347,10 @@ fn phase(section: PhaseSection, mut known: Phase) -> Phase {
     known
 }
 
-pub fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
-    let dispatchers = builder.dispatchers.dispatchers.iter().map(|(known, _)| known.as_str());
-    let aliases = builder.dispatchers.aliases.iter().map(|(known, _)| known.as_str());
-    one_of(key, name, "dispatcher", dispatchers.chain(aliases).chain(["default"]))
+fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
+    Known::of(builder).check_dispatcher(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
 }
 
 fn check_mailbox(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
-    one_of(key, name, "mailbox", builder.mailboxes.iter().map(|(known, _)| known.as_str()))
-}
-
-fn one_of<'a>(
-    key: &str,
-    name: &str,
-    what: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Result<(), ConfigError> {
-    let mut known: Vec<&str> = known.collect();
-    if known.contains(&name) {
-        return Ok(());
-    }
-    known.sort_unstable();
-    known.dedup();
-    Err(ConfigError::key(key, format!("no {what} is named {name:?}: declare it, or choose one of {known:?}")))
+    Known::of(builder).check_mailbox(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
 }

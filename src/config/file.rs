@@ -104,6 +104,7 @@ sections! {
         wait_for_tick: bool,
         head_dispatcher: String,
         pool_dispatcher: PoolDispatcher,
+        queue: String,
         drain_within: Span,
         stay_when_empty: bool,
         routees: RouteesSection,

@@ -1,12 +1,14 @@
 //! What a file says of routers, and how that is printed.
 
 use super::ConfigError;
-use super::apply::{check_dispatcher, dispatcher};
+use super::apply::dispatcher;
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
 use super::print::whole;
 use super::values::{PoolDispatcher, Span, Text, Whole};
 use crate::SystemBuilder;
-use crate::routing::{ExploringResizerSettings, ResizerSettings, RouterSettings, check_section, key_path};
+use crate::routing::{
+    ExploringResizerSettings, Known, ResizerSettings, RouterSettings, check_section, key_path,
+};
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.
@@ -17,15 +19,9 @@ pub fn apply(
     mut builder: SystemBuilder,
 ) -> Result<SystemBuilder, ConfigError> {
     let key = |key: &str| key_path(pattern, key);
-    if let Some(name) = &section.head_dispatcher {
-        check_dispatcher(&key("head-dispatcher"), name, &builder)?;
-    }
     match section.pool_dispatcher {
         None => {}
-        Some(PoolDispatcher::Named(name)) => {
-            check_dispatcher(&key("pool-dispatcher"), &name, &builder)?;
-            says.pool_dispatcher = Some(name);
-        }
+        Some(PoolDispatcher::Named(name)) => says.pool_dispatcher = Some(name),
         Some(PoolDispatcher::Own(section)) => {
             // As any other that is declared, so that it starts with the system and prints.
             let name = format!("deployment.{pattern}.pool-dispatcher");
@@ -41,6 +37,7 @@ pub fn apply(
     set(&mut says.first_completion, section.first_completion);
     set(&mut says.wait_for_tick, section.wait_for_tick);
     set(&mut says.head_dispatcher, section.head_dispatcher);
+    set(&mut says.queue, section.queue);
     set(&mut says.drain_within, section.drain_within.map(length));
     set(&mut says.stay_when_empty, section.stay_when_empty);
     set(&mut says.routees_paths, section.routees.and_then(|routees| routees.paths));
@@ -52,7 +49,7 @@ pub fn apply(
     }
     let options = section.options.into_iter().flatten();
     says.options.extend(options.map(|(name, value)| (name, value.0)));
-    check_section(says, &builder.routing_logics)
+    check_section(says, &Known::of(&builder))
         .map_err(|(at, fault)| ConfigError::key(key(&at), fault.to_string()))?;
     Ok(builder)
 }
@@ -108,6 +105,7 @@ pub fn print(says: &RouterSettings) -> Option<RouterSection> {
         wait_for_tick: says.wait_for_tick,
         head_dispatcher: says.head_dispatcher.clone(),
         pool_dispatcher: says.pool_dispatcher.clone().map(PoolDispatcher::Named),
+        queue: says.queue.clone(),
         drain_within: says.drain_within.map(Span),
         stay_when_empty: says.stay_when_empty,
         routees: says.routees_paths.clone().map(|paths| RouteesSection { paths: Some(paths) }),

@@ -76,6 +76,8 @@ pub struct RouterSettings {
     pub head_dispatcher: Option<String>,
     /// The name of the dispatcher of a pool's routees for which the code says none.
     pub pool_dispatcher: Option<String>,
+    /// The name of the mailbox that is the queue of a balancing pool.
+    pub queue: Option<String>,
     /// How long a routee may take when it is removed.
     pub drain_within: Option<Duration>,
     /// Whether the router stays when its last routee has gone.
@@ -100,7 +102,7 @@ impl RouterSettings {
     /// |---|---|
     /// | `from-code`: as the code says, which is what it means to say nothing | |
     /// | `round-robin-pool`, `round-robin-group`, `random-pool`, `random-group` | |
-    /// | `smallest-mailbox-pool`, `two-choices-pool`, `balancing-pool` | |
+    /// | `smallest-mailbox-pool`, `smallest-mailbox-group`, `two-choices-pool`, `two-choices-group`, `balancing-pool` | |
     /// | `broadcast-pool`, `broadcast-group` | the plan is [`cloneable`](crate::routing::RouterPlan::cloneable) |
     /// | `scatter-gather-pool`, `scatter-gather-group`, `tail-chopping-pool`, `tail-chopping-group` | the plan is [`answerable`](crate::routing::RouterPlan::answerable) |
     /// | `consistent-hashing-pool`, `consistent-hashing-group` | the plan is [`keyed`](crate::routing::RouterPlan::keyed) |
@@ -169,6 +171,14 @@ impl RouterSettings {
     /// [`Deployment::dispatcher`](crate::Deployment::dispatcher).
     pub fn pool_dispatcher(mut self, name: &str) -> Self {
         self.pool_dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// What the queue of a balancing pool is, in place of what the code says: the mailbox that the system
+    /// [knows](crate::SystemBuilder::mailbox) by this name, of a kind that
+    /// [`RouterPlan::queue`](crate::routing::RouterPlan::queue) takes.
+    pub fn queue(mut self, mailbox: &str) -> Self {
+        self.queue = Some(mailbox.to_owned());
         self
     }
 

@@ -1,7 +1,7 @@
 //! One queue in front of several takers, of whom a push wakes one that sleeps.
 //!
 //! Knows nothing of actors: what a taker is, and how it is woken, its [`Wake`] says. The takers here are the
-//! routees of a balancing pool.
+//! routees of a balancing pool: see `actor/balanced.rs`.
 //!
 //! # No taker sleeps while there is something to take
 //! A taker that finds nothing *registers*: it marks its seat and puts an entry into the queue of the idle. Then it
@@ -22,39 +22,52 @@
 //!
 //! A taker that has something else to do withdraws first, for a claim on it would be in vain as long as that takes.
 //! Its entry stays behind as a stale one, and is used again at the next register: there is at most one for each seat.
-//! A taker that was claimed owes a look at the queue. If it cannot take (it was suspended or stopped meanwhile), it
-//! [hands on](SharedQueue::hand_on): somebody else is woken.
+//!
+//! # One is called at a time
+//! To wake a taker costs far more than to push, and when many are pushed at once the ones woken find nothing. So
+//! senders wake one taker, and no other before that one has [answered](SharedQueue::answer): it takes a message,
+//! takes the call back, and looks whether there is more: then it wakes the next. One that cannot take (it was
+//! suspended or stopped meanwhile) answers all the same. Here, too, a fence lies between the two halves of either
+//! side: a sender that sees the call, and wakes nobody, has pushed what the answer's look sees.
+//!
+//! This asks of whoever wakes a taker that it runs soon, and above all not behind the very handler that waits for
+//! another message of the queue.
 //!
 //! # When nobody is left
-//! The last taker to leave empties the queue, and so does a sender that finds nobody there *after* its push, with
-//! the same fences: one of them sees the message. Both do it under the lock that joining takes too, so that what is
+//! One that [leaves when the queue is empty](Taker::leave_when_empty) looks at the queue once more when it is no
+//! taker any more, and stays if there is something and it was the last. One that [leaves](Taker::leave) for other
+//! reasons empties the queue if it was the last, and so does a sender that finds nobody there *after* its push. With
+//! the same fences one of them sees the message. All do it under the lock that joining takes too, so that what is
 //! pushed for a new taker is never emptied in the name of an old one. No message takes that lock while there is a
 //! taker.
 //!
 //! # What it costs
-//! A push is one push to the queue, a fence, and three loads: of the number of takers, and whether the queue of the
-//! idle is empty. Either queue allocates a block for every 31 elements. A claim is one more pop, one exchange and
-//! the wake.
+//! A push is one push to the queue, a fence, and four loads: the number of takers, whether the queue of the
+//! idle is empty, and whether one is called. Either queue allocates a block for every 31 elements. A claim is one more
+//! pop, two exchanges and the wake; its answer an exchange, a fence and a look.
 //!
 //! # Accepted limits
 //! Both queues may wait briefly, inside `pop`, for a pusher that was preempted between its claim of a place and
-//! filling it: a taker for a sender, a sender for a taker that registers.
+//! filling it: a taker for a sender, a sender for a taker that registers. Many sleepers are woken one after the other.
 
-use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
-use crate::sync::{Arc, ArrayQueue, Mutex, SegQueue, lock};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
+use crate::sync::{Arc, ArrayQueue, Mutex, OnceLock, SegQueue, lock};
 use std::num::NonZeroUsize;
 
 /// How a taker is woken.
 pub trait Wake {
-    /// Makes the taker look at the queue, now or, if it is at work, before it sleeps.
+    /// Makes the taker look at the queue soon, on whatever thread has nothing else to do.
     fn wake(&self);
 }
 
 /// The queue, and who sleeps in front of it.
 pub struct SharedQueue<M, W> {
-    messages: Messages<M>,
+    /// Set by [`open`](Self::open).
+    messages: OnceLock<Messages<M>>,
     /// An entry for each seat that is registered or stale, the longest idle one first.
     idle: SegQueue<Arc<Seat<W>>>,
+    /// A taker was woken that has not answered yet, or is just being looked for.
+    is_called: AtomicBool,
     /// Those that have joined and not left.
     taker_count: AtomicUsize,
     /// Held to join, to leave, and to empty a queue that has no takers.
@@ -63,7 +76,16 @@ pub struct SharedQueue<M, W> {
 
 enum Messages<M> {
     Unbounded(SegQueue<M>),
-    Bounded(ArrayQueue<M>),
+    Bounded { queue: ArrayQueue<M>, drops_newest: bool },
+}
+
+/// What a queue holds at most, and what becomes of a message too many.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// How many; room for those is allocated at once.
+    pub capacity: NonZeroUsize,
+    /// Whether one too many is to be dropped, and not refused.
+    pub drops_newest: bool,
 }
 
 /// What became of a push that was not refused.
@@ -79,6 +101,8 @@ pub enum Pushed<M> {
 pub enum Refused<M> {
     /// The queue is at its capacity.
     Full(M),
+    /// The same, and its [`Bound`] says that the message is to be dropped.
+    ToDrop(M),
     /// There is no taker.
     NoTaker(M),
 }
@@ -103,31 +127,43 @@ pub struct Taker<M, W> {
 }
 
 impl<M, W: Wake> SharedQueue<M, W> {
-    /// A queue without takers, for any number of messages or at most so many; room for those is allocated at once.
-    pub fn new(capacity: Option<NonZeroUsize>) -> Self {
+    /// A queue that is not open and has no takers.
+    pub fn new() -> Self {
         Self {
-            messages: match capacity {
-                None => Messages::Unbounded(SegQueue::new()),
-                Some(capacity) => Messages::Bounded(ArrayQueue::new(capacity.get())),
-            },
+            messages: OnceLock::new(),
             idle: SegQueue::new(),
+            is_called: AtomicBool::new(false),
             taker_count: AtomicUsize::new(0),
             membership: Mutex::new(()),
         }
     }
 
-    /// Adds a message, and wakes a taker if one sleeps.
+    /// Says how much it holds, before anybody joins. What is said first counts.
+    pub fn open(&self, bound: Option<Bound>) {
+        self.messages.get_or_init(|| match bound {
+            None => Messages::Unbounded(SegQueue::new()),
+            Some(Bound { capacity, drops_newest }) => {
+                Messages::Bounded { queue: ArrayQueue::new(capacity.get()), drops_newest }
+            }
+        });
+    }
+
+    /// Adds a message, and wakes a taker if one sleeps and none is called.
     #[inline]
     pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        if !self.has_takers() {
-            return Err(Refused::NoTaker(message));
-        }
-        match &self.messages {
+        let messages = match self.messages.get() {
+            Some(messages) if self.has_takers() => messages,
+            _ => return Err(Refused::NoTaker(message)),
+        };
+        match messages {
             Messages::Unbounded(queue) => queue.push(message),
-            Messages::Bounded(queue) => queue.push(message).map_err(Refused::Full)?,
+            Messages::Bounded { queue, drops_newest } => {
+                let refuse = if *drops_newest { Refused::ToDrop } else { Refused::Full };
+                queue.push(message).map_err(refuse)?;
+            }
         }
-        // Ordering: SeqCst; between the push and the looks at the takers and at the idle; mirror of the fences in
-        // `register` and `leave`.
+        // Ordering: SeqCst; between the push and the looks at the takers, the idle and the call; mirror of the fences
+        // in `register`, `leave`, `answer` and `call`.
         fence(Ordering::SeqCst);
         if !self.has_takers() {
             let stranded = self.take_stranded();
@@ -141,26 +177,30 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Messages in the queue; exact when nobody pushes or takes meanwhile.
     pub fn len(&self) -> usize {
-        match &self.messages {
-            Messages::Unbounded(queue) => queue.len(),
-            Messages::Bounded(queue) => queue.len(),
+        match self.messages.get() {
+            Some(Messages::Unbounded(queue)) => queue.len(),
+            Some(Messages::Bounded { queue, .. }) => queue.len(),
+            None => 0,
         }
     }
 
     /// Whether there is nothing in the queue.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        match &self.messages {
-            Messages::Unbounded(queue) => queue.is_empty(),
-            Messages::Bounded(queue) => queue.is_empty(),
+    fn is_empty(&self) -> bool {
+        match self.messages.get() {
+            Some(Messages::Unbounded(queue)) => queue.is_empty(),
+            Some(Messages::Bounded { queue, .. }) => queue.is_empty(),
+            None => true,
         }
     }
 
-    /// Wakes somebody else, if there is anything left, in the place of a taker that was claimed and cannot take.
-    ///
-    /// No fence of its own: who registers after the claim's maker has looked at the idle sees the message for which
-    /// that one came, and of those who registered before, its claim has told us.
-    pub fn hand_on(&self) {
+    /// To be called by a taker that was claimed, once it has taken a message or knows that it cannot: others may be
+    /// claimed again, and one is if there is anything left.
+    pub fn answer(&self) {
+        // Ordering: Relaxed; the fence orders it.
+        self.is_called.swap(false, Ordering::Relaxed);
+        // Ordering: SeqCst; between taking the call back and the look at the queue; mirror of the fence in `push`.
+        fence(Ordering::SeqCst);
         if !self.is_empty() {
             self.wake_one();
         }
@@ -172,23 +212,45 @@ impl<M, W: Wake> SharedQueue<M, W> {
         self.taker_count.load(Ordering::Relaxed) > 0
     }
 
+    #[inline]
     fn pop(&self) -> Option<M> {
-        match &self.messages {
+        match self.messages.get()? {
             Messages::Unbounded(queue) => queue.pop(),
-            Messages::Bounded(queue) => queue.pop(),
+            Messages::Bounded { queue, .. } => queue.pop(),
         }
     }
 
-    /// Wakes one taker that sleeps. A `SeqCst` fence lies between the push that this is for and here, except in
-    /// `hand_on`.
+    /// Wakes one taker that sleeps, unless one is called. A `SeqCst` fence lies between the push, or the look at the
+    /// queue, that this is for and here.
     #[inline]
     fn wake_one(&self) {
-        while !self.idle.is_empty() {
-            let Some(seat) = self.idle.pop() else { return };
-            // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees the
-            // message. Acquire: uniform, nothing of the taker's is read.
-            if seat.state.swap(AWAY, Ordering::AcqRel) == REGISTERED {
-                seat.wake.wake();
+        // Ordering: Relaxed; the fence orders it.
+        if !self.idle.is_empty() && !self.is_called.load(Ordering::Relaxed) {
+            self.call();
+        }
+    }
+
+    fn call(&self) {
+        loop {
+            // Ordering: Relaxed; as in `wake_one`.
+            if self.is_called.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            while let Some(seat) = self.idle.pop() {
+                // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees
+                // the call and the message. Acquire: uniform, nothing of the taker's is read.
+                if seat.state.swap(AWAY, Ordering::AcqRel) == REGISTERED {
+                    seat.wake.wake();
+                    return;
+                }
+            }
+            // Nobody sleeps. Who has pushed meanwhile and seen the call has left it to us.
+            // Ordering: Relaxed; the fence orders it.
+            self.is_called.swap(false, Ordering::Relaxed);
+            // Ordering: SeqCst; between taking the call back and the looks; mirror of the fences in `push` and
+            // `register`.
+            fence(Ordering::SeqCst);
+            if self.idle.is_empty() || self.is_empty() {
                 return;
             }
         }
@@ -204,6 +266,12 @@ impl<M, W: Wake> SharedQueue<M, W> {
     /// The caller holds the lock, and there are no takers.
     fn take_all(&self) -> Vec<M> {
         std::iter::from_fn(|| self.pop()).collect()
+    }
+
+    /// All entries, if there are no takers: they are stale then, and go now, for what wakes a taker may keep this queue
+    /// alive. The caller holds the lock.
+    fn entries_without_takers(&self, are_none: bool) -> Vec<Arc<Seat<W>>> {
+        if are_none { std::iter::from_fn(|| self.idle.pop()).collect() } else { Vec::new() }
     }
 }
 
@@ -251,11 +319,11 @@ impl<M, W: Wake> Taker<M, W> {
         self.queue.is_empty()
     }
 
-    /// Says that this taker is awake. True if a sender has claimed it since it registered: it owes a look at the
-    /// queue, or a [`hand_on`](SharedQueue::hand_on).
-    #[must_use = "who was claimed must look, or hand on"]
+    /// Says that this taker is awake. True if a sender has claimed it since it registered: it owes an
+    /// [answer](SharedQueue::answer).
+    #[must_use = "who was claimed must answer"]
     pub fn withdraw(&mut self) -> bool {
-        // Ordering: Acquire; pairs with the Release in `wake_one`: we see what the claim was for.
+        // Ordering: Acquire; pairs with the Release in `call`: we see what the claim was for.
         std::mem::take(&mut self.registered)
             && self
                 .seat
@@ -264,28 +332,68 @@ impl<M, W: Wake> Taker<M, W> {
                 .is_err()
     }
 
-    /// Leaves for good. Returns what was in the queue, if this was the last taker.
-    pub fn leave(mut self) -> Vec<M> {
-        let _ = self.withdraw();
-        let queue = self.queue;
-        let (messages, entries) = {
-            let _membership = lock(&queue.membership);
-            // Ordering: Relaxed; the fence orders it.
-            let was_last = queue.taker_count.fetch_sub(1, Ordering::Relaxed) == 1;
-            // Ordering: SeqCst; between the count and the last look at the queue; mirror of the fence in `push`.
-            fence(Ordering::SeqCst);
-            if was_last {
-                // Entries are all stale. What wakes a taker may keep this queue alive, so they go now.
-                (queue.take_all(), std::iter::from_fn(|| queue.idle.pop()).collect())
+    /// Leaves for good, unless this is the last taker and there is something to take: then it comes back, and
+    /// has not left.
+    pub fn leave_when_empty(mut self) -> Result<(), Self> {
+        let is_claimed = self.withdraw();
+        let entries = {
+            let _membership = lock(&self.queue.membership);
+            let is_last = self.uncount();
+            if is_last && !self.queue.is_empty() {
+                // Ordering: Relaxed; as in `join`. A sender that has seen nobody meanwhile was refused, or waits for
+                // the lock and then finds us.
+                self.queue.taker_count.fetch_add(1, Ordering::Relaxed);
+                None
             } else {
-                (Vec::new(), Vec::new())
+                Some(self.queue.entries_without_takers(is_last))
             }
         };
-        // Not under the lock: this may free what is woken.
-        drop::<Vec<_>>(entries);
-        // Whoever has claimed us, counted on us. Besides, this parts with entries of those that have left: without
-        // it they would pile up in a pool that is resized again and again and never used.
-        queue.wake_one();
+        match entries {
+            Some(entries) => {
+                self.part(is_claimed, entries);
+                Ok(())
+            }
+            None => {
+                if is_claimed {
+                    self.queue.answer();
+                }
+                Err(self)
+            }
+        }
+    }
+
+    /// Leaves for good. Returns what was in the queue, if this was the last taker.
+    pub fn leave(mut self) -> Vec<M> {
+        let is_claimed = self.withdraw();
+        let (messages, entries) = {
+            let _membership = lock(&self.queue.membership);
+            let is_last = self.uncount();
+            let messages = if is_last { self.queue.take_all() } else { Vec::new() };
+            (messages, self.queue.entries_without_takers(is_last))
+        };
+        self.part(is_claimed, entries);
         messages
+    }
+
+    /// Says that this is no taker any more. True if it was the last. What is seen in the queue afterwards is all that
+    /// no sender will see to. The caller holds the lock.
+    fn uncount(&self) -> bool {
+        // Ordering: Relaxed; the fence orders it.
+        let is_last = self.queue.taker_count.fetch_sub(1, Ordering::Relaxed) == 1;
+        // Ordering: SeqCst; between the count and the last look at the queue; mirror of the fence in `push`.
+        fence(Ordering::SeqCst);
+        is_last
+    }
+
+    /// The rest of leaving, not under the lock: this may free what is woken.
+    fn part(self, is_claimed: bool, entries: Vec<Arc<Seat<W>>>) {
+        drop(entries);
+        if is_claimed {
+            self.queue.answer();
+        } else {
+            // Parts with entries of those that have left: without it they would pile up in a pool that is resized
+            // again and again and never used.
+            self.queue.wake_one();
+        }
     }
 }

@@ -27,9 +27,10 @@ pub use mailboxes::Mailboxes;
 pub use on_demand::OnDemand;
 
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
-use crate::sync::{Arc, hint, thread};
+use crate::sync::{Arc, hint, per_thread, thread};
 use blocking::BlockingPool;
 use pinned::{PinnedHome, PinnedThreads};
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 #[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
@@ -543,10 +544,27 @@ impl Home {
     }
 }
 
-/// Whether the calling thread runs a turn whose end others may need, so that it must not wait for them: on a
-/// work-stealing worker, and in a turn on a calling-thread dispatcher.
+per_thread! {
+    /// Whether others wait for what this thread runs now, although it is no turn of a worker's.
+    static KEEPS_OTHERS: Cell<bool> = Cell::new(false);
+}
+
+/// Runs what others wait for, and what therefore must not wait itself: what timers fire, and changes of a router.
+pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = KEEPS_OTHERS.try_with(|keeps| keeps.set(self.0));
+        }
+    }
+    let _back = Back(KEEPS_OTHERS.try_with(|keeps| keeps.replace(true)).unwrap_or(false));
+    act()
+}
+
+/// Whether the calling thread runs what others may need the end of, so that it must not wait for them: on a
+/// work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
 pub fn must_not_wait() -> bool {
-    scheduler::on_worker() || calling::is_in_turn()
+    scheduler::on_worker() || calling::is_in_turn() || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)
 }
 
 /// As many threads as the operating system recommends.

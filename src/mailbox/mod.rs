@@ -685,6 +685,21 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         self.gate().lane.has_any()
     }
 
+    /// True if there may be a user message: one that was claimed and not taken. On a closed mailbox also for ever
+    /// after one was refused. Two plain loads.
+    #[inline(always)]
+    pub fn has_claims(&self) -> bool {
+        self.gate().word.look().index() != self.head()
+    }
+
+    /// Makes [`try_idle_unless_nudged`](Self::try_idle_unless_nudged) pass over the nudges that came before: the caller
+    /// looks at what they are about.
+    pub fn forget_nudges(&self) {
+        if self.gate().word.look().has_lane() {
+            self.gate().word.forget_lane();
+        }
+    }
+
     /// Takes all system messages, oldest first.
     ///
     /// LANE is left as it is: it is cleared where the token is laid down, and there a look at the lane lies

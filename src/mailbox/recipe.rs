@@ -97,10 +97,11 @@ pub enum Full {
     /// It is dropped and counted.
     DropNewest,
     /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
-    /// which must not wait, it is refused at once. The owner pays a fence for each message.
+    /// which must not wait, and in what a timer runs, such as a tail-chopping router's later attempts, it is refused at
+    /// once. The owner pays a fence for each message.
     ///
     /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
-    /// replaced table of any router in the process is freed, and at 1,024 of them changes are refused
+    /// replaced table of any router in the process is freed, and a router that has 1,024 of them refuses changes
     /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
     Wait(Duration),
 }

@@ -3,7 +3,7 @@
 //! The listener actor accepts in its own turn and creates an actor for each connection as its child.
 
 use crate::actor::{Actor, ActorBuilder, Context, Done, SystemRef};
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::{ActorRef, AnyRef, Ask, ReplyTo};
 use crate::deployment::ListenerSettings;
 use crate::error::SpawnError;
 use crate::net::Ready;
@@ -67,6 +67,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Listener {
     actor: AnyRef,
+    messages: ActorRef<Message>,
     shared: StdArc<Shared>,
 }
 
@@ -220,7 +221,7 @@ impl ListenerBuilder {
             .actor(&name)
             .on_failure(Strategy::stop())
             .spawn_with(move |ctx| Accepting::begin(&shared, &driver, &settings, &make, ctx))?;
-        Ok(Listener { actor: actor.any_local(), shared: kept })
+        Ok(Listener { actor: actor.any_local(), messages: actor, shared: kept })
     }
 }
 
@@ -252,6 +253,41 @@ impl Listener {
     pub fn accept_failures(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.shared.accept_failures.load(Ordering::Relaxed)
+    }
+
+    /// Closes the port and lets the connections go on. Those who wait to be accepted are, as far as the
+    /// [limit](ListenerBuilder::max_connections) allows; then new ones are refused. For the phase
+    /// [`SERVICE_UNBIND`](crate::shutdown::phase::SERVICE_UNBIND), before connections are asked to end.
+    ///
+    /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors of the last
+    /// connections may begin a little later. A peer that connects at the very moment between is reset. The listener's
+    /// actor stays, and ends with the system or by [`stop`](Self::stop).
+    ///
+    /// ```
+    /// # use pointsman::net::{Address, Connection, Ready};
+    /// # use pointsman::prelude::*;
+    /// # struct Idle(Connection);
+    /// # impl Actor for Idle {
+    /// #     type Message = Ready;
+    /// #     fn receive(&mut self, _: Ready, _: &mut Context<Ready>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pointsman::shutdown::phase;
+    ///
+    /// let system = System::builder("shop").build()?;
+    /// let listener = system.listener("port", Address::tcp("127.0.0.1:0")).spawn(|connection, _| Idle(connection))?;
+    /// system.coordinated_shutdown().add_task(phase::SERVICE_UNBIND, "close the port", move || {
+    ///     Ok(listener.unbind().wait()?)
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The ask fails if the listener has stopped: its port is closed then, too.
+    pub fn unbind(&self) -> Ask<()> {
+        self.messages.ask_with(Message::Unbind)
     }
 
     /// Closes the listening socket, then stops the connections' actors, which send what they have written
@@ -293,12 +329,15 @@ struct Accepting<F> {
     /// Whether a [`Message::Rested`] is on its way.
     resting: bool,
     open: usize,
+    /// Who waits until the port is closed.
+    unbinding: Vec<ReplyTo<()>>,
 }
 
 enum Message {
     Ready(Ready),
     Rested,
     Ended,
+    Unbind(ReplyTo<()>),
 }
 
 impl From<Ready> for Message {
@@ -328,8 +367,16 @@ where
                 // Ordering: Relaxed; a statistic.
                 this.shared.open.fetch_sub(1, Ordering::Relaxed);
             }
+            Message::Unbind(done) => {
+                this.acceptable = true;
+                this.unbinding.push(done);
+            }
         }
-        this.accept(ctx);
+        if this.accept(ctx) {
+            this.registration.raise(Readiness::READABLE);
+        } else {
+            this.end_unbinding();
+        }
         Ok(())
     }
 }
@@ -363,23 +410,24 @@ impl<F: Send + Sync + 'static> Accepting<F> {
             acceptable: false,
             resting: false,
             open: 0,
+            unbinding: Vec::new(),
         };
         Ok(AcceptingFor(accepting, std::marker::PhantomData))
     }
 
-    /// Accepts whoever waits, within the limits.
-    fn accept<A: Actor>(&mut self, ctx: &mut Context<Message>)
+    /// Accepts whoever waits, within the limits. Whether it stopped only to give other actors their turn.
+    fn accept<A: Actor>(&mut self, ctx: &mut Context<Message>) -> bool
     where
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         for _ in 0..ACCEPTS_MAX {
             if !self.acceptable || self.resting || self.open >= self.settings.max_connections {
-                return;
+                return false;
             }
             let accepted = match &*lock(&self.shared.socket) {
                 Some(socket) => socket.accept(),
-                None => return,
+                None => return false,
             };
             match accepted {
                 Ok(socket) => self.welcome(socket, ctx),
@@ -394,7 +442,19 @@ impl<F: Send + Sync + 'static> Accepting<F> {
                 },
             }
         }
-        self.registration.raise(Readiness::READABLE);
+        true
+    }
+
+    /// Closes the port if somebody wants that: nobody waits there who can be accepted.
+    fn end_unbinding(&mut self) {
+        if self.unbinding.is_empty() {
+            return;
+        }
+        let socket = lock(&self.shared.socket).take();
+        drop(socket);
+        for done in self.unbinding.drain(..) {
+            let _ = done.send(());
+        }
     }
 
     fn rest(&mut self, ctx: &mut Context<Message>) {

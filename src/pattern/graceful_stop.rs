@@ -52,6 +52,35 @@ impl<M: Send + 'static> ActorRef<M> {
             None => nobody(),
         }
     }
+
+    /// Over when the actor has ended, and does nothing to that end: death watch for code outside actors. A router ends
+    /// with its head.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("shop").build()?;
+    /// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+    /// (0..1000u32).for_each(|number| workers.tell(number));
+    /// workers.drain()?;
+    /// workers.when_ended().wait()?; // everything is handled now
+    /// # assert_eq!(system.ledger().queued, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NoReply`] if the system has ended so far that nobody can watch any more, and the actor has not;
+    /// [`AskError::Undeliverable`] if no actor stands behind the reference.
+    pub fn when_ended(&self) -> Ask<()> {
+        self.any().map_or_else(nobody, |actor| actor.when_ended())
+    }
 }
 
 impl AnyRef {

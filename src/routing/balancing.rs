@@ -6,9 +6,9 @@ use crate::actor::{
     Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
 };
 use crate::actor_ref::{AnyRef, DeadLetterReason, Load};
-use crate::dispatch::balancing::{Pushed, Refused};
+use crate::dispatch::balancing::{Bound, Pushed, Refused};
 use crate::error::{SendError, SpawnError};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::Arc;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
@@ -39,15 +39,17 @@ use std::sync::Arc as StdArc;
 /// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended. One
 /// that is removed handles what its own mailbox held then; what comes later is a dead letter, as it was for this
 /// routee alone, and the queue is the others'. A router that [drains](super::Router::drain), and routees of which none
-/// stays, empty the queue before they end. When the last one stops otherwise, what is left in the queue goes to
-/// dead letters whose recipient is the router; so does what a sender, who has seen the pool before, adds while the last one
-/// ends. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
+/// stays, empty the queue before they end: nothing is lost that was sent before. When the last one stops otherwise,
+/// or after a [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in
+/// the queue goes to dead letters whose recipient is the router; so does what a sender adds at the very moment at which
+/// the last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
 /// Routees that others made cannot be [added](super::Router::add).
 ///
 /// # Cost
 ///
 /// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes the one
-/// that has been idle longest, and scans none. The queue allocates a block for every 31 messages, as does the list
+/// that has been idle longest, and scans none. One is woken at a time: before it handles its message, it wakes the
+/// next if there is more. The queue allocates a block for every 31 messages, as does the list
 /// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. All
 /// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
 /// for a thread that was preempted in the middle of adding to the queue, or to the list.
@@ -55,10 +57,8 @@ use std::sync::Arc as StdArc;
 /// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one of
 /// them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
 pub struct Balancing<M: Send + 'static> {
+    /// Opened when the first routee is made, as the plan's [`Settings::queue`] says then.
     queue: Arc<SharedQueue<M>>,
-    drops_newest: bool,
-    /// The same queue, for those who make routees.
-    given: StdArc<Mutex<Arc<SharedQueue<M>>>>,
 }
 
 impl RouterBuilder {
@@ -151,23 +151,20 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     ///
     /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree on an
     /// order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the single
-    /// routees are chosen by [`mailbox`](Self::mailbox).
+    /// routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
+    /// ([`RouterSettings::queue`](super::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
-        let queue = Arc::new(SharedQueue::new(mailbox.capacity.and_then(NonZeroUsize::new)));
-        *lock(&self.logic.given) = queue.clone();
-        self.logic.queue = queue;
-        self.logic.drops_newest = mailbox.on_full == Full::DropNewest;
         self.settings.queue = Some(mailbox);
         self
     }
 }
 
-/// The same routees, but that they share the queue of a logic of their own.
+/// The same routees, but that they share the queue of the logic that comes with them.
 pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
-    let logic = Balancing::new();
-    let given = logic.given.clone();
+    let queue = Arc::new(SharedQueue::new());
+    let logic = Balancing { queue: queue.clone() };
     let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
-        let queue = lock(&given).clone();
+        queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
         Ok(make(head, routee_index, settings)?.share(&queue))
@@ -175,34 +172,35 @@ pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith
     (StdArc::new(make), logic)
 }
 
+/// What a queue of this kind holds at most.
+fn bound(queue: &Mailbox) -> Option<Bound> {
+    let capacity = queue.capacity.and_then(NonZeroUsize::new)?;
+    Some(Bound { capacity, drops_newest: queue.on_full == Full::DropNewest })
+}
+
 /// Refuses a queue that cannot be shared.
 fn check(settings: &Settings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
     let Some(queue) = &settings.queue else { return Ok(()) };
-    queue.check().map_err(|fault| refuse(path, fault))?;
+    check_queue(queue).map_err(|fault| refuse(path, fault))
+}
+
+/// Says what is wrong with a mailbox as the queue that routees share.
+pub fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
+    queue.check()?;
     if queue.is_shareable() {
         return Ok(());
     }
-    Err(refuse(path, MailboxFault::NotShareable { mailbox: queue.to_string() }))
+    Err(MailboxFault::NotShareable { mailbox: queue.to_string() })
 }
 
 impl<M: Send + 'static> Balancing<M> {
-    fn new() -> Self {
-        let queue = Arc::new(SharedQueue::new(None));
-        let given = StdArc::new(Mutex::new(queue.clone()));
-        Self { queue, drops_newest: false, given }
-    }
-
     /// The queue is full.
     #[cold]
-    fn full(&self, message: M, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
-        if !self.drops_newest {
-            return Err(SendError::Full(message));
-        }
+    fn drop_newest(message: M, cx: &RouteContext<'_>) {
         cx.take_open();
         cx.row.dropped(1);
         let head = cx.head();
         head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
-        Ok(())
     }
 
     /// The last routee has left while the message was pushed.
@@ -235,7 +233,11 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
                 }
                 Ok(())
             }
-            Err(Refused::Full(message)) => self.full(message, cx),
+            Err(Refused::Full(message)) => Err(SendError::Full(message)),
+            Err(Refused::ToDrop(message)) => {
+                Self::drop_newest(message, cx);
+                Ok(())
+            }
             Err(Refused::NoTaker(message)) => Err(SendError::NoRoutee(message)),
         }
     }

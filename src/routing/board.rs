@@ -128,7 +128,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
             members.version += 1;
             (std::mem::replace(&mut members.list, list), members.version)
         };
-        self.shared.table.replace(Routees::new(routees, index, version));
+        self.shared.replace(Routees::new(routees, index, version));
         drop(former);
     }
 

@@ -1,6 +1,7 @@
 //! Every message to all routees.
 
 use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
+use crate::actor_ref::DeadLetterReason;
 use crate::error::SendError;
 
 /// Sends every message to all routees, in the order of the table.
@@ -29,9 +30,9 @@ use crate::error::SendError;
 pub struct Broadcast;
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
-    /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    /// Asked only for what a routee has left behind, which was for that one: any other gets it.
+    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        routees.first_open(0)
     }
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
@@ -56,24 +57,37 @@ impl RouteContext<'_> {
         M: Clone + Send + 'static,
         I: IntoIterator<Item = &'r Routee<M>, IntoIter: ExactSizeIterator>,
     {
-        let mut routees = routees.into_iter();
-        let copies = routees.len();
-        if copies == 0 {
+        let routees = routees.into_iter();
+        if routees.len() == 0 {
             return Err(SendError::NoRoutee(message));
         }
+        self.deliver_counting(message, routees);
+        Ok(())
+    }
+
+    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were taken.
+    pub(super) fn deliver_counting<'r, M: Clone + Send + 'static>(
+        &self,
+        message: M,
+        mut routees: impl ExactSizeIterator<Item = &'r Routee<M>>,
+    ) -> usize {
+        let copies = routees.len();
         self.copies(copies);
+        let mut taken = 0;
         for routee in routees.by_ref().take(copies - 1) {
-            self.deliver_copy(routee.actor(), message.clone());
+            taken += usize::from(self.deliver_copy(routee.actor(), message.clone()));
         }
         if let Some(last) = routees.next() {
-            self.deliver_copy(last.actor(), message);
+            taken += usize::from(self.deliver_copy(last.actor(), message));
         }
-        Ok(())
+        taken
     }
 }
 
-/// Delivers a message to all routees, of which there is at least one.
+/// Delivers a message to all routees; where there is none it is a dead letter.
 pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
-    let done = cx.deliver_to_each(message, routees.iter());
-    debug_assert!(done.is_ok(), "there is at least one");
+    match cx.deliver_to_each(message, routees.iter()) {
+        Ok(()) => cx.settle(),
+        Err(nobody) => cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee),
+    }
 }

@@ -1,7 +1,7 @@
 //! How a router begins to be described: what its routees are.
 
-use super::RoundRobin;
 use super::plan::{Initial, RouterPlan, Settings};
+use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use std::sync::Arc as StdArc;
@@ -96,6 +96,42 @@ impl RouterBuilder {
     pub fn group<M: Send + 'static>(
         self,
         routees: impl IntoIterator<Item = ActorRef<M>>,
+    ) -> RouterPlan<M, RoundRobin> {
+        self.group_of(routees.into_iter().map(Routee::from))
+    }
+
+    /// As [`group`](Self::group), with routees that are more than a reference: functions
+    /// [with an identity](Routee::with_identity), by which consistent hashing and [`Router::remove`](crate::Router::remove)
+    /// tell them apart, or [several](Routee::several) in the place of one.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{ConsistentHashing, Routee};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let (sender, got) = std::sync::mpsc::channel();
+    /// let store = |name: &'static str| {
+    ///     let sender = sender.clone();
+    ///     let store = ActorRef::from_fn(move |number: u64| sender.send((name, number)).expect("it is kept"));
+    ///     Routee::with_identity(store, name)
+    /// };
+    /// let stores = system
+    ///     .router("stores")
+    ///     .group_of([store("north"), store("south")])
+    ///     .logic(ConsistentHashing::by(|number: &u64, key| key.feed(number)))
+    ///     .spawn()?;
+    /// stores.tell(7u64);
+    /// stores.tell(7u64);
+    /// assert_eq!(got.recv()?, got.recv()?, "equal keys, the same store");
+    /// stores.remove(store("north"))?;
+    /// assert_eq!(stores.routees()?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn group_of<M: Send + 'static>(
+        self,
+        routees: impl IntoIterator<Item = Routee<M>>,
     ) -> RouterPlan<M, RoundRobin> {
         self.plan(Initial::Group(routees.into_iter().collect()))
     }

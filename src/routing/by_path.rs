@@ -149,6 +149,12 @@ impl<M: Send + 'static> Place<M> {
         }
     }
 
+    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for one.
+    fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
+        target.expect_copies();
+        target.pass_on(message)
+    }
+
     fn bury(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
         let system = &self.about.system;
         system.ledger().mine().dead_lettered(1);
@@ -169,7 +175,7 @@ impl<M: Send + 'static> Recipient<M> for Place<M> {
             Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
             Ok(targets) => match (&*targets, self.fan_out) {
                 ([_, _, ..], Some(fan_out)) => fan_out(&self.about, message, &targets),
-                ([target, ..], _) => match target.pass_on(message) {
+                ([target, ..], _) => match Self::pass_on(target, message) {
                     // It is as if it had gone: the path is taken or not.
                     Err(SendError::Closed(message)) => {
                         self.bury(message, DeadLetterReason::Stopped, target.path());

@@ -1,12 +1,15 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
 use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
+use super::random::Generators;
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use rand::RngExt;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc as StdArc;
 
 /// Chooses by a key: equal keys go to the same routee, and a change of the routees moves only the keys that
 /// it must.
@@ -40,7 +43,8 @@ use std::marker::PhantomData;
 /// - [`by`](Self::by): a function that sees the whole message feeds the key. Most routers need no more.
 /// - [`new`](Self::new): the message is its own key: it implements [`HashKey`].
 /// - [`by_option`](Self::by_option): a function that may find no key. Such a message is a dead letter, with a warning
-///   in the log for the first, and then for each time that their number has doubled.
+///   in the log for the first, and then for each time that their number has doubled; or it goes to
+///   [any routee](Self::without_key).
 ///
 /// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not know. A
 /// typed router knows all its messages; where they hold no key, let them be [`Keyed`].
@@ -59,7 +63,23 @@ pub struct ConsistentHashing<M, F> {
     key: F,
     virtual_nodes: u32,
     keyless: AtomicUsize,
+    /// Draws the routee of a message without a key.
+    anyone: Option<Generators>,
+    /// Another hash than ours.
+    hasher: Option<StdArc<Hasher>>,
     message: PhantomData<fn(&M)>,
+}
+
+type Hasher = dyn Fn(&[u8]) -> u64 + Send + Sync;
+
+/// What [`ConsistentHashing`] does with a message that has no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WithoutKey {
+    /// It is a dead letter, or comes back to `try_tell`. As in Akka.
+    #[default]
+    Refuse,
+    /// Any routee gets it, with equal chance. As in GoAkt.
+    Random,
 }
 
 impl<M: Send + 'static> ConsistentHashing<M, ()> {
@@ -106,7 +126,47 @@ impl<M: Send + 'static> ConsistentHashing<M, ()> {
 impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashing<M, F> {
     fn with(key: F) -> Self {
         let virtual_nodes = VIRTUAL_NODES.get();
-        Self { key, virtual_nodes, keyless: AtomicUsize::new(0), message: PhantomData }
+        Self {
+            key,
+            virtual_nodes,
+            keyless: AtomicUsize::new(0),
+            anyone: None,
+            hasher: None,
+            message: PhantomData,
+        }
+    }
+
+    /// Says what becomes of messages for which [`by_option`](Self::by_option) finds no key: unless said otherwise
+    /// they are refused.
+    pub fn without_key(mut self, policy: WithoutKey) -> Self {
+        self.anyone = match policy {
+            WithoutKey::Refuse => None,
+            WithoutKey::Random => Some(Generators::new(None)),
+        };
+        self
+    }
+
+    /// Hashes keys, and the points of the ring, by `hash` instead of xxh3-64: for rings that must agree with those of
+    /// other programs. It gets the bytes of the [encoding](HashKey), and should spread them evenly over all 64 bits.
+    ///
+    /// It runs on the senders' threads, and whenever the routees change on the head's. A key of more than 240 bytes
+    /// costs an allocation.
+    ///
+    /// ```
+    /// use pointsman::routing::ConsistentHashing;
+    ///
+    /// /// FNV-1a, and a step that spreads its upper bits.
+    /// fn fnv(bytes: &[u8]) -> u64 {
+    ///     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+    ///         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    ///     });
+    ///     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    /// }
+    /// let logic = ConsistentHashing::by(|name: &String, key| key.feed(name)).hasher(fnv);
+    /// ```
+    pub fn hasher(mut self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Self {
+        self.hasher = Some(StdArc::new(hash));
+        self
     }
 
     /// How many points each routee has on the ring: 160 unless said otherwise. More make the shares more
@@ -115,6 +175,26 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     pub fn virtual_nodes(mut self, count: u32) -> Self {
         self.virtual_nodes = count;
         self
+    }
+
+    /// The hash of a message's key, by another hash than ours.
+    #[inline(never)]
+    fn hash_by(&self, hash: &Hasher, message: &M) -> Option<u64> {
+        let mut sink = KeySink::keeping();
+        (self.key)(message, &mut sink).then(|| hash(sink.kept()))
+    }
+
+    #[cold]
+    fn select_without_key(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick
+    where
+        M: Send + 'static,
+    {
+        let Some(anyone) = &self.anyone else {
+            self.warn();
+            return Pick::None;
+        };
+        let index = anyone.draw(cx, |generator| generator.random_range(0..routees.len()));
+        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     #[cold]
@@ -138,12 +218,14 @@ where
 {
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let Some(ring) = routees.index::<Ring>() else { return Pick::None };
-        let mut sink = KeySink::new();
-        if !(self.key)(message, &mut sink) {
-            self.warn();
-            return Pick::None;
-        }
-        let hash = sink.finish();
+        let hash = match &self.hasher {
+            None => {
+                let mut sink = KeySink::new();
+                (self.key)(message, &mut sink).then(|| sink.finish())
+            }
+            Some(hash) => self.hash_by(&**hash, message),
+        };
+        let Some(hash) = hash else { return self.select_without_key(routees, cx) };
         let owner = match cx.attempt() {
             0 => ring.owner(hash),
             refused => ring.successors(hash).nth(refused),
@@ -153,7 +235,11 @@ where
 
     fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let members = routees.iter().map(|routee| (routee.identity(), self.virtual_nodes));
-        match Ring::new(members) {
+        let ring = match &self.hasher {
+            None => Ring::new(members),
+            Some(hash) => Ring::hashed_by(members, &**hash),
+        };
+        match ring {
             Ok(ring) => Some(Box::new(ring)),
             // Without members there is no owner; `check` has refused 0 points before.
             Err(_) if routees.is_empty() => None,

@@ -1,27 +1,46 @@
 //! The controller of a routing logic: an actor that changes the logic while it routes.
 //!
 //! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and nothing to
-//! the head. It is created once, with the router, so that a restart of the head finds it in its place.
+//! the head. It is created once, with the router, so that a restart of the head finds it in its place, and begins when
+//! the router routes.
 
 use super::{Router, RouterPlan, RoutingLogic};
-use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_cell};
+use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
-use std::sync::Arc as StdArc;
+use crate::supervision::Failure;
+use std::any::Any;
+use std::sync::{Arc as StdArc, OnceLock};
 
 /// The controller's name below the head.
 const NAME: &str = "routingLogicController";
 
 /// Creates the controller of a logic as a child of the head, on the head's dispatcher.
 pub type MakeController<L> =
-    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<AnyRef, SpawnError> + Send;
+    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
+
+/// A controller before its first turn, which it has when this is dropped. It ends there without having been made,
+/// unless the router is complete.
+pub struct HeldController {
+    pub actor: AnyRef,
+    router_is_complete: StdArc<OnceLock<()>>,
+    /// A `Held`, of whatever messages.
+    _first_turn: Box<dyn Any>,
+}
+
+impl HeldController {
+    /// The router routes: begins.
+    pub fn start(self) {
+        let _ = self.router_is_complete.set(());
+    }
+}
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it takes.
     /// To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
     ///
-    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It is no
-    /// routee. A restart of the head restarts it in its place; its own failures are judged as by default,
+    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It begins when the
+    /// router routes already, and is no routee. A restart of the head restarts it in its place; its own failures are judged as by default,
     /// whatever [`on_failure`](Self::on_failure) says of routees, and should it end, the router goes on without.
     ///
     /// ```
@@ -86,8 +105,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 routee_index: 0,
                 stash_capacity: None,
             };
-            let recipe = ByContext(move |ctx: &mut Context<C::Message>| recipe(&logic, ctx));
-            Ok(spawn_cell::<C, _>(plan, recipe)?.any_local())
+            let router_is_complete: StdArc<OnceLock<()>> = StdArc::default();
+            let is_complete = router_is_complete.clone();
+            let recipe = ByContext(move |ctx: &mut Context<C::Message>| match is_complete.get() {
+                Some(()) => recipe(&logic, ctx).into_actor(),
+                None => Err(Failure::msg("the router was not completed")),
+            });
+            let held = spawn_held::<C, _>(plan, recipe)?;
+            let actor = held.actor().any_local();
+            Ok(HeldController { actor, router_is_complete, _first_turn: Box::new(held) })
         }));
         self
     }

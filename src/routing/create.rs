@@ -6,6 +6,7 @@
 
 use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
+use super::found_empty::FoundEmpty;
 use super::head::Head;
 use super::plan::{Initial, RouterPlan};
 use super::reference::Shared;
@@ -54,7 +55,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             name: Some(self.name),
             dispatcher: self.head_dispatcher.clone(),
             mailbox: MailboxKind::Unbounded,
-            on_failure: None,
+            on_failure: self.head_on_failure,
             routee_index: 0,
             stash_capacity: None,
         };
@@ -65,7 +66,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
-        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing));
+        let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
+        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic);
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
@@ -77,7 +79,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                     StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
                 (size, Ok(Vec::new()), Some(make))
             }
-            Initial::Group(group) => (0, Ok(group.into_iter().map(Routee::new).collect()), None),
+            Initial::Group(group) => (0, Ok(group), None),
             Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
         };
         let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
@@ -90,10 +92,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             shares_queue,
             strategy: self.strategy,
             leave: self.leave,
-            controller: controller.as_ref().and_then(|made| made.as_ref().ok().cloned()),
+            controller: controller.as_ref().and_then(|made| Some(made.as_ref().ok()?.actor.clone())),
             reference: handed_back,
         });
-        let grown = controller.transpose().and_then(|_| {
+        let grown = controller.transpose().and_then(|controller| {
             let others: Vec<Routee<M>> = others?;
             let mut routees = made.make(size)?;
             if !others.is_empty() {
@@ -103,7 +105,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             }
             // Who looks the router up by its path finds what routes.
             head.core().children.set_front(reference.clone());
-            Ok(routees)
+            Ok((routees, controller))
         });
         for member in made.list() {
             if let Some(any) = member.routee.watched() {
@@ -112,9 +114,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         let _ = board.set(made);
         match grown {
-            Ok(routees) => {
+            Ok((routees, controller)) => {
                 let head = held.start();
                 drop(routees);
+                if let Some(controller) = controller {
+                    controller.start();
+                }
                 Ok(Router { reference, head, shared })
             }
             Err(error) => {

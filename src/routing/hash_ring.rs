@@ -17,7 +17,7 @@
 //! the hash. So the answer is found by counting how many of the next few lie before it: always as many comparisons, no
 //! branch that a processor could guess wrong.
 
-use super::key::HashKey;
+use super::key::{HashKey, KeySink};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
@@ -107,6 +107,25 @@ impl Ring {
     ///
     /// If a member has 0 virtual nodes, or all of them together 2^32 or more.
     pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Self, RingError> {
+        Self::placed_by(members, |identity, node| (identity, node).key_hash())
+    }
+
+    /// As [`new`](Self::new), by another hash of the same encoding: for keys that are hashed by it, too.
+    pub(super) fn hashed_by<'a>(
+        members: impl IntoIterator<Item = (&'a str, u32)>,
+        hash: impl Fn(&[u8]) -> u64,
+    ) -> Result<Self, RingError> {
+        Self::placed_by(members, |identity, node| {
+            let mut sink = KeySink::keeping();
+            sink.feed(&(identity, node));
+            hash(sink.kept())
+        })
+    }
+
+    fn placed_by<'a>(
+        members: impl IntoIterator<Item = (&'a str, u32)>,
+        point: impl Fn(&str, u32) -> u64,
+    ) -> Result<Self, RingError> {
         let members: Vec<(&str, u32)> = members.into_iter().collect();
         if let Some((identity, _)) = members.iter().find(|(_, nodes)| *nodes == 0) {
             return Err(RingError::NoVirtualNodes { identity: (*identity).to_owned() });
@@ -120,7 +139,7 @@ impl Ring {
         let mut used: HashMap<&str, u32> = HashMap::new();
         for (index, (identity, nodes)) in (0..).zip(&members) {
             let first = used.entry(identity).or_default();
-            placed.extend((*first..*first + nodes).map(|node| ((*identity, node).key_hash(), index)));
+            placed.extend((*first..*first + nodes).map(|node| (point(identity, node), index)));
             *first += nodes;
         }
         placed.sort_unstable_by(|a, b| ring_order(&members, *a, *b));

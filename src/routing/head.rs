@@ -9,13 +9,15 @@ use super::board::{Board, Member};
 use super::leaving::watch;
 use super::{Manage, ManageError, Routee, RoutingLogic};
 use crate::actor::{Actor, Context, Done, Terminated, guarded};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::AnyRef;
+use crate::dispatch::without_waiting;
 use crate::grace;
 use crate::supervision::{Failure, Strategy};
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
-/// Old tables that may wait to be freed, in the whole process. More mean that a handler does not return.
+/// Tables of one router that may wait to be freed: the bound of the memory that a thread which does not come on keeps.
+/// Each router has its own, so that one that is often changed while a thread is stuck does not keep others from changes.
 const OLD_TABLES_MAX: usize = 1024;
 
 /// The actor. Its state is all on the board.
@@ -107,7 +109,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         ctx: &mut Context<Manage<M>>,
         change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
     ) -> Option<R> {
-        match guarded(|| Ok(change(self, ctx))) {
+        // Whoever manages this router from in here would wait for this very turn.
+        match guarded(|| Ok(without_waiting(|| change(self, ctx)))) {
             Ok(changed) => Some(changed),
             Err(failure) => {
                 // The cause's text is made by user code.
@@ -120,13 +123,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Whether the routees may be changed.
     ///
-    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler that never
-    /// returns keeps them all.
+    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler on a worker that never
+    /// returns keeps them all, of every router, and so does a sender that waits for room in the middle of a routed send.
     fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
         if self.board.is_ending() {
             return Err(ManageError::Stopped { path: ctx.path().to_string() });
         }
-        match grace::process_domain().collect() {
+        grace::process_domain().collect();
+        match self.board.shared.table_count() {
             waiting if waiting >= OLD_TABLES_MAX => {
                 Err(ManageError::OldTables { path: ctx.path().to_string(), waiting })
             }
@@ -147,9 +151,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if size == 0 && !self.board.stays_when_empty {
             return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
         }
-        let before = self.board.count();
         self.set_size(size, ctx)?;
-        Ok(before)
+        Ok(size)
     }
 
     fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
@@ -180,12 +183,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(())
     }
 
-    fn add(&mut self, actor: ActorRef<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+    fn add(&mut self, routee: Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_open(ctx)?;
         if self.board.shares_queue {
             return Err(ManageError::SharedQueue { path: ctx.path().to_string() });
         }
-        let routee = Routee::new(actor);
         let mut list = self.board.list();
         list.push(Member { routee: routee.clone(), own: false });
         let count = list.len();
@@ -194,10 +196,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(count)
     }
 
-    fn remove(&mut self, actor: &ActorRef<M>, ctx: &mut Context<Manage<M>>) -> Result<bool, ManageError> {
+    fn remove(&mut self, routee: &Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<bool, ManageError> {
         self.check_open(ctx)?;
         let (leaving, staying): (Vec<_>, Vec<_>) =
-            self.board.list().into_iter().partition(|member| member.routee.actor() == actor);
+            self.board.list().into_iter().partition(|member| member.routee.is_meant_by(routee));
         if leaving.is_empty() {
             return Ok(false);
         }

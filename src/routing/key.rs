@@ -60,14 +60,40 @@ pub struct KeySink {
     length: usize,
     short: [std::mem::MaybeUninit<u8>; INLINE],
     /// Once the key is longer than `short`.
-    long: Option<Box<Xxh3>>,
+    long: Option<Long>,
+    /// All bytes are wanted, by another hash than ours.
+    keeps: bool,
+}
+
+/// What has become of a long key.
+enum Long {
+    Hashed(Box<Xxh3>),
+    Kept(Vec<u8>),
 }
 
 impl KeySink {
     /// An empty key.
     #[inline]
     pub fn new() -> Self {
-        Self { length: 0, short: [const { std::mem::MaybeUninit::uninit() }; INLINE], long: None }
+        Self {
+            length: 0,
+            short: [const { std::mem::MaybeUninit::uninit() }; INLINE],
+            long: None,
+            keeps: false,
+        }
+    }
+
+    /// An empty key whose bytes are wanted in the end.
+    pub(super) fn keeping() -> Self {
+        Self { keeps: true, ..Self::new() }
+    }
+
+    /// The bytes so far, of a sink that keeps them.
+    pub(super) fn kept(&self) -> &[u8] {
+        match &self.long {
+            Some(Long::Kept(bytes)) => bytes,
+            _ => self.buffered(),
+        }
     }
 
     /// Appends bytes as they are, without a length before them.
@@ -94,19 +120,26 @@ impl KeySink {
     pub fn finish(&self) -> u64 {
         match &self.long {
             None => xxh3_64(self.buffered()),
-            Some(hasher) => hasher.digest(),
+            Some(Long::Hashed(hasher)) => hasher.digest(),
+            Some(Long::Kept(bytes)) => xxh3_64(bytes),
         }
     }
 
     #[cold]
     fn spill(&mut self, bytes: &[u8]) {
         if self.long.is_none() {
-            let mut hasher = Box::new(Xxh3::new());
-            hasher.update(self.buffered());
-            self.long = Some(hasher);
+            self.long = Some(if self.keeps {
+                Long::Kept(self.buffered().to_vec())
+            } else {
+                let mut hasher = Box::new(Xxh3::new());
+                hasher.update(self.buffered());
+                Long::Hashed(hasher)
+            });
         }
-        if let Some(hasher) = &mut self.long {
-            hasher.update(bytes);
+        match &mut self.long {
+            Some(Long::Hashed(hasher)) => hasher.update(bytes),
+            Some(Long::Kept(kept)) => kept.extend_from_slice(bytes),
+            None => unreachable!("just made"),
         }
     }
 
@@ -276,6 +309,10 @@ mod tests {
                 let mut sink = KeySink::new();
                 bytes[..length].chunks(piece).for_each(|piece| sink.bytes(piece));
                 assert_eq!(sink.finish(), xxh3_64(&bytes[..length]), "{length} bytes by {piece}");
+                let mut keeping = KeySink::keeping();
+                bytes[..length].chunks(piece).for_each(|piece| keeping.bytes(piece));
+                assert_eq!(keeping.kept(), &bytes[..length]);
+                assert_eq!(keeping.finish(), sink.finish());
             }
         }
     }

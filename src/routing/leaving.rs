@@ -1,24 +1,26 @@
 //! How routees leave a router, and how a router ends without loss.
 //!
-//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request. What
-//! lies before that position the routee handles; then it closes, hands what senders with the old table put behind it
-//! to the router again, and ends. A push that comes later is refused, and its sender chooses again. No step waits
-//! for anybody: the old table is freed once nobody can read it.
+//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request. When it
+//! gets there it closes, handles also what senders with the old table have put behind that position, and ends. A push
+//! that comes later is refused, and its sender chooses again. No step waits for anybody: the old table is freed
+//! once nobody can read it.
 //!
-//! **The last one leaves.** There is no other to take what it would hand back, so it closes at once, handles all
-//! that it was sent, and ends. Whoever is refused finds the empty table, or the closed router.
+//! **The last one leaves.** It closes at once. Whoever is refused finds the empty table, or the closed router.
 //!
 //! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none of its
 //! children is left but the controller, it stops.
 //!
-//! At the deadline, if there is one, a routee stops after its current message, and what it has left is routed again.
+//! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its farewell:
+//! what it has left is routed again, to one other. Not where copies may be among it: `actor_ref/copies.rs`.
+//!
+//! The farewell travels with the request, so no full mailbox can refuse it.
 
 use super::board::{Board, Member};
 use super::head::Head;
 use super::{Manage, Routee, RoutingLogic};
-use crate::actor::{Context, Leaving};
-use crate::actor_ref::ActorRef;
-use crate::sync::lock;
+use crate::actor::{Context, Leave, Leaving};
+use crate::actor_ref::{ActorRef, AnyRef};
+use crate::sync::{HashSet, lock};
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -60,24 +62,21 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     /// Lets routees go that are no longer in the published table.
     pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
-        for routee in leavers.others {
-            // Listed twice it would still be one watch.
-            if !list.iter().any(|member| member.routee.actor() == routee.actor()) {
-                unwatch(ctx, &routee);
-            }
-        }
+        // Listed in another place, too, or by another reference, one is still watched.
+        // One that the pool has made is in its list once, so where only such leave their own entries need no look.
+        let others = list.iter().filter(|member| !member.own || !leavers.others.is_empty());
+        let listed: HashSet<AnyRef> = others.filter_map(|member| member.routee.watched()).collect();
+        let own = leavers.own.iter().map(|(actor, _)| actor.any());
+        let gone = own.chain(leavers.others.iter().map(Routee::watched)).flatten();
+        gone.filter(|actor| !listed.contains(actor)).for_each(|actor| ctx.unwatch(&actor));
         for (actor, farewell) in leavers.own {
-            // Its end is no news any more.
-            ctx.unwatch(&actor);
             let leaving = match farewell {
-                Some(message) => {
-                    actor.tell(message);
-                    Leaving::ByItself
-                }
+                Some(_) => Leaving::ByItself,
                 None if list.is_empty() => Leaving::WhenEmpty,
                 None => Leaving::AtPosition,
             };
-            actor.send_leave(self.reference.clone(), leaving);
+            let leave = Leave { router: self.reference.clone(), farewell };
+            actor.send_leave(leave, leaving);
             match self.leave.within {
                 None => {}
                 Some(Duration::ZERO) => actor.stop(),
@@ -128,11 +127,5 @@ pub fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>
     if let Some(any) = routee.watched() {
         // Watched already is what was wanted.
         let _ = ctx.watch(&any);
-    }
-}
-
-fn unwatch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
-    if let Some(any) = routee.watched() {
-        ctx.unwatch(&any);
     }
 }

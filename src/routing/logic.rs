@@ -48,10 +48,16 @@ pub enum Pick {
 ///
 /// Everything here but [`index`](Self::index) runs on the senders' threads, many at a time. A panic unwinds to the
 /// sender; the message is a dead letter.
+///
+/// # What routees leave behind
+///
+/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select), whatever `route`
+/// does: it was for one. Where `select` picks nobody it is a dead letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///
-    /// Called again, with a higher [`RouteContext::attempt`], when the chosen routee has stopped.
+    /// Called again, with a higher [`RouteContext::attempt`], when the chosen routee has stopped, or is a router that is
+    /// empty or full.
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
 
     /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
@@ -63,11 +69,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// The message comes back if nobody took it.
     #[inline]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
-        cx.attempt.set(0);
-        match attempt(self, message, routees, cx) {
-            Err(SendError::Closed(refused)) => attempt_again(self, refused, routees, cx),
-            done => done,
-        }
+        route_to_one(self, message, routees, cx)
     }
 
     /// Makes what the logic wants to look up in a new table, such as a hash ring: kept with the table, found
@@ -147,6 +149,21 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
     }
 }
 
+/// Delivers to the routee that the logic selects, and to another one for each that turns out to have stopped.
+#[inline(always)]
+pub(super) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+    logic: &L,
+    message: M,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    cx.attempt.set(0);
+    match attempt(logic, message, routees, cx) {
+        Err(SendError::Closed(refused)) => attempt_again(logic, refused, routees, cx),
+        done => done,
+    }
+}
+
 /// Delivers to the routee that the logic chooses.
 #[inline(always)]
 fn attempt<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
@@ -160,7 +177,7 @@ fn attempt<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
         Pick::None => return Err(SendError::NoRoutee(message)),
     };
     match routees.get(index) {
-        Some(routee) => cx.deliver(routee.actor(), message),
+        Some(routee) => cx.deliver(routee.actor(), message).map_err(|refused| cx.judge(routee, refused)),
         None => Err(SendError::BadPick { message, index, routees: routees.len() }),
     }
 }
@@ -183,7 +200,25 @@ fn attempt_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
             done => return done,
         }
     }
-    Err(SendError::NoRoutee(message))
+    let Some(nested) = cx.nested.get() else { return Err(SendError::NoRoutee(message)) };
+    // The logic may have chosen the same router each time.
+    for routee in routees.iter().filter(|routee| !routee.actor().is_closed()) {
+        match cx.deliver(routee.actor(), message) {
+            Ok(()) => return Ok(()),
+            Err(refused) => message = refused.into_inner(),
+        }
+    }
+    Err(match nested {
+        Nested::Full => SendError::Full(message),
+        Nested::Empty => SendError::NoRoutee(message),
+    })
+}
+
+/// Why a router among the routees has not taken the message.
+#[derive(Clone, Copy)]
+enum Nested {
+    Empty,
+    Full,
 }
 
 /// What a logic may know and do besides the table: one message's way through one router.
@@ -192,6 +227,10 @@ pub struct RouteContext<'a> {
     router: &'a About,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
+    /// What is delivered are copies.
+    copying: Cell<bool>,
+    /// A router among the routees is passed over.
+    nested: Cell<Option<Nested>>,
     pub(super) attempt: Cell<usize>,
 }
 
@@ -199,7 +238,14 @@ impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
     #[inline]
     pub(super) fn new(row: &'a Row, router: &'a About) -> Self {
-        Self { row, router, open: Cell::new(1), attempt: Cell::new(0) }
+        Self {
+            row,
+            router,
+            open: Cell::new(1),
+            copying: Cell::new(false),
+            nested: Cell::new(None),
+            attempt: Cell::new(0),
+        }
     }
 
     /// A number of this router's own that derives from the system's seed.
@@ -219,34 +265,56 @@ impl<'a> RouteContext<'a> {
         &self.router.head
     }
 
+    /// Nobody takes the message, and the logic sees to it itself.
+    pub(super) fn nobody_took(&self) {
+        self.router.nobody_took();
+    }
+
     /// Which router this is.
     pub(super) fn id(&self) -> RouterId {
         self.router.id()
     }
 
-    /// How many routees have refused this message because they had stopped.
+    /// How many routees have refused this message: they had stopped, or were routers that were empty or full.
     #[inline]
     pub fn attempt(&self) -> usize {
         self.attempt.get()
     }
 
-    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered.
+    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what a routee
+    /// leaves behind is routed again, but for copies, which become dead letters.
     #[inline]
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
-        if more > 0 {
+        if more > 1 {
             self.row.sent(more - 1);
             self.open.set(self.open.get() + more - 1);
+            self.copying.set(true);
         }
     }
 
-    /// Delivers one message.
+    /// One delivery more than was counted.
+    #[cold]
+    fn count_another(&self) {
+        self.row.sent(1);
+        self.open.set(1);
+        self.copying.set(true);
+    }
+
+    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is counted
+    /// here, as one delivery more.
     ///
     /// # Errors
     ///
     /// It comes back if the routee does not take it.
     #[inline(always)]
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
+        if self.open.get() == 0 {
+            self.count_another();
+        }
+        if self.copying.get() {
+            routee.expect_copies();
+        }
         let counted = routee.is_counted();
         if counted {
             // Settled before, so that of several routers behind each other only the one whose user code unwinds
@@ -272,12 +340,32 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    /// A router among the routees that is empty or full is passed over like one that has stopped; what an actor or
+    /// anything else answers is final.
+    #[cold]
+    fn judge<M: Send + 'static>(&self, routee: &Routee<M>, refused: SendError<M>) -> SendError<M> {
+        let nested = match refused {
+            SendError::NoRoutee(_) => Nested::Empty,
+            SendError::Full(_) => Nested::Full,
+            _ => return refused,
+        };
+        if routee.actor().is_local() || routee.watched().is_none() {
+            return refused;
+        }
+        self.nested.set(Some(nested));
+        SendError::Closed(refused.into_inner())
+    }
+
+    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on. Returns
+    /// whether it was taken.
     #[inline]
-    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) {
-        if let Err(refused) = self.deliver(routee, message) {
+    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
+        let done = self.deliver(routee, message);
+        let is_taken = done.is_ok();
+        if let Err(refused) = done {
             self.refuse_copy(routee, refused);
         }
+        is_taken
     }
 
     /// Makes a copy that came back a dead letter.
@@ -315,6 +403,26 @@ impl<'a> RouteContext<'a> {
 }
 
 impl RouteContext<'_> {
+    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no outcome was let
+    /// fall, and is a dead letter.
+    #[inline]
+    pub(super) fn end<M>(&self, done: &Result<(), SendError<M>>) {
+        match done {
+            Ok(()) => self.settle(),
+            Err(_) => self.hand_back(),
+        }
+    }
+
+    #[cold]
+    fn hand_back(&self) {
+        match self.take_open() {
+            // The logic has delivered the message, and returns another.
+            0 => self.row.sent(1),
+            1 => {}
+            more => self.lose(more - 1, DeadLetterReason::NoRoutee),
+        }
+    }
+
     /// The logic says that it is done: what it has let fall is a dead letter.
     #[inline]
     pub(super) fn settle(&self) {

@@ -1,6 +1,6 @@
 //! The messages that a router's head takes, and why one may fail.
 
-use super::AskResizer;
+use super::{AskResizer, Routee};
 use crate::actor_ref::{ActorRef, Call, Request};
 use crate::error::SpawnError;
 use std::fmt;
@@ -65,7 +65,7 @@ pub enum Manage<M: Send + 'static> {
     AskResizer(AskResizer),
 }
 
-/// Make a pool's size `size`; the reply is the size before. See [`Router::resize_to`](super::Router::resize_to).
+/// Make a pool's size `size`; the reply is the size after. See [`Router::resize_to`](super::Router::resize_to).
 #[derive(Debug, Clone, Copy)]
 pub struct ResizeTo {
     /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
@@ -85,18 +85,18 @@ pub struct AdjustPoolSize {
 #[derive(Debug, Clone, Copy)]
 pub struct Drain;
 
-/// Add a routee at the end; the reply is how many there are then.
+/// Add a routee at the end; the reply is how many there are then. See [`Router::add`](super::Router::add).
 #[derive(Debug, Clone)]
 pub struct AddRoutee<M: Send + 'static> {
-    /// The routee.
-    pub routee: ActorRef<M>,
+    /// The routee: `reference.into()`, or more than a reference.
+    pub routee: Routee<M>,
 }
 
-/// Remove every entry of a routee; the reply is whether it was one.
+/// Remove every entry of a routee; the reply is whether it was one. See [`Router::remove`](super::Router::remove).
 #[derive(Debug, Clone)]
 pub struct RemoveRoutee<M: Send + 'static> {
-    /// The routee.
-    pub routee: ActorRef<M>,
+    /// The routee: `reference.into()`, or more than a reference.
+    pub routee: Routee<M>,
 }
 
 /// List the routees.
@@ -205,7 +205,8 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// Called on a work-stealing worker, or in a turn on a calling-thread dispatcher; neither must wait.
+    /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher, in what a timer
+    /// runs, or in what a router's head runs (a farewell, a logic's [`index`](super::RoutingLogic::index), a resizer).
     WouldBlockWorker {
         /// The router's path.
         path: String,
@@ -225,7 +226,9 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// Too many old tables of routees wait to be freed: some handler has not returned for a long time.
+    /// Too many old tables of this router wait to be freed: some handler on a worker has not returned for a long time, or
+    /// some sender waits for room in a routee's mailbox ([`Full::Wait`](crate::Full::Wait)), anywhere in the process.
+    /// Each router may keep 1024.
     OldTables {
         /// The router's path.
         path: String,
@@ -249,8 +252,8 @@ impl fmt::Display for ManageError {
             ),
             ManageError::WouldBlockWorker { path } => write!(
                 f,
-                "managing router {path} waits for its head, which a work-stealing worker must not: ask \
-                 `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher"
+                "managing router {path} waits for its head, which a work-stealing worker, a timer and a head must \
+                 not: ask `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher"
             ),
             ManageError::EmptyPool { path } => write!(
                 f,
@@ -267,8 +270,8 @@ impl fmt::Display for ManageError {
             ),
             ManageError::OldTables { path, waiting } => write!(
                 f,
-                "router {path} was not changed: {waiting} old tables of routees cannot be freed, look for a \
-                 handler that does not return"
+                "router {path} was not changed: {waiting} old tables of its routees cannot be freed, look for a \
+                 handler that does not return, and for a sender that waits long for room in a mailbox"
             ),
             ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
         }

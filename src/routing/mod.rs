@@ -48,9 +48,10 @@
 //   `several.rs` for several in the place of one.
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
 //   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
-//   changes the logic; `resizer/` how a pool's size follows its load.
-// - `deployed/`: how a router follows what the system says of its path.
+//   changes the logic; `resizer/` how a pool's size follows its load; `found_empty.rs` pools that end with the message
+//   that finds them empty.
 // - `value.rs`: routing without a head.
+// - `goakt/`: all this described in GoAkt's words.
 
 mod balancing;
 mod board;
@@ -62,6 +63,8 @@ mod consistent_hashing;
 mod controller;
 mod create;
 mod deployed;
+mod found_empty;
+pub mod goakt;
 mod hash_ring;
 mod head;
 mod key;
@@ -87,11 +90,11 @@ pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
-pub use consistent_hashing::{ConsistentHashing, Keyed};
+pub use consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
 pub use deployed::SectionFault;
-pub(crate) use deployed::{Logics, check_sections};
 #[cfg(all(feature = "config", not(pointsman_loom)))]
-pub(crate) use deployed::{check_section, key_path};
+pub(crate) use deployed::{Known, check_section, key_path};
+pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RouteContext, RoutingLogic};

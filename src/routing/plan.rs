@@ -4,9 +4,9 @@ use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::deployed::Abilities;
 use super::leaving::LeavePlan;
-use super::{Resizer, RoundRobin, RoutingLogic};
+use super::{Resizer, RoundRobin, Routee, RoutingLogic};
 use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::supervision::{Restart, Strategy};
 use std::fmt;
@@ -52,7 +52,11 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) settings: Settings,
     pub(super) strategy: Strategy,
     pub(super) stays_when_empty: bool,
+    /// It stays, until a message finds it empty.
+    pub(super) ends_when_found_empty: bool,
     pub(super) head_dispatcher: Option<String>,
+    /// What is done about a failure of the head, instead of what its parent would do.
+    pub(super) head_on_failure: Option<Strategy>,
     pub(super) leave: LeavePlan<M>,
     pub(super) controller: Option<Box<MakeController<L>>>,
     /// What was said in an order that makes no sense.
@@ -71,6 +75,8 @@ pub struct Settings {
     pub stash_capacity: Option<u32>,
     /// The queue that they share, in a balancing pool.
     pub queue: Option<Mailbox>,
+    /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
+    pub are_numbered: bool,
 }
 
 impl Settings {
@@ -78,7 +84,7 @@ impl Settings {
     pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
         Plan {
             parent: Ok(head.clone()),
-            name: None,
+            name: self.are_numbered.then(|| format!("r{routee_index}")),
             dispatcher: self.dispatcher.clone(),
             mailbox: self.mailbox.clone(),
             on_failure: None,
@@ -105,7 +111,7 @@ pub type CheckRoutee = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(),
 
 pub enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
-    Group(Vec<ActorRef<M>>),
+    Group(Vec<Routee<M>>),
     Places { paths: Vec<String>, fan_out: Option<FanOut<M>> },
 }
 
@@ -125,10 +131,13 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 mailbox: MailboxKind::Chosen(None),
                 stash_capacity: None,
                 queue: None,
+                are_numbered: false,
             },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
+            ends_when_found_empty: false,
             head_dispatcher: None,
+            head_on_failure: None,
             leave: LeavePlan::default(),
             controller: None,
             fault: None,
@@ -157,7 +166,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             settings: self.settings,
             strategy: self.strategy,
             stays_when_empty: self.stays_when_empty,
+            ends_when_found_empty: self.ends_when_found_empty,
             head_dispatcher: self.head_dispatcher,
+            head_on_failure: self.head_on_failure,
             leave: self.leave,
             controller: None,
             fault: fault.or(self.fault),

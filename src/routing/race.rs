@@ -76,6 +76,8 @@ pub struct Pace {
     pub interval: Duration,
     /// A failed attempt does not start the next one.
     pub wait_for_tick: bool,
+    /// A tick on the very deadline starts none.
+    pub ends_before_deadline: bool,
 }
 
 /// One question.
@@ -100,6 +102,8 @@ struct Open<M: Send + 'static> {
     under_way: usize,
     /// How attempts ended, in the order in which they did.
     causes: Causes,
+    /// Which have ended so.
+    lost: Marks,
     within: Duration,
     deadline: Duration,
     alarm: Alarm,
@@ -125,6 +129,32 @@ struct Queue<M> {
     kept: Option<M>,
     /// How many routers the message had gone through.
     hops: u32,
+}
+
+/// A set of indices. Those below 64 take no memory of their own.
+#[derive(Default)]
+struct Marks {
+    first: u64,
+    others: Vec<u64>,
+}
+
+impl Marks {
+    /// Adds one; false if it was there.
+    fn set(&mut self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        let marks = match word.checked_sub(1) {
+            None => &mut self.first,
+            Some(other) => {
+                if self.others.len() <= other {
+                    self.others.resize(other + 1, 0);
+                }
+                &mut self.others[other]
+            }
+        };
+        let is_new = *marks & bit == 0;
+        *marks |= bit;
+        is_new
+    }
 }
 
 /// Indices in random order, each chosen when it is wanted: the shuffle of Fisher and Yates, step by step.
@@ -168,6 +198,7 @@ pub fn refuse_at_once<M: Send + 'static>(
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
         (AskError::Undeliverable, reason)
     } else if routees.is_empty() {
+        cx.nobody_took();
         (AskError::NoRoutees, DeadLetterReason::NoRoutee)
     } else {
         return Some(message);
@@ -300,6 +331,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             routees: routees.share(),
             under_way: 1,
             causes: Vec::new(),
+            lost: Marks::default(),
             within: rules.within,
             deadline,
             alarm: Alarm { number: 0, timer: None },
@@ -322,6 +354,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let making = Making { race: self, index };
         copy.insert(make()).fork(&Attempt::new(self.clone(), index));
         let Some(copy) = copy.take() else { unreachable!("just made") };
+        // Others are asked, too.
+        routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);
         if let Err(refused) = done {
@@ -540,8 +574,12 @@ impl<M: Send + 'static> Open<M> {
     fn ring(&mut self, now: Duration) -> bool {
         let is_up = now >= self.deadline;
         if let Some(queue) = &mut self.queue {
-            // A tick on the very deadline is one: 1 + within / interval routees are asked.
-            let is_tick = if is_up { queue.next_tick == self.deadline } else { now >= queue.next_tick };
+            // A tick on the very deadline is one, unless told otherwise: 1 + within / interval routees are asked.
+            let is_tick = if is_up {
+                queue.next_tick == self.deadline && !queue.pace.ends_before_deadline
+            } else {
+                now >= queue.next_tick
+            };
             if is_tick {
                 queue.make_due();
             }
@@ -609,8 +647,7 @@ impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
         let ended = {
             let mut open = lock(&self.open);
             let Some(race) = open.as_mut() else { return };
-            // What comes again comes soon.
-            if race.causes.iter().rev().any(|(ended, _)| *ended == index) {
+            if !race.lost.set(index) {
                 return;
             }
             race.causes.push((index, end));
@@ -707,6 +744,16 @@ mod tests {
     fn no_timer_outlives_the_outcome() {
         timers_end("scatter", ScatterGatherFirstCompleted::new());
         timers_end("chop", TailChopping::new());
+    }
+
+    #[test]
+    fn each_index_is_new_once() {
+        let mut marks = super::Marks::default();
+        let indices = [0, 63, 64, 1000, 127, 128, 1];
+        for is_new in [true, false] {
+            assert!(indices.iter().all(|index| marks.set(*index) == is_new));
+        }
+        assert!(marks.set(999) && marks.set(62));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What stands behind a reference that routes.
 
+use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
-use super::{RouteContext, Routees, RoutingLogic};
+use super::{RouteContext, Routees, RoutingLogic, logic};
 use crate::actor::{SystemCore, SystemRef};
 use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
@@ -17,6 +18,8 @@ const HOPS_MAX: u32 = 16;
 /// What the references to a router, its handle and its head share.
 pub struct Shared<M: Send + 'static> {
     pub table: Published<Routees<M>>,
+    /// Cloned into each table of this router's that is not freed.
+    alive: StdArc<()>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
     pub about: StdArc<About>,
@@ -33,14 +36,26 @@ pub struct About {
     pub seed: u64,
     /// Tells this router from others of the system.
     pub number: u32,
+    /// Of a pool that ends with the message that finds it empty.
+    found_empty: Option<FoundEmpty>,
 }
 
 impl<M: Send + 'static> Shared<M> {
-    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>) -> Self {
+    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
-        let about = StdArc::new(About::new::<M>(head, number));
-        Self { table, closed: AtomicBool::new(false), about, resizing }
+        let about = StdArc::new(About { found_empty, ..About::new::<M>(head, number) });
+        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), about, resizing }
+    }
+
+    /// Publishes a table.
+    pub fn replace(&self, table: Routees<M>) {
+        self.table.replace(table.counted_by(&self.alive));
+    }
+
+    /// How many tables of this router's are not freed, the one in use included.
+    pub fn table_count(&self) -> usize {
+        StdArc::strong_count(&self.alive) - 1
     }
 
     /// Refuses everything from now on, and lets go of the routees.
@@ -48,7 +63,7 @@ impl<M: Send + 'static> Shared<M> {
         // Ordering: Relaxed; who reads too early finds routees that refuse, or the empty table below.
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&grace::section()).version();
-        self.table.replace(Routees::new(Vec::new(), None, version + 1));
+        self.replace(Routees::new(Vec::new(), None, version + 1));
     }
 }
 
@@ -57,11 +72,23 @@ impl About {
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        Self { head, system, message_type: std::any::type_name::<M>(), seed, number }
+        Self { head, system, message_type: std::any::type_name::<M>(), seed, number, found_empty: None }
     }
 
     pub fn id(&self) -> RouterId {
         RouterId::new(&self.head, self.number)
+    }
+
+    pub fn found_empty(&self) -> Option<&FoundEmpty> {
+        self.found_empty.as_ref()
+    }
+
+    /// A message has found no routee that takes it.
+    #[cold]
+    pub fn nobody_took(&self) {
+        if let Some(found_empty) = &self.found_empty {
+            found_empty.tell(&self.head);
+        }
     }
 }
 
@@ -118,7 +145,12 @@ pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
 impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     /// Routes by the table that counts now, unless that is the one which was tried before.
     #[inline(always)]
-    fn route_once(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
+    fn route_once(
+        &self,
+        message: M,
+        tried: &mut Option<u64>,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+    ) -> Result<(), SendError<M>> {
         // Ordering: Relaxed; see `Shared::close`.
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(SendError::Closed(message));
@@ -133,42 +165,76 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
                 cx.take_open();
                 return Err(SendError::NoRoutee(message));
             }
-            self.logic.route(message, table, &cx)
+            by(&self.logic, message, table, &cx)
         };
-        match &done {
-            Ok(()) => cx.settle(),
-            // Accounted for by whoever gets it back.
-            Err(_) => _ = cx.take_open(),
-        }
+        cx.end(&done);
         done
     }
 
     /// What nobody took, chosen from a table that may be older than the one that counts now.
     #[cold]
     #[inline(never)]
-    fn route_again(&self, refused: SendError<M>, tried: Option<u64>) -> Result<Accepted, SendError<M>> {
+    fn route_again(
+        &self,
+        refused: SendError<M>,
+        tried: Option<u64>,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+    ) -> Result<Accepted, SendError<M>> {
         let (mut refused, mut tried) = (refused, tried);
         while let SendError::NoRoutee(message) = refused {
             let before = tried;
-            match self.route_once(message, &mut tried) {
+            match self.route_once(message, &mut tried, &by) {
                 Ok(()) => return Ok(Accepted::Passed),
-                Err(again) if tried == before => return Err(again),
+                Err(again) if tried == before => {
+                    self.shared.about.nobody_took();
+                    return Err(again);
+                }
                 Err(again) => refused = again,
             }
         }
         Err(refused)
+    }
+
+    #[inline(always)]
+    fn deliver_by(
+        &self,
+        message: M,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+    ) -> Result<Accepted, SendError<M>> {
+        let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
+        let mut tried = None;
+        match self.route_once(message, &mut tried, &by) {
+            Ok(()) => Ok(Accepted::Passed),
+            Err(refused) => self.route_again(refused, tried, by),
+        }
+    }
+}
+
+/// What a leaving routee hands its messages to: each was for one, and goes to one.
+pub struct Leftovers<M: Send + 'static, L>(pub Routing<M, L>);
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Leftovers<M, L> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        self.0.deliver_by(message, logic::route_to_one)
+    }
+
+    fn is_closed(&self) -> bool {
+        Recipient::is_closed(&self.0)
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.0.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.0.system()
     }
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
-        let mut tried = None;
-        match self.route_once(message, &mut tried) {
-            Ok(()) => Ok(Accepted::Passed),
-            Err(refused) => self.route_again(refused, tried),
-        }
+        self.deliver_by(message, L::route)
     }
 
     fn is_closed(&self) -> bool {

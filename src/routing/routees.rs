@@ -51,6 +51,8 @@ pub struct Routees<M> {
     index: Option<Box<dyn Any + Send + Sync>>,
     /// Counts the tables that this router has published.
     version: u64,
+    /// Shared by the tables of a router that are not freed.
+    _alive: Option<StdArc<()>>,
 }
 
 impl<M: Send + 'static> Routee<M> {
@@ -70,6 +72,11 @@ impl<M: Send + 'static> Routee<M> {
             Identity::Path(_) | Identity::Given(_) => self.actor.any(),
             Identity::Several(_) | Identity::None | Identity::Place(_) => None,
         }
+    }
+
+    /// Whether whoever says `other` means this one: an equal one, or by a plain reference whatever has that.
+    pub(super) fn is_meant_by(&self, other: &Routee<M>) -> bool {
+        self == other || (matches!(other.identity, Identity::Path(_)) && self.actor == other.actor)
     }
 
     /// Whom control that is meant for this routee is sent to.
@@ -120,7 +127,12 @@ impl<M: Send + 'static> Routee<M> {
 
 impl<M: Send + 'static> Routees<M> {
     pub(super) fn new(list: Vec<Routee<M>>, index: Option<Box<dyn Any + Send + Sync>>, version: u64) -> Self {
-        Self { list: list.into(), index, version }
+        Self { list: list.into(), index, version, _alive: None }
+    }
+
+    /// This table, to be counted by the clones of `alive`.
+    pub(super) fn counted_by(self, alive: &StdArc<()>) -> Self {
+        Self { _alive: Some(alive.clone()), ..self }
     }
 
     /// How many there are.

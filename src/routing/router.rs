@@ -1,10 +1,10 @@
 //! The handle that manages a router.
 
-use super::RouteContext;
 use super::manage::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo,
 };
 use super::reference::Shared;
+use super::{RouteContext, Routee};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
 use crate::grace;
 use std::fmt;
@@ -27,7 +27,7 @@ use std::sync::Arc as StdArc;
 /// let anyone: ActorRef<u64> = workers.to_ref();
 /// anyone.tell(7u64);
 /// workers.tell(8u64); // the same
-/// workers.resize_to(6)?;
+/// assert_eq!(workers.resize_to(6)?, 6);
 /// assert_eq!(workers.routees()?.len(), 6);
 /// # Ok(())
 /// # }
@@ -57,10 +57,10 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
-    /// Those handle what they have; what arrives behind that is routed again. A [resizer's](super::Resizer::clamp) bounds
+    /// Those handle everything that they have been sent, and end. A [resizer's](super::Resizer::clamp) bounds
     /// hold, here and for [`adjust`](Self::adjust).
     ///
-    /// Returns the size before.
+    /// Returns the size after: `size`, or the bound next to it.
     ///
     /// # Errors
     ///
@@ -90,18 +90,21 @@ impl<M: Send + 'static> Router<M> {
     /// # Errors
     ///
     /// [`ManageError`].
-    pub fn add(&self, routee: ActorRef<M>) -> Result<usize, ManageError> {
-        self.manage(AddRoutee { routee })?
+    pub fn add(&self, routee: impl Into<Routee<M>>) -> Result<usize, ManageError> {
+        self.manage(AddRoutee { routee: routee.into() })?
     }
 
-    /// Removes every entry of a routee. One that the pool created handles what it has and ends; what arrives
-    /// behind that is routed again. Any other is only unlisted. Returns whether it was one.
+    /// Removes every entry of a routee. One that the pool created handles everything that it has been sent, and ends;
+    /// who is refused meanwhile chooses again. Any other is only unlisted. Returns whether it was one.
+    ///
+    /// By a plain reference every entry of that reference is removed, also one
+    /// [with an identity](Routee::with_identity); by one with an identity those with the same.
     ///
     /// # Errors
     ///
     /// [`ManageError`].
-    pub fn remove(&self, routee: &ActorRef<M>) -> Result<bool, ManageError> {
-        self.manage(RemoveRoutee { routee: routee.clone() })?
+    pub fn remove(&self, routee: impl Into<Routee<M>>) -> Result<bool, ManageError> {
+        self.manage(RemoveRoutee { routee: routee.into() })?
     }
 
     /// The routees, in the order of the table, after every change asked for before.
@@ -131,8 +134,11 @@ impl<M: Send + 'static> Router<M> {
         })
     }
 
-    /// Sends a copy to every routee, whatever the logic; returns how many there were. With none nothing happens, but to
-    /// a router that has stopped the message is a dead letter.
+    /// Sends a copy to every routee, whatever the logic; returns how many there were. Where there are none, or the router
+    /// has stopped, the message is a dead letter. (Akka lets it vanish where there are none.)
+    ///
+    /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which ends before
+    /// it is done: to route it again would double it for somebody.
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,
@@ -144,13 +150,10 @@ impl<M: Send + 'static> Router<M> {
         let routees = {
             let section = grace::section();
             let table = self.shared.table.read(&section);
-            if !table.is_empty() {
-                let row = self.shared.about.system.ledger().mine();
-                row.sent(1);
-                let cx = RouteContext::new(row, &self.shared.about);
-                super::broadcast::to_all(message, table, &cx);
-                cx.settle();
-            }
+            let row = self.shared.about.system.ledger().mine();
+            row.sent(1);
+            let cx = RouteContext::new(row, &self.shared.about);
+            super::broadcast::to_all(message, table, &cx);
             table.len()
         };
         if let Some(resizing) = &self.shared.resizing {
@@ -161,6 +164,9 @@ impl<M: Send + 'static> Router<M> {
 
     /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this thread
     /// has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays when empty.
+    ///
+    /// The routees of a [balancing pool](super::Balancing) end with the queue that they share as it is; what the last of
+    /// them leaves there becomes dead letters. [`drain`](Self::drain) such a pool.
     ///
     /// For the router's own end see [`drain`](Self::drain) and [`stop`](Self::stop).
     /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
@@ -187,7 +193,8 @@ impl<M: Send + 'static> Router<M> {
 
     /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have, and
     /// when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the router
-    /// refuses; [watch](crate::Context::watch) it to know its end.
+    /// refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
+    /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```
     /// # use pointsman::prelude::*;

@@ -108,9 +108,9 @@ impl Default for ScatterGatherFirstCompleted {
 }
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFirstCompleted {
-    /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    /// Asked only for what a routee has left behind, which was for that one: any other gets it.
+    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+        routees.first_open(0)
     }
 
     fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {

@@ -60,11 +60,7 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
         if let Some(about) = &self.about {
             let cx = RouteContext::new(about.system.ledger().mine(), about);
             let done = cx.deliver_to_each(message, self.parts.list.iter());
-            match &done {
-                Ok(()) => cx.settle(),
-                // Accounted for by whoever gets it back.
-                Err(_) => _ = cx.take_open(),
-            }
+            cx.end(&done);
             return done.map(|()| Accepted::Passed);
         }
         let Some((last, others)) = self.parts.list.split_last() else {

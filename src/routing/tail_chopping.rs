@@ -94,7 +94,11 @@ impl TailChopping {
     pub fn within(within: Duration) -> Self {
         Self {
             rules: Rules { within, first_completion: false },
-            pace: Pace { interval: Duration::from_millis(10), wait_for_tick: false },
+            pace: Pace {
+                interval: Duration::from_millis(10),
+                wait_for_tick: false,
+                ends_before_deadline: false,
+            },
             generators: PerThread::new(),
         }
     }
@@ -119,6 +123,12 @@ impl TailChopping {
         self
     }
 
+    /// Starts no attempt on the very deadline: at most within / interval routees are asked, rounded up.
+    pub(super) fn ends_before_deadline(mut self) -> Self {
+        self.pace.ends_before_deadline = true;
+        self
+    }
+
     fn order<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Shuffled {
         let make = |number: usize| {
             RefCell::new(SmallRng::seed_from_u64(cx.seed() ^ SPREAD.wrapping_mul(number as u64 + 1)))
@@ -135,9 +145,12 @@ impl Default for TailChopping {
 }
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
-    /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    /// Asked only for what a routee has left behind: goes to any other.
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        match self.order(routees, cx).next() {
+            Some(index) => routees.first_open(index as usize),
+            None => Pick::None,
+        }
     }
 
     fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {

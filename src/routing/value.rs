@@ -147,27 +147,20 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         row.sent(1);
         let cx = RouteContext::new(row, &self.about);
         let done = self.logic.route(message, &self.routees, &cx);
-        match &done {
-            Ok(()) => cx.settle(),
-            // Accounted for by whoever gets it back.
-            Err(_) => _ = cx.take_open(),
-        }
+        cx.end(&done);
         done
     }
 
-    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none nothing
-    /// happens.
+    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the message is
+    /// a dead letter. (Akka lets it vanish.)
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,
     {
-        if !self.routees.is_empty() {
-            let row = self.about.system.ledger().mine();
-            row.sent(1);
-            let cx = RouteContext::new(row, &self.about);
-            super::broadcast::to_all(message, &self.routees, &cx);
-            cx.settle();
-        }
+        let row = self.about.system.ledger().mine();
+        row.sent(1);
+        let cx = RouteContext::new(row, &self.about);
+        super::broadcast::to_all(message, &self.routees, &cx);
         self.routees.len()
     }
 }

@@ -12,7 +12,7 @@ pub mod worker;
 
 #[cfg(feature = "testkit")]
 pub use current::standing_for;
-pub use current::{blocking, is_worker_of, on_worker};
+pub use current::{aside, blocking, is_worker_of, on_worker};
 pub use error::{JoinError, StartError};
 pub use task::{Ran, RunFn, Task, TaskRef, Turn};
 pub use worker::Worker;

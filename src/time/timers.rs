@@ -273,9 +273,10 @@ impl Shared {
     }
 }
 
-/// A waker or call that panics must not end the timer thread.
+/// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
+/// Whoever moves a clock by hand stands for that thread.
 fn run_guarded(fire: Fire) {
-    let run = std::panic::AssertUnwindSafe(move || fire.run());
+    let run = std::panic::AssertUnwindSafe(move || crate::dispatch::without_waiting(|| fire.run()));
     if let Err(payload) = std::panic::catch_unwind(run) {
         crate::actor::drop_guarded(payload);
     }

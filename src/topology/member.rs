@@ -55,7 +55,7 @@ impl Member for Plain {
     fn terminate(&self, _: &str) {
         if let Some(actor) = &self.0 {
             // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
-            let _ = actor.send_system(Control::Leave { router: Box::new(()), leaving: Leaving::WhenEmpty });
+            let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving: Leaving::WhenEmpty });
         }
     }
 

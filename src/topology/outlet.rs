@@ -37,11 +37,14 @@ pub struct Routes<M> {
     pub clone: Option<fn(&M) -> M>,
 }
 
+/// Whether a message goes by a route.
+pub type Condition<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
+
 /// All that one group routes to another of one type of message.
 pub struct Route<M> {
     pub to: StdArc<str>,
     /// It holds if one of them does. All are asked.
-    pub conditions: Vec<Box<dyn Fn(&M) -> bool + Send + Sync>>,
+    pub conditions: Vec<Condition<M>>,
     /// It holds always.
     pub always: bool,
     pub port: Box<dyn Port<M>>,

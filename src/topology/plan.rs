@@ -3,7 +3,7 @@
 use super::config::{Change, Sections, give};
 use super::error::TopologyError;
 use super::member::{Member, Mount};
-use super::outlet::{Berth, Entrance, Outlet, Route, Routes, Table};
+use super::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
 use super::{Carries, Connection, GroupConfig};
 use crate::actor::{SystemRef, check_name};
 use crate::actor_ref::ask::NO_SYSTEM;
@@ -433,11 +433,10 @@ impl<D: Send + 'static> Local<D> {
         Ok(self)
     }
 
-    #[allow(clippy::type_complexity)] // a condition, and the one way to clone
     fn add_route<M, E>(
         &self,
         to: &Local<E>,
-        when: Option<Box<dyn Fn(&M) -> bool + Send + Sync>>,
+        when: Option<Condition<M>>,
         clone: Option<fn(&M) -> M>,
     ) -> Result<(), TopologyError>
     where

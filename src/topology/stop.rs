@@ -2,9 +2,9 @@
 
 use super::Topology;
 use super::tokens::{Replies, Tokens};
-use crate::actor::Done;
+use crate::actor::{Done, drop_guarded, guarded};
 use crate::actor_ref::ask;
-use crate::actor_ref::{AnyRef, Ask};
+use crate::actor_ref::{AnyRef, Ask, AskError};
 use crate::shutdown::{AddTaskError, TaskHandle};
 use std::time::Duration;
 
@@ -29,7 +29,16 @@ impl Topology {
                 let core = topology.system().core();
                 let due = core.timers().now().saturating_add(patience);
                 let impatient = reason.clone();
-                let again = move || members.iter().for_each(|member| member.terminate(&impatient));
+                let again = move || {
+                    for member in members {
+                        // On the thread of all timers.
+                        let told = guarded(|| {
+                            member.terminate(&impatient);
+                            Ok(())
+                        });
+                        drop_guarded((told, member));
+                    }
+                };
                 let timer = core.timers().call_at(due, Box::new(again));
                 let mut done = Ok(());
                 for end in ends {
@@ -66,11 +75,9 @@ impl Topology {
         let tokens = Tokens::all(asker);
         for actor in &actors {
             let token = tokens.issue();
-            actor.inquire(move |answer| {
-                if let Some(actor) = answer {
-                    let late = token.clone().send(actor);
-                    drop(late);
-                }
+            actor.inquire(move |answer| match answer {
+                Some(actor) => drop(token.clone().send(actor)),
+                None => token.clone().fail(AskError::Undeliverable),
             });
         }
         tokens.sent_to(actors.len());

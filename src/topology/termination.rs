@@ -38,7 +38,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 for actor in actors {
                     let leaving = Leaving::WhenEmpty;
                     // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
-                    let _ = actor.send_system(Control::Leave { router: Box::new(()), leaving });
+                    let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving });
                 }
             }
         }

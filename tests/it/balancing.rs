@@ -344,7 +344,6 @@ fn resizing_under_load_loses_nothing() {
 #[test]
 fn a_removed_routee_handles_its_own_mailbox_and_hands_none_of_it_on() {
     let stage = stage(Dispatcher::blocking().threads(1..=8).into());
-    let (letters, _subscription) = letters(&stage.system);
     let router = pool(&stage, 2);
     let routees = router.routees().unwrap();
     let held = hold(&routees[1]);
@@ -354,10 +353,10 @@ fn a_removed_routee_handles_its_own_mailbox_and_hands_none_of_it_on() {
     (0..5).for_each(|_| router.tell(noting("shared")));
     heard(&stage, "shared", 5);
     drop(held);
-    stage.expect(&["1 before", "1 Stopped 1"]);
-    let (recipient, reason) = letters.recv_timeout(LONG).unwrap();
-    assert_eq!((recipient, reason), (routees[1].path().to_string(), DeadLetterReason::Stopped));
+    stage.expect(&["1 before", "1 behind", "1 Stopped 1"]);
+    let system = stage.system.clone();
     stage.end(&["0 Stopped 1"]);
+    assert_eq!(system.ledger().dead_lettered, 0);
 }
 
 #[test]
@@ -441,7 +440,7 @@ fn a_pool_that_stays_when_it_is_empty_refuses_and_can_grow_again() {
         assert!(matches!(router.try_tell(noting("to nobody")), Err(SendError::NoRoutee(_))));
         router.tell(noting("to nobody"));
         assert_eq!(router.load(), Load::Closed);
-        assert_eq!(router.resize_to(2).unwrap(), 0);
+        assert_eq!(router.resize_to(2).unwrap(), 2);
         heard(&stage, "Started 1", 2);
         router.tell(noting("again"));
         heard(&stage, "again", 1);
@@ -820,4 +819,152 @@ fn storms_of_failures_and_resizes_lose_and_double_nothing_on_workers() {
 #[test]
 fn storms_of_failures_and_resizes_lose_and_double_nothing_on_blocking_threads() {
     storm(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(64).on_full(Full::DropNewest));
+}
+
+/// Counts of what became of each message, by its number.
+struct Once {
+    seen: Arc<Vec<AtomicU64>>,
+}
+
+impl Actor for Once {
+    type Message = usize;
+    fn receive(&mut self, number: usize, _: &mut Context<usize>) -> Done {
+        self.seen[number].fetch_add(1, Ordering::SeqCst);
+        if number % 1013 == 0 { Err(Failure::msg("as told")) } else { Ok(()) }
+    }
+}
+
+/// Routees fail, stop, go and come back under load, all of them again and again, and at last the router drains. What was
+/// accepted while it was open is handled.
+fn storm_of_ends(executor: Dispatcher, queue: Mailbox) {
+    const SENDERS: usize = 2;
+    const EACH: usize = 1_000_000;
+    let system = System::builder("ends").dispatcher("crew", executor).build().unwrap();
+    let seen: Arc<Vec<AtomicU64>> = Arc::new((0..SENDERS * EACH).map(|_| AtomicU64::new(0)).collect());
+    let given = seen.clone();
+    let router = system
+        .router("pool")
+        .balancing_pool(4, move |_| Once { seen: given.clone() })
+        .queue(queue)
+        .dispatcher("crew")
+        .on_failure(Restart::up_to(u32::MAX))
+        .stay_when_empty()
+        .spawn()
+        .unwrap();
+    // Odd while there may be nobody.
+    let closes = Arc::new(AtomicUsize::new(0));
+    let sent = Arc::new([const { AtomicU64::new(0) }; SENDERS]);
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|sender| {
+            let (router, closes, sent) = (router.to_ref(), closes.clone(), sent.clone());
+            std::thread::spawn(move || {
+                let (mut sure, mut back) = (Vec::new(), 0);
+                let mut number = sender * EACH;
+                while number < (sender + 1) * EACH {
+                    let before = closes.load(Ordering::SeqCst);
+                    let outcome = router.try_tell(number);
+                    let is_open = before % 2 == 0 && closes.load(Ordering::SeqCst) == before;
+                    sent[sender].fetch_add(1, Ordering::SeqCst);
+                    match outcome {
+                        Ok(()) => {
+                            sure.extend(is_open.then_some(number));
+                            number += 1;
+                        }
+                        Err(SendError::Closed(_)) => return (sure, back + 1),
+                        Err(_) => {
+                            back += 1;
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+                (sure, back)
+            })
+        })
+        .collect();
+    // By each of them, twice: what it was about is over.
+    let more_is_sent = || {
+        let counts = || sent.each_ref().map(|count| count.load(Ordering::SeqCst));
+        let before = counts();
+        let went_on =
+            |(sender, count): (usize, u64)| count > before[sender] + 50 || senders[sender].is_finished();
+        wait_until(|| counts().into_iter().enumerate().all(went_on));
+    };
+    let mut dead = 0;
+    for round in 0..40 {
+        more_is_sent();
+        match round % 4 {
+            0 => {
+                let routees = router.routees().unwrap();
+                routees[0].stop();
+                wait_until(|| router.routees().unwrap().len() < routees.len());
+            }
+            1 => _ = router.resize_to(1).unwrap(),
+            2 => {
+                let first = router.routees().unwrap()[0].clone();
+                router.resize_to(6).unwrap();
+                router.remove(&first).unwrap();
+            }
+            _ => {
+                assert_eq!(system.ledger().dead_lettered, dead, "before it closes");
+                closes.fetch_add(1, Ordering::SeqCst);
+                router.resize_to(0).unwrap();
+                // Those that leave may still be at it when others come.
+                if round % 8 == 3 {
+                    wait_until(|| router.queued() == Some(0));
+                }
+                router.resize_to(4).unwrap();
+                // A sender that has met the last one leaving is through with it then.
+                more_is_sent();
+                dead = system.ledger().dead_lettered;
+                closes.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        router.resize_to(4).unwrap();
+    }
+    more_is_sent();
+    assert_eq!(system.ledger().dead_lettered, dead, "before it closes");
+    closes.fetch_add(1, Ordering::SeqCst);
+    router.drain().unwrap();
+    let outcomes: Vec<_> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+    wait_until(|| router.head().is_closed());
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+    assert_eq!(ledger.handed_back, outcomes.iter().map(|(_, back)| back).sum::<u64>(), "{ledger}");
+    let times = |number: &usize| seen[*number].load(Ordering::SeqCst);
+    assert!(outcomes.iter().flat_map(|(sure, _)| sure).all(|number| times(number) == 1), "accepted and lost");
+    assert!((0..SENDERS * EACH).all(|number| times(&number) <= 1), "handled twice");
+}
+
+#[test]
+fn whatever_ends_under_load_what_was_accepted_before_is_handled_on_workers() {
+    storm_of_ends(Dispatcher::work_stealing().threads(2).throughput(5).into(), Mailbox::bounded(256));
+}
+
+#[test]
+fn whatever_ends_under_load_what_was_accepted_before_is_handled_on_blocking_threads() {
+    storm_of_ends(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(64));
+}
+
+#[test]
+fn a_routee_that_finds_more_than_it_takes_wakes_another_before_it_begins() {
+    // Each pair needs two at once, and nobody wakes the second one for it but the first.
+    for executor in executors() {
+        let stage = stage(executor);
+        let router = pool(&stage, 2);
+        let met_count = Arc::<AtomicUsize>::default();
+        for pair in 1..=200 {
+            let (meet, met) = channel();
+            let counted = met_count.clone();
+            act(&router, move |_, _| {
+                met.recv_timeout(LONG)?;
+                counted.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            });
+            act(&router, move |_, _| Ok(meet.send(())?));
+            if pair % 10 == 0 {
+                wait_until(|| met_count.load(Ordering::SeqCst) == pair);
+            }
+        }
+        assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+    }
 }

@@ -508,6 +508,36 @@ fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
     ends_balanced(system);
 }
 
+#[test]
+fn an_unbound_listener_takes_nobody_and_lets_its_connections_go_on() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("unbound");
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix =
+        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    echoes(&mut client, b"before");
+    // They wait at the port, or are in already: either way they are served.
+    let mut waiting: Vec<_> =
+        (0..100).map(|_| TcpStream::connect(listener.local_addr().unwrap()).unwrap()).collect();
+    listener.unbind().wait().unwrap();
+    unix.unbind().wait().unwrap();
+    assert_eq!(listener.accepted(), 101);
+    assert!(!path.exists(), "the socket's file goes with the port");
+    let refused = TcpStream::connect(listener.local_addr().unwrap()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    echoes(&mut client, b"after");
+    waiting.iter_mut().for_each(|client| echoes(client, b"served"));
+    listener.unbind().wait().unwrap();
+    assert!(!listener.actor().is_closed());
+    listener.stop();
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connections end with it");
+    let ended = listener.actor().when_ended();
+    ended.wait().unwrap();
+    assert!(listener.unbind().wait().is_err(), "nobody is there to do it");
+    ends_balanced(system);
+}
+
 /// Fails as told.
 struct Fragile(Connection);
 

@@ -350,10 +350,8 @@ fn an_empty_pool_without_traffic_grows_to_its_lower_bound_at_the_tick() {
 fn sizes_set_by_hand_keep_the_bounds() {
     let yard = Yard::new();
     let router = yard.pool(4, DefaultResizer::new().lower_bound(3).upper_bound(6));
-    router.resize_to(100).unwrap();
-    assert_eq!(size(&router), 6);
-    router.resize_to(0).unwrap();
-    assert_eq!(size(&router), 3);
+    assert_eq!((router.resize_to(100).unwrap(), size(&router)), (6, 6));
+    assert_eq!((router.resize_to(0).unwrap(), size(&router)), (3, 3));
     assert_eq!([100, -1, -100].map(|delta| router.adjust(delta).unwrap()), [6, 5, 3]);
     assert_eq!(size(&router), 3);
     router.routees().unwrap().iter().for_each(ActorRef::stop);
@@ -366,7 +364,7 @@ fn sizes_set_by_hand_keep_the_bounds() {
 
     let yard = Yard::new();
     let router = yard.pool(4, DefaultResizer::new().lower_bound(0));
-    assert_eq!(router.resize_to(0).unwrap(), 3);
+    assert_eq!((size(&router), router.resize_to(0).unwrap()), (3, 0));
     assert_eq!((size(&router), router.is_closed()), (0, false));
     yard.end();
 

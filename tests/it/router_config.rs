@@ -9,7 +9,8 @@ use pointsman::routing::{
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{Answerable, Attempt, BuildError, Deployment, SpawnError};
+use pointsman::{Answerable, Attempt, BuildError, Deployment, MailboxFault, SpawnError};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -412,6 +413,80 @@ fn a_pool_made_balancing_shares_its_queue_and_takes_no_foreign_routee() {
 }
 
 #[test]
+fn a_section_names_the_queue_of_a_balancing_pool() {
+    let saying = |queue: &str| {
+        let file = format!(
+            r#"
+            [dispatcher.blocking]
+            type = "blocking"
+            [mailbox.two]
+            type = "bounded"
+            capacity = 2
+            on-full = "drop-newest"
+            [mailbox.patient]
+            type = "bounded"
+            capacity = 2
+            on-full = "wait"
+            wait = "1s"
+            [deployment."/*".router]
+            queue = "{queue}"
+            [deployment."/made".router]
+            router = "balancing-pool"
+            "#
+        );
+        let builder = System::builder("queue").config(&file)?;
+        Ok::<_, ConfigError>(builder.build().expect("sound settings"))
+    };
+    let unknown = saying("three").unwrap_err().to_string();
+    assert!(unknown.contains("deployment.\"/*\".router.queue") && unknown.contains("two"), "{unknown}");
+    let system = saying("patient").unwrap();
+    let refused = system.router("coded").balancing_pool(1, workers().0).spawn().unwrap_err();
+    let SpawnError::Section { key, fault, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(key, "deployment.\"/*\".router.queue");
+    assert!(matches!(fault, SectionFault::Queue(MailboxFault::NotShareable { .. })), "{refused}");
+    // Others pass it over.
+    assert!(system.router("other").pool(1, workers().0).spawn().is_ok());
+    system.shutdown(LONG).unwrap();
+    // The pattern that fits best says all, so a pool that is made balancing there has no bound.
+    let system = saying("two").unwrap();
+    for (name, bound) in [("coded", Some(2)), ("made", None)] {
+        let (started, begun) = channel();
+        let (release, held) = channel::<()>();
+        let (started, held) = (Mutex::new(started), Mutex::new(held));
+        let shared = std::sync::Arc::new((started, held));
+        let recipe = move |_: &mut Context<()>| Holding(shared.clone());
+        let router = match bound {
+            Some(_) => system.router(name).balancing_pool(1, recipe).dispatcher("blocking").spawn(),
+            None => system.router(name).pool(1, recipe).dispatcher("blocking").spawn(),
+        };
+        let router = router.unwrap();
+        router.tell(());
+        begun.recv_timeout(LONG).unwrap();
+        let dropped = system.ledger().dropped;
+        (0..5).for_each(|_| router.tell(()));
+        assert_eq!(router.queued(), Some(bound.unwrap_or(5)), "{name}");
+        assert_eq!(system.ledger().dropped - dropped, 5 - bound.unwrap_or(5) as u64, "{name}");
+        drop(release);
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// What a [`Holding`] tells of its first message, and waits for.
+type Hold = std::sync::Arc<(Mutex<Sender<()>>, Mutex<Receiver<()>>)>;
+
+/// Waits in each message until it is let go.
+struct Holding(Hold);
+
+impl Actor for Holding {
+    type Message = ();
+    fn receive(&mut self, _: (), _: &mut Context<()>) -> Done {
+        let _ = self.0.0.lock().unwrap().send(());
+        let _ = self.0.1.lock().unwrap().recv();
+        Ok(())
+    }
+}
+
+#[test]
 fn wildcards_in_a_sections_paths_need_messages_that_can_be_cloned() {
     let all = || says("round-robin-group").routees_paths(["/user/*"]);
     let system = saying(all());
@@ -427,10 +502,26 @@ fn wildcards_in_a_sections_paths_need_messages_that_can_be_cloned() {
         router.stop();
         system.run_until_idle();
     }
-    let system = saying(says("round-robin-group").routees_paths(["/user/ä"]));
-    let refused = group(&system).spawn().unwrap_err();
-    assert!(matches!(refused, SpawnError::RouteePath { .. }), "{refused}");
-    system.finish();
+}
+
+#[test]
+fn groups_that_look_into_mailboxes_can_be_asked_for_also_over_paths() {
+    for logic in ["smallest-mailbox", "two-choices"] {
+        let system = saying(says(&format!("{logic}-group")));
+        let (actors, got) = foreign(&system);
+        let router = system.router("router").group(actors).spawn().unwrap();
+        assert_eq!(seen(&system, &router, &got), logic);
+        system.finish();
+        // Nobody knows the load of a path: each gets its share.
+        let system = saying(says(&format!("{logic}-group")).routees_paths(["/user/a", "../b", "/user/c"]));
+        let (_, got) = foreign(&system);
+        let router = group(&system).spawn().unwrap();
+        (0..300u64).for_each(|number| router.tell(number));
+        let gone = gone(&system, &got);
+        let shares = [0, 1, 2].map(|number| gone.iter().filter(|to| **to == number).count());
+        assert!(gone.len() == 300 && shares.iter().all(|share| *share > 50), "{shares:?}");
+        system.finish();
+    }
 }
 
 #[test]
@@ -554,12 +645,12 @@ fn a_name_that_nobody_gave_a_logic_is_refused_at_the_start_with_those_that_are_k
     {
         assert!(fault.contains(known), "{fault}");
     }
-    assert!(!fault.contains("two-choices-group"), "{fault}");
-    let built = builder().deploy("/a", Deployment::new().router(says("smallest-mailbox-group"))).build();
+    assert!(!fault.contains("balancing-group"), "{fault}");
+    let built = builder().deploy("/a", Deployment::new().router(says("balancing-group"))).build();
     let Err(BuildError::Section { key, fault: SectionFault::Unknown { name, known } }) = built else {
         panic!("{built:?}")
     };
-    assert_eq!((&*key, &*name), ("deployment.\"/a\".router.router", "smallest-mailbox-group"));
+    assert_eq!((&*key, &*name), ("deployment.\"/a\".router.router", "balancing-group"));
     assert!(known.contains(&"favourite".to_owned()), "{known:?}");
     // Names lead to one logic each.
     for (name, message) in
@@ -606,6 +697,67 @@ fn settings_in_code_are_checked_when_the_system_starts() {
         assert!(refused.starts_with(&format!("key `deployment.\"/a\".router.{key}`: ")), "{refused}");
         assert!(refused.contains(text), "{refused}");
     }
+}
+
+#[test]
+fn names_and_paths_in_code_are_checked_when_the_system_starts_with_the_words_of_the_file() {
+    let builder = || System::builder("checked").dispatcher("files", Dispatcher::blocking());
+    let builder = || builder().dispatcher_alias("disk", "files").mailbox("small", Mailbox::bounded(2));
+    let dispatchers =
+        "no dispatcher is named \"none\": declare it, or choose one of [\"default\", \"disk\", \"files\"]";
+    let (of, new) = (|says| Deployment::new().router(says), RouterSettings::new);
+    for (says, toml, key, fault) in [
+        (
+            of(new().head_dispatcher("none")),
+            "router.head-dispatcher = \"none\"",
+            "router.head-dispatcher",
+            dispatchers,
+        ),
+        (
+            of(new().pool_dispatcher("none")),
+            "router.pool-dispatcher = \"none\"",
+            "router.pool-dispatcher",
+            dispatchers,
+        ),
+        (Deployment::new().dispatcher("none"), "dispatcher = \"none\"", "dispatcher", dispatchers),
+        (
+            Deployment::new().mailbox("none"),
+            "mailbox = \"none\"",
+            "mailbox",
+            "no mailbox is named \"none\": declare it, or choose one of [\"small\"]",
+        ),
+        (
+            of(new().routees_paths(["/user/a", "/user/b c"])),
+            "router.routees.paths = [\"/user/a\", \"/user/b c\"]",
+            "router.routees.paths",
+            "' '",
+        ),
+        (
+            of(new().routees_paths(["pointsman://other/user/a"])),
+            "router.routees.paths = [\"pointsman://other/user/a\"]",
+            "router.routees.paths",
+            "other",
+        ),
+    ] {
+        let key = format!("deployment.\"/a\".{key}");
+        let coded = builder().deploy("/a", says).build().unwrap_err();
+        let BuildError::Section { key: at, fault: coded } = coded else { panic!("{coded}") };
+        let toml = format!("[deployment.\"/a\"]\n{toml}");
+        let Err(ConfigError::Key { key: in_file, fault: read }) = builder().config(&toml) else {
+            panic!("it is accepted: {toml}")
+        };
+        assert_eq!((&at, &in_file), (&key, &key));
+        assert_eq!(coded.to_string(), read);
+        assert!(read.contains(fault), "{read}");
+    }
+    // What exists, and any path of this system, whoever is there.
+    let says = new().head_dispatcher("disk").pool_dispatcher("files").routees_paths([
+        "/user/nobody",
+        "../*",
+        "pointsman://checked/user/a",
+    ]);
+    let deployment = of(says).dispatcher("default").mailbox("small");
+    assert!(builder().deploy("/a", deployment).build().is_ok());
 }
 
 #[test]
@@ -960,9 +1112,8 @@ fn the_head_follows_its_section_too() {
     assert_eq!(ledger.handled + ledger.dead_lettered, ledger.sent, "{ledger}");
 
     // Its dispatcher is the section's.
-    let system = saying(RouterSettings::new().head_dispatcher("none"));
-    let refused = pool(&system).head_dispatcher("default").spawn().unwrap_err();
-    assert!(matches!(&refused, SpawnError::UnknownDispatcher { name, .. } if name == "none"), "{refused}");
+    let system = saying(RouterSettings::new().head_dispatcher("default"));
+    pool(&system).head_dispatcher("none").spawn().unwrap().stop();
     system.finish();
 
     // What the code says is taken back.

@@ -3,9 +3,10 @@
 use crate::router_support::*;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::routing::{Pick, RoundRobin, RouteContext, Routees, RoutingLogic};
+use pointsman::routing::{Pick, RoundRobin, RouteContext, Routee, Routees, RoutingLogic};
 use pointsman::testkit::TestSystem;
 use pointsman::{LookupError, SpawnError};
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -116,4 +117,58 @@ fn a_controllers_failure_is_its_own() {
     assert_eq!(got.try_recv(), Ok((1, 6)), "the router goes on without");
     router.drain().unwrap();
     system.finish();
+}
+
+/// Sends to its router while it is made.
+fn greeting(asked: &Arc<AtomicUsize>, ctx: &mut Context<Choose>) -> Chooser {
+    asked.fetch_add(1, Ordering::SeqCst);
+    let router: ActorRef<u64> =
+        ctx.parent().expect("a head").typed().expect("what routes stands at its head");
+    router.tell(7u64);
+    Chooser(Arc::default())
+}
+
+/// On its dispatcher a first turn comes as soon as it may.
+fn at_once() -> System {
+    System::builder("held").dispatcher("at-once", Dispatcher::calling_thread()).build().unwrap()
+}
+
+#[test]
+fn a_controller_begins_when_the_router_routes() {
+    let system = at_once();
+    let (make, got) = workers();
+    let asked = Arc::<AtomicUsize>::default();
+    let counted = asked.clone();
+    let plan = system.router("pool").pool(2, make).logic(Favourite::default()).head_dispatcher("at-once");
+    let router = plan.controller(move |_: &Arc<Favourite>, ctx| greeting(&counted, ctx)).spawn().unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(got.recv_timeout(LONG), Ok((0, 7)));
+    drop(router);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+/// Cannot route over anybody.
+struct Picky;
+
+impl RoutingLogic<u64> for Picky {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::None
+    }
+    fn index(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+        panic!("planted")
+    }
+}
+
+#[test]
+fn the_controller_of_a_router_that_was_not_completed_never_begins() {
+    let system = at_once();
+    let asked = Arc::<AtomicUsize>::default();
+    let counted = asked.clone();
+    let plan = system.router("pool").pool(2, workers().0).logic(Picky).head_dispatcher("at-once");
+    let plan = plan.controller(move |_: &Arc<Picky>, ctx| greeting(&counted, ctx));
+    assert_eq!(panic_of(|| drop(plan.spawn())), "planted");
+    wait_until(|| system.actor_at("/user/pool").is_err());
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

@@ -47,7 +47,7 @@ impl Actor for Manager {
         let is_typed =
             matches!(&refused, Err(ManageError::WouldBlockWorker { path }) if path == "/user/group");
         self.refused.send(is_typed)?;
-        ctx.ask(self.router.head(), AddRoutee { routee: self.routee.clone() }, ManagerMsg::Added);
+        ctx.ask(self.router.head(), AddRoutee { routee: self.routee.clone().into() }, ManagerMsg::Added);
         Ok(())
     }
     fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> Done {

@@ -70,17 +70,19 @@ fn a_routee_added_twice_has_twice_the_share_and_leaves_at_once() {
 }
 
 #[test]
-fn a_broadcast_reaches_all_in_order_and_none_where_there_is_none() {
+fn a_broadcast_reaches_all_in_order_and_is_a_dead_letter_where_there_is_none() {
     let system = System::builder("value").build().unwrap();
     let (ports, got) = functions(3);
     let empty = value(&system);
-    assert_eq!((empty.broadcast(1), system.ledger().sent), (0, 0), "neither sent nor a dead letter");
+    assert_eq!((empty.broadcast(1), system.ledger().sent, system.ledger().dead_lettered), (0, 1, 1));
+    let pool: Router<u64> = system.router("empty").group([]).stay_when_empty().spawn().unwrap();
+    assert_eq!((pool.broadcast(1), system.ledger().sent, system.ledger().dead_lettered), (0, 2, 2));
     let router = empty.with_routees(ports.iter().rev());
     assert_eq!((router.broadcast(2), who(&got)), (3, vec![3, 2, 1]));
     send(&router, 1);
     assert_eq!(who(&got), [3], "the logic was not asked before");
     let ledger = system.shutdown(LONG).unwrap();
-    assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (4, 4, 0), "{ledger}");
+    assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (6, 4, 0), "{ledger}");
 }
 
 #[test]

@@ -183,6 +183,8 @@ fn routes_belong_to_the_senders_group() {
     office.stage.end(&[]);
 }
 
+type Verb = fn(&Outlet<Order>, Order) -> Result<(), SendError<Order>>;
+
 #[test]
 fn a_group_without_routes_reaches_nobody_and_gets_its_message_back() {
     let office = Office::new();
@@ -190,7 +192,7 @@ fn a_group_without_routes_reaches_nobody_and_gets_its_message_back() {
     let before = lonely.outlet::<Order>();
     let lonely = lonely.mount(&wall());
     for outlet in [before, lonely.outlet::<Order>()] {
-        let sends: [fn(&Outlet<Order>, Order) -> Result<(), SendError<Order>>; 3] = [
+        let sends: [Verb; 3] = [
             |to, order| to.send(order),
             |to, order| to.try_send(order),
             |to, order| to.unbounded_send(order),

@@ -3,7 +3,7 @@
 use crate::support::{Soon, Stage, run_turns};
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::{GroupConfig, Local, Member, Mount, Topology, TopologyError};
+use pointsman::topology::{GroupConfig, Local, Member, Mount, RequestError, Topology, TopologyError};
 use pointsman::{AnyRef, SystemBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -305,7 +305,7 @@ fn who_ends_before_it_answers_a_ping_has_failed() {
     actor.stop();
     run_turns();
     let answers = ping.wait().expect("it comes back");
-    assert!(matches!(answers[..], [Err(_)]), "{answers:?}");
+    assert!(matches!(answers[..], [Err(RequestError::Failed)]), "{answers:?}");
     whole.stage.end(&["a stopped"]);
 }
 

@@ -13,7 +13,7 @@ use crate::actor::{ActorPath, SystemCore, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::mailbox::Mailbox;
 use crate::scheduler::{Ran, Task, Turn};
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -65,6 +65,7 @@ impl SystemCore {
             slot: 0,
             routee_index: 0,
             held: AtomicU32::new(0),
+            takes_copies: AtomicBool::new(false),
             full: FullPolicy::Refuse,
             on_failure: None,
             children: Children::default(),

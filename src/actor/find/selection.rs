@@ -118,29 +118,24 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
-impl Selection {
-    /// Selects from `anchor`, or from the root where the text begins there.
-    pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
-        Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
-    }
-
-    fn parse(system: SystemRef, anchor: Option<AnyRef>, text: &str) -> Result<Self, PathError> {
+impl Element {
+    /// Where the elements begin, behind the address if there is one, and what they are.
+    fn parse_all(text: &str, system: impl FnOnce() -> Address) -> Result<(usize, StdArc<[Self]>), PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
         }
         let begin = match Address::split(text)? {
-            Some((address, begin)) if address == system.address() => begin,
+            Some((address, begin)) if address == system() => begin,
             Some((_, end)) => return Err(PathError::new(text, &text[..end], 0, PathFault::Elsewhere)),
             None => 0,
         };
-        let anchor = if begin > 0 || text.starts_with('/') { None } else { anchor };
-        let elements: Result<StdArc<[Element]>, PathError> = elements(&text[begin..])
+        let elements: Result<StdArc<[Self]>, PathError> = elements(&text[begin..])
             .map(|(position, element)| {
                 let fault = |part: &str, offset: usize, fault| {
                     Err(PathError::new(text, part, begin + position + offset, fault))
                 };
                 if element == PARENT {
-                    return Ok(Element::Parent);
+                    return Ok(Self::Parent);
                 }
                 let (name, uid) = match element.split_once('#') {
                     Some((name, uid)) => match parse_uid(uid) {
@@ -155,12 +150,30 @@ impl Selection {
                 }
                 match uid {
                     Some(_) if name.is_empty() => fault(element, 0, PathFault::Character { character: '#' }),
-                    None if name.contains(['*', '?']) => Ok(Element::Pattern(name.into())),
-                    _ => Ok(Element::Name { name: name.into(), uid }),
+                    None if name.contains(['*', '?']) => Ok(Self::Pattern(name.into())),
+                    _ => Ok(Self::Name { name: name.into(), uid }),
                 }
             })
             .collect();
-        Ok(Self { system, anchor, elements: elements? })
+        Ok((begin, elements?))
+    }
+}
+
+impl Selection {
+    /// Selects from `anchor`, or from the root where the text begins there.
+    pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
+        Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
+    }
+
+    fn parse(system: SystemRef, anchor: Option<AnyRef>, text: &str) -> Result<Self, PathError> {
+        let (begin, elements) = Element::parse_all(text, || system.address())?;
+        let anchor = if begin > 0 || text.starts_with('/') { None } else { anchor };
+        Ok(Self { system, anchor, elements })
+    }
+
+    /// Says what is wrong with the text of a selection in the system of this address.
+    pub(crate) fn check(text: &str, address: &Address) -> Result<(), PathError> {
+        Element::parse_all(text, || address.clone()).map(drop)
     }
 
     /// The path as it was written, from the root: with its wildcards.

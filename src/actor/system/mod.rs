@@ -108,7 +108,7 @@ pub struct SystemCore {
 /// Describes a system that is about to start; see [`System::builder`].
 #[must_use = "nothing starts before `build`"]
 pub struct SystemBuilder {
-    name: String,
+    pub(crate) name: String,
     pub(crate) seed: u64,
     clock: Option<StdArc<dyn Clock>>,
     pub(crate) dispatchers: Declared,
@@ -394,11 +394,13 @@ impl SystemBuilder {
     /// # Errors
     ///
     /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
-    /// mailbox that no actor could have, settings that no router could have, a dispatcher that cannot be started as described, for example because a
+    /// mailbox that no actor could have, settings that no router could have, a [deployment](Self::deploy) that names
+    /// an unknown dispatcher or mailbox, a dispatcher that cannot be started as described, for example because a
     /// core that it is to be pinned to does not exist. Every worker has reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         #[cfg(feature = "config")]
         let settings = crate::config::Settings::of(&self);
+        routing::check_sections(&self)?;
         let Self {
             name,
             seed,
@@ -422,7 +424,6 @@ impl SystemBuilder {
         if let Some(error) = bad_pattern {
             return Err(BuildError::Deployment(error));
         }
-        routing::check_sections(&deployments, &routing_logics)?;
         let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
         let dispatchers = dispatchers.start(&name)?;

@@ -3,30 +3,54 @@
 use super::super::board::ROUTEES_MAX;
 use super::super::hash_ring::VIRTUAL_NODES_MAX;
 use super::super::{DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouterSettings};
-use super::named::Logics;
-use super::{FROM_CODE, Kind, POOLS, POOLS_ONLY, SectionFault, key_path};
-use crate::deployment::Deployments;
+use super::{FROM_CODE, Kind, Known, POOL_ONLY, POOLS, SectionFault, key_path};
+use crate::actor::SystemBuilder;
 use crate::error::BuildError;
 use std::time::Duration;
 
-/// Refuses what no router could be.
-pub fn check_sections(sections: &Deployments, logics: &Logics) -> Result<(), BuildError> {
-    logics.check()?;
-    for (pattern, says) in sections.written() {
-        check_section(&says.router, logics)
+/// Refuses what no router could be, and names that lead nowhere.
+pub fn check_sections(builder: &SystemBuilder) -> Result<(), BuildError> {
+    let known = Known::of(builder);
+    known.logics.check()?;
+    for (pattern, says) in builder.deployments.written() {
+        let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
+        if let Some(name) = &says.dispatcher {
+            known
+                .check_dispatcher(name)
+                .map_err(|fault| BuildError::Section { key: of_actor("dispatcher"), fault })?;
+        }
+        if let Some(name) = &says.mailbox {
+            known
+                .check_mailbox(name)
+                .map_err(|fault| BuildError::Section { key: of_actor("mailbox"), fault })?;
+        }
+        check_section(&says.router, &known)
             .map_err(|(key, fault)| BuildError::Section { key: key_path(pattern, &key), fault })?;
     }
     Ok(())
 }
 
 /// Says what no router could be, and its key.
-pub fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (String, SectionFault)> {
+pub fn check_section(says: &RouterSettings, known: &Known<'_>) -> Result<(), (String, SectionFault)> {
+    for (key, name) in
+        [("head-dispatcher", &says.head_dispatcher), ("pool-dispatcher", &says.pool_dispatcher)]
+    {
+        if let Some(name) = name {
+            known.check_dispatcher(name).map_err(|fault| (key.to_owned(), fault))?;
+        }
+    }
+    if let Some(name) = &says.queue {
+        known.check_mailbox(name).map_err(|fault| ("queue".to_owned(), fault))?;
+    }
+    for path in says.routees_paths.iter().flatten() {
+        known.check_path(path).map_err(|fault| ("routees.paths".to_owned(), fault))?;
+    }
     let value = |key: &str, value: String, allowed: String| {
         Err((key.to_owned(), SectionFault::Value { value, allowed }))
     };
     if let Kind::Named(name) = Kind::of(says) {
-        if !logics.has(name) {
-            let known = names().chain(logics.names()).collect();
+        if !known.logics.has(name) {
+            let known = names().chain(known.logics.names()).collect();
             return Err(("router".to_owned(), SectionFault::Unknown { name: name.to_owned(), known }));
         }
     }
@@ -60,7 +84,7 @@ pub fn check_section(says: &RouterSettings, logics: &Logics) -> Result<(), (Stri
 
 /// The names of the crate's kinds of routers.
 pub fn names() -> impl Iterator<Item = String> {
-    let groups = POOLS.iter().filter(|logic| !POOLS_ONLY.contains(logic));
+    let groups = POOLS.iter().filter(|logic| **logic != POOL_ONLY);
     let pools = POOLS.iter().map(|logic| format!("{logic}-pool"));
     std::iter::once(FROM_CODE.to_owned()).chain(pools).chain(groups.map(|logic| format!("{logic}-group")))
 }

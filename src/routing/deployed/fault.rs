@@ -1,8 +1,10 @@
 //! What can be wrong with what a system says of a router.
 
+use crate::actor::MailboxFault;
+use crate::actor::PathError;
 use std::fmt;
 
-/// Why a router cannot be as the system says of it: in [`SpawnError::Section`](crate::SpawnError::Section) and
+/// Why an actor, mostly a router, cannot be as the system says of it: in [`SpawnError::Section`](crate::SpawnError::Section) and
 /// [`BuildError::Section`](crate::BuildError::Section), which name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,6 +70,24 @@ pub enum SectionFault {
     },
     /// Both resizers are on.
     BothResizers,
+    /// The system has no dispatcher of this name.
+    Dispatcher {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The system has no mailbox of this name.
+    Mailbox {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A routee's path that is none in this system.
+    Path(PathError),
+    /// The mailbox named cannot be the queue of a balancing pool, or there is none of this name.
+    Queue(MailboxFault),
 }
 
 impl fmt::Display for SectionFault {
@@ -110,9 +130,17 @@ impl fmt::Display for SectionFault {
             ),
             SectionFault::Refused { name, fault } => write!(f, "the logic {name:?}: {fault}"),
             SectionFault::Value { value, allowed } => write!(f, "it is {value}: must be {allowed}"),
+            SectionFault::Queue(fault) => write!(f, "{fault}"),
             SectionFault::BothResizers => f.write_str(
                 "it is on, as is `optimal-size-exploring-resizer`: a pool has one, let the other be enabled = false",
             ),
+            SectionFault::Dispatcher { name, known } => {
+                write!(f, "no dispatcher is named {name:?}: declare it, or choose one of {known:?}")
+            }
+            SectionFault::Mailbox { name, known } => {
+                write!(f, "no mailbox is named {name:?}: declare it, or choose one of {known:?}")
+            }
+            SectionFault::Path(error) => error.fmt(f),
         }
     }
 }

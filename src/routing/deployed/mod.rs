@@ -3,13 +3,14 @@
 //!
 //! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Logics
 //! that need more of a message than that it can be sent are made by the plan's `abilities.rs`, others by those who
-//! gave them a name, `named.rs`. `check.rs` is what can be refused at the system's start, `from_config.rs` the plans that
-//! cannot do without a section, `fault.rs` what can be wrong.
+//! gave them a name, `named.rs`. `check.rs` is what can be refused at the system's start, by the names of `known.rs`;
+//! `from_config.rs` the plans that cannot do without a section, `fault.rs` what can be wrong.
 
 mod abilities;
 mod check;
 mod fault;
 mod from_config;
+mod known;
 mod named;
 
 pub use abilities::Abilities;
@@ -17,6 +18,7 @@ pub use abilities::Abilities;
 pub use check::check_section;
 pub use check::check_sections;
 pub use fault::SectionFault;
+pub use known::Known;
 pub use named::Logics;
 
 use super::plan::{Initial, RouterPlan};
@@ -57,8 +59,8 @@ const POOLS: [&str; 9] = [
     "consistent-hashing",
 ];
 
-/// Those that are no groups: they look into mailboxes, or make them.
-const POOLS_ONLY: [&str; 3] = ["balancing", "smallest-mailbox", "two-choices"];
+/// Makes its routees' queue, so it is no group.
+const POOL_ONLY: &str = "balancing";
 
 const FROM_CODE: &str = "from-code";
 
@@ -75,7 +77,7 @@ impl<'a> Kind<'a> {
             Some(logic) => (logic, true),
             None => (name.strip_suffix("-pool")?, false),
         };
-        let is_known = POOLS.contains(&logic) && !(group && POOLS_ONLY.contains(&logic));
+        let is_known = POOLS.contains(&logic) && !(group && logic == POOL_ONLY);
         is_known.then_some(Self::Own { logic, group })
     }
 }
@@ -110,6 +112,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         self.follow_about_routees(says, kind)?;
         self.follow_about_head(&says.router);
         let other = self.other_logic(kind, &says.router, system)?;
+        self.follow_about_queue(&says.router, system)?;
         if other.is_none() {
             self.logic.configure(&says.router);
         }
@@ -122,6 +125,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         self.leave.within = says.drain_within.or(self.leave.within);
         self.stays_when_empty = says.stay_when_empty.unwrap_or(self.stays_when_empty);
+        self.ends_when_found_empty &= says.stay_when_empty.is_none();
     }
 
     fn follow_about_routees(&mut self, says: &Deployment, kind: Kind<'_>) -> Result<(), Refused> {
@@ -165,6 +169,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(resizer) = check::resizer(&says.router) {
             self.resizer = resizer;
         }
+    }
+
+    /// Passed over by routers whose routees share none.
+    fn follow_about_queue(&mut self, says: &RouterSettings, system: &SystemCore) -> Result<(), Refused> {
+        if let (Some(name), Some(queue)) = (&says.queue, &mut self.settings.queue) {
+            let refuse = |fault| ("queue", SectionFault::Queue(fault));
+            *queue = system.named_mailbox(name).map_err(refuse)?;
+            balancing::check_queue(queue).map_err(refuse)?;
+        }
+        Ok(())
     }
 
     fn other_logic(

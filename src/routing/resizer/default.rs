@@ -198,6 +198,21 @@ mod tests {
         RouteeLoads::new(idle.chain(std::iter::repeat_n(Load::Busy { queued: 1 }, busy)))
     }
 
+    #[test]
+    fn the_defaults_are_those_of_the_table() {
+        let table = DefaultResizer {
+            lower_bound: 1,
+            upper_bound: 10,
+            pressure_threshold: 1,
+            rampup_rate: 0.2,
+            backoff_threshold: 0.3,
+            backoff_rate: 0.1,
+            messages_per_resize: 10,
+            tick_interval: Some(Duration::from_secs(10)),
+        };
+        assert_eq!((DefaultResizer::new(), DefaultResizer::default()), (table.clone(), table));
+    }
+
     /// The sizes that a pool takes on its way, until it stays.
     fn way(resizer: &DefaultResizer, from: usize, loads: impl Fn(usize) -> RouteeLoads) -> Vec<usize> {
         let mut sizes = vec![from];

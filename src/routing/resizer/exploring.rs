@@ -334,6 +334,28 @@ mod tests {
         OptimalSizeExploringResizer::new().upper_bound(100).action_interval(SECOND)
     }
 
+    #[test]
+    fn the_defaults_are_those_of_the_table() {
+        let OptimalSizeExploringResizer {
+            lower_bound,
+            upper_bound,
+            chance_of_ramping_down_when_full,
+            action_interval,
+            downsize_after_underutilized_for,
+            explore_step_size,
+            chance_of_exploration,
+            downsize_ratio,
+            optimization_range,
+            weight_of_latest_metric,
+            state: _,
+        } = OptimalSizeExploringResizer::new();
+        assert_eq!((lower_bound, upper_bound, optimization_range), (1, 10, 16));
+        assert_eq!((chance_of_ramping_down_when_full, chance_of_exploration), (0.2, 0.4));
+        assert_eq!((explore_step_size, downsize_ratio, weight_of_latest_metric), (0.1, 0.8, 0.5));
+        assert_eq!(action_interval, 5 * SECOND);
+        assert_eq!(downsize_after_underutilized_for, 72 * 3600 * SECOND);
+    }
+
     fn full(size: usize, queued: usize) -> RouteeLoads {
         RouteeLoads::new(vec![Load::Busy { queued }; size])
     }

@@ -16,10 +16,8 @@ pub use default::DefaultResizer;
 pub use error::ResizerError;
 pub use exploring::OptimalSizeExploringResizer;
 pub use loads::RouteeLoads;
-pub use trigger::Resizing;
-#[cfg(pointsman_loom)]
-pub use trigger::Trigger;
 pub(super) use trigger::references;
+pub use trigger::{Resizing, Trigger};
 
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -7,7 +7,7 @@
 //! of which one comes first. No trigger is lost for good, whatever becomes of the look: the flag is loose again.
 
 use super::super::head::Head;
-use super::super::reference::{Routing, Shared};
+use super::super::reference::{Leftovers, Routing, Shared};
 use super::super::{Routees, RoutingLogic};
 use super::{Resizer, RouteeLoads};
 use crate::actor::{Control, SystemRef};
@@ -124,14 +124,13 @@ pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
     logic: &StdArc<L>,
 ) -> (ActorRef<M>, ActorRef<M>) {
     let routing = || Routing { shared: shared.clone(), logic: logic.clone() };
-    let plain = ActorRef::to_own_recipient(routing());
-    match &shared.resizing {
+    let reference = match &shared.resizing {
         Some(resizing) => {
-            let counted = Counted { routing: routing(), resizing: resizing.clone() };
-            (ActorRef::to_own_recipient(counted), plain)
+            ActorRef::to_own_recipient(Counted { routing: routing(), resizing: resizing.clone() })
         }
-        None => (plain.clone(), plain),
-    }
+        None => ActorRef::to_own_recipient(routing()),
+    };
+    (reference, ActorRef::to_own_recipient(Leftovers(routing())))
 }
 
 /// What stands behind an `ActorRef<M>` to a pool with a resizer.

@@ -1,0 +1,275 @@
+//! A connection's actor: cuts lines out of the byte stream and sends them to the parsers.
+//!
+//! It reads nothing while the mill has no room for a line: when all tickets are out, or when the parsers' queue is full
+//! and has handed a line back. The line stays here meanwhile, what comes behind it in the socket, and the sender waits.
+
+use crate::framing::{Framer, Step, Tail, Whole};
+use crate::gate::{Gate, Ticket};
+use crate::record::Fault;
+use pointsman::SendError;
+use pointsman::net::{Connection, ReadOutcome, Ready};
+use pointsman::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Read from the socket in one turn at most.
+const READ_MAX: usize = 64 * 1024;
+/// When the mill drains, a connection from which nothing has come for so long has nothing more on its way.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// What a connection's actor takes.
+pub enum IntakeMsg {
+    Ready(Ready),
+    /// The mill has room again.
+    Room,
+    /// Read what has arrived, and end.
+    Drain,
+    /// Look whether anything has come since the last time.
+    Quiet,
+    /// Read nothing more, and end.
+    Cut,
+}
+
+impl From<Ready> for IntakeMsg {
+    fn from(ready: Ready) -> Self {
+        IntakeMsg::Ready(ready)
+    }
+}
+
+/// A line on its way to the parsers.
+pub struct Line {
+    pub bytes: Vec<u8>,
+    /// Why it is not worth parsing, if that is known.
+    pub fault: Option<Fault>,
+    pub origin: Arc<Origin>,
+    /// Its number in its connection, from 1.
+    pub number: u64,
+    pub received: SystemTime,
+    pub ticket: Ticket,
+}
+
+/// Where lines come from.
+pub struct Origin {
+    /// The peer's address, without its port.
+    pub host: Arc<str>,
+    /// The connection's number, from 1.
+    pub connection: u64,
+}
+
+/// Who is connected.
+#[derive(Default)]
+pub struct Door {
+    state: Mutex<DoorState>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct DoorState {
+    is_closing: bool,
+    entered: u64,
+    left: u64,
+    present: HashMap<u64, ActorRef<IntakeMsg>>,
+}
+
+impl Door {
+    fn state(&self) -> MutexGuard<'_, DoorState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a connection in: its number, from 1, and whether it is to drain at once.
+    fn enter(&self, connection: ActorRef<IntakeMsg>) -> (u64, bool) {
+        let mut state = self.state();
+        state.entered += 1;
+        let number = state.entered;
+        state.present.insert(number, connection);
+        (number, state.is_closing)
+    }
+
+    fn leave(&self, number: u64) {
+        let gone = {
+            let mut state = self.state();
+            state.left += 1;
+            state.present.remove(&number)
+        };
+        drop(gone);
+        self.left.notify_all();
+    }
+
+    /// Has all connections read what has arrived and end, and waits until those that were `accepted` have. Some of them
+    /// may enter only now.
+    pub fn close(&self, accepted: u64) {
+        let present: Vec<_> = {
+            let mut state = self.state();
+            state.is_closing = true;
+            state.present.values().cloned().collect()
+        };
+        present.iter().for_each(|connection| connection.tell(IntakeMsg::Drain));
+        let state = self.state();
+        drop(self.left.wait_while(state, |state| state.left < accepted));
+    }
+}
+
+/// What all connections share.
+pub struct Intake {
+    pub gate: Arc<Gate>,
+    pub door: Door,
+    pub parsers: ActorRef<Line>,
+    /// Longer lines are cut there.
+    pub line_max: usize,
+    /// Who goes on sending is cut off so long after a drain has begun.
+    pub drain_for: Duration,
+}
+
+/// The actor.
+pub struct Receiver {
+    connection: Connection,
+    intake: Arc<Intake>,
+    origin: Arc<Origin>,
+    framer: Framer,
+    /// How the stream stands behind what is read.
+    tail: Tail,
+    /// A line that the parsers' queue had no room for.
+    held: Option<Line>,
+    is_waiting: bool,
+    /// Whether something has come since the last `Quiet`.
+    is_lively: bool,
+    lines: u64,
+}
+
+impl Receiver {
+    pub fn new(connection: Connection, intake: Arc<Intake>, ctx: &mut Context<IntakeMsg>) -> Self {
+        let host = connection.peer_addr().map_or("local".to_owned(), |addr| addr.ip().to_string()).into();
+        let (number, drains) = intake.door.enter(ctx.me().clone());
+        intake.gate.books.connections.add(1);
+        if drains {
+            ctx.me().tell(IntakeMsg::Drain);
+        }
+        Self {
+            connection,
+            origin: Arc::new(Origin { host, connection: number }),
+            framer: Framer::new(intake.line_max),
+            intake,
+            tail: Tail::Open,
+            held: None,
+            is_waiting: false,
+            is_lively: false,
+            lines: 0,
+        }
+    }
+
+    /// Forwards what is there, reads once, and forwards that.
+    fn pump(&mut self, ctx: &mut Context<IntakeMsg>) -> Done {
+        self.forward(ctx)?;
+        if !self.is_waiting && self.tail == Tail::Open {
+            match self.connection.fill(READ_MAX) {
+                ReadOutcome::Read(count) => {
+                    self.is_lively = true;
+                    self.intake.gate.books.bytes.add(count as u64);
+                }
+                ReadOutcome::Blocked => return Ok(()),
+                ReadOutcome::Eof => self.tail = Tail::Ended,
+                ReadOutcome::Closed(_) => self.tail = Tail::Broken,
+            }
+            self.forward(ctx)?;
+        }
+        if !self.is_waiting && self.tail != Tail::Open {
+            ctx.stop();
+        }
+        Ok(())
+    }
+
+    /// Sends on each line that is whole, until there is none or no room for it.
+    fn forward(&mut self, ctx: &mut Context<IntakeMsg>) -> Done {
+        let received = SystemTime::now();
+        while !self.is_waiting {
+            let line = match self.held.take() {
+                Some(line) => line,
+                None => match self.intake.gate.enter() {
+                    Some(ticket) => match self.next_line(ticket, received) {
+                        Some(line) => line,
+                        None => return Ok(()),
+                    },
+                    None => {
+                        self.wait(ctx);
+                        continue;
+                    }
+                },
+            };
+            match self.intake.parsers.try_tell(line) {
+                Ok(()) => {}
+                Err(SendError::Full(line)) => {
+                    self.held = Some(line);
+                    self.wait(ctx);
+                }
+                Err(error) => return Err(Failure::msg(format!("a line is lost: {error}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, ctx: &Context<IntakeMsg>) {
+        self.is_waiting = self.intake.gate.wait(ctx.me());
+        self.intake.gate.books.waits.add(u64::from(self.is_waiting));
+    }
+
+    /// Cuts the next line out of what has been read.
+    fn next_line(&mut self, ticket: Ticket, received: SystemTime) -> Option<Line> {
+        let books = &self.intake.gate.books;
+        loop {
+            match self.framer.next(self.connection.received(), self.tail) {
+                Step::Frame { frame, used } => {
+                    let fault = match frame.whole {
+                        Whole::Yes => None,
+                        Whole::TooLong => {
+                            Some(Fault { expected: "the end of the line", at: frame.bytes.len() })
+                        }
+                        Whole::CutOff => {
+                            Some(Fault { expected: "the rest of the line", at: frame.bytes.len() })
+                        }
+                    };
+                    let bytes = frame.bytes.to_vec();
+                    self.connection.consume(used);
+                    self.lines += 1;
+                    books.read.add(1);
+                    let (origin, number) = (self.origin.clone(), self.lines);
+                    return Some(Line { bytes, fault, origin, number, received, ticket });
+                }
+                Step::Skip { used, empty_lines } => {
+                    books.empty.add(empty_lines);
+                    self.connection.consume(used);
+                }
+                Step::NeedMore => {
+                    ticket.unused();
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+impl Actor for Receiver {
+    type Message = IntakeMsg;
+
+    fn receive(&mut self, message: IntakeMsg, ctx: &mut Context<IntakeMsg>) -> Done {
+        match message {
+            IntakeMsg::Ready(ready) => self.connection.ready(ready),
+            IntakeMsg::Room => self.is_waiting = false,
+            IntakeMsg::Drain => {
+                ctx.every(QUIET, || IntakeMsg::Quiet);
+                ctx.after(self.intake.drain_for, IntakeMsg::Cut);
+            }
+            IntakeMsg::Quiet if self.is_lively || self.is_waiting => self.is_lively = false,
+            IntakeMsg::Quiet | IntakeMsg::Cut => {
+                if self.tail == Tail::Open {
+                    self.tail = Tail::Broken;
+                }
+            }
+        }
+        self.pump(ctx)
+    }
+
+    fn stopped(&mut self, _: &mut Context<IntakeMsg>) {
+        self.intake.door.leave(self.origin.connection);
+    }
+}

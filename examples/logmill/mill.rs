@@ -1,0 +1,206 @@
+//! The whole mill: its stages, how they are joined, and how they end one behind the other.
+
+use crate::connection::{Door, Intake, Receiver};
+use crate::gate::Gate;
+use crate::host::{HostMsg, Hosts};
+use crate::sink::{self, Output, Sink, SinkMsg};
+use crate::stages::{Enricher, Parsed, Parser, Sabotage};
+use pointsman::net::{Address, Listener};
+use pointsman::prelude::*;
+use pointsman::routing::ConsistentHashing;
+use pointsman::shutdown::{Phase, Phases, ShutdownReport, phase};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a mill is to run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Host and port.
+    pub listen: String,
+    /// Where the files go; it is made if it is not there.
+    pub out: PathBuf,
+    /// So many lines are in the mill at most.
+    pub in_flight: usize,
+    /// Longer lines are cut there, in bytes.
+    pub line_max: usize,
+    /// How long a host's window is open.
+    pub window: Duration,
+    /// Routees of each stage that computes.
+    pub width: usize,
+    pub sinks: usize,
+    /// Who goes on sending is cut off so long after the end has begun.
+    pub drain_for: Duration,
+    /// How long the lines in the mill may take to be written then.
+    pub write_for: Duration,
+    /// A parser panics each so-many-th line; 0: never.
+    pub panic_every: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:0".to_owned(),
+            out: PathBuf::from("logmill-out"),
+            in_flight: 4096,
+            line_max: 64 * 1024,
+            window: Duration::from_secs(1),
+            width: 4,
+            sinks: 2,
+            drain_for: Duration::from_secs(2),
+            write_for: Duration::from_secs(30),
+            panic_every: 0,
+        }
+    }
+}
+
+/// A running mill.
+pub struct Mill {
+    system: System,
+    listener: Listener,
+    pub gate: Arc<Gate>,
+}
+
+impl Mill {
+    /// Starts one that writes to files; it listens when this returns.
+    pub fn start(settings: &Settings) -> Result<Mill, Box<dyn Error>> {
+        std::fs::create_dir_all(&settings.out)?;
+        let open = |kind: &str| -> std::io::Result<Vec<Output>> {
+            (0..settings.sinks).map(|n| sink::file(&settings.out, &format!("{kind}-{n}.ndjson"))).collect()
+        };
+        let outputs = open("lines")?.into_iter().zip(open("windows")?).collect();
+        Mill::start_with(settings, outputs)
+    }
+
+    /// Starts one that writes where it is told: lines and windows, for each sink.
+    pub fn start_with(settings: &Settings, outputs: Vec<(Output, Output)>) -> Result<Mill, Box<dyn Error>> {
+        let Settings { width, window, drain_for, line_max, .. } = *settings;
+        let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
+        let phases =
+            Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);
+        let system = System::builder("logmill")
+            .dispatcher("disk", Dispatcher::blocking().threads(1..=outputs.len().max(1)))
+            .shutdown_phases(phases)
+            .build()?;
+        let gate = Gate::new(settings.in_flight);
+
+        // From the end to the beginning, so that each stage knows the next.
+        let sink_count = outputs.len();
+        // Each output is for one sink, which is never made anew: see `on_failure`.
+        let outputs = Mutex::new(outputs);
+        let sinks = system
+            .router("sinks")
+            .pool(sink_count, move |_| {
+                let output = outputs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let (lines, windows) = output.ok_or_else(|| Failure::msg("there is no file for it"))?;
+                Ok::<_, Failure>(Sink::new(lines, windows))
+            })
+            .logic(ConsistentHashing::by(|message: &SinkMsg, key| key.feed(message.key())))
+            .on_failure(Strategy::resume())
+            .dispatcher("disk")
+            .spawn()?;
+
+        let (to, books) = (sinks.to_ref(), gate.clone());
+        let hosts = system
+            .router("hosts")
+            .pool(width, move |_| Hosts::new(window, to.clone(), books.clone()))
+            .logic(ConsistentHashing::by(|message: &HostMsg, key| match message {
+                HostMsg::Line { host, .. } | HostMsg::Close(host) => key.feed(&**host),
+            }))
+            .on_failure(Strategy::resume())
+            .spawn()?;
+
+        let to = hosts.to_ref();
+        let enrichers = system
+            .router("enrichers")
+            .pool(width, move |_| Enricher { hosts: to.clone() })
+            .on_failure(Strategy::resume())
+            .spawn()?;
+
+        let (to, raw, books) = (enrichers.to_ref(), sinks.to_ref(), gate.clone());
+        let sabotage = Sabotage::new(settings.panic_every);
+        let parsers = system
+            .router("parsers")
+            .balancing_pool(width, move |_| Parser {
+                enrichers: to.clone(),
+                sinks: raw.clone(),
+                gate: books.clone(),
+                sabotage: sabotage.clone(),
+            })
+            .queue(Mailbox::bounded(gate.queue_capacity()).on_full(Full::Reject))
+            // A parser keeps nothing from line to line, so there is nothing to make anew.
+            .on_failure(Strategy::resume())
+            .spawn()?;
+
+        let (door, given, parsers_ref) = (Door::default(), gate.clone(), parsers.to_ref());
+        let intake = Arc::new(Intake { gate: given, door, parsers: parsers_ref, line_max, drain_for });
+        let shared = intake.clone();
+        let listener = system
+            .listener("intake", Address::tcp(settings.listen.as_str()))
+            .spawn(move |connection, ctx| Receiver::new(connection, shared.clone(), ctx))?;
+
+        let mill = Mill { system, listener, gate };
+        mill.plan_end(intake, parsers, enrichers, hosts, sinks)?;
+        Ok(mill)
+    }
+
+    /// What happens at SIGTERM, in this order. Each step waits for its own end.
+    fn plan_end(
+        &self,
+        intake: Arc<Intake>,
+        parsers: Router<crate::connection::Line>,
+        enrichers: Router<Parsed>,
+        hosts: Router<HostMsg>,
+        sinks: Router<SinkMsg>,
+    ) -> Result<(), Box<dyn Error>> {
+        let shutdown = self.system.coordinated_shutdown();
+        let listener = self.listener.clone();
+        let port = listener.clone();
+        shutdown.add_task(phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
+        shutdown.add_task(phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
+            intake.door.close(listener.accepted());
+            Ok(())
+        })?;
+        shutdown.add_task(phase::SERVICE_STOP, "drain the stages", move || {
+            drain(&parsers)?;
+            drain(&enrichers)?;
+            drain(&hosts)?;
+            drain(&sinks)
+        })?;
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.listener.local_addr().expect("a TCP listener has an address")
+    }
+
+    /// Has SIGTERM and SIGINT begin the end.
+    pub fn stop_on_signals(&self) -> std::io::Result<()> {
+        self.system.coordinated_shutdown().on_signals()
+    }
+
+    /// Begins the end.
+    pub fn stop(&self, reason: &'static str) {
+        let _ = self.system.coordinated_shutdown().run(reason);
+    }
+
+    /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).
+    pub fn wait(self) -> Result<(Arc<Gate>, ShutdownReport), Box<dyn Error>> {
+        let report = self.system.coordinated_shutdown().outcome().wait()?;
+        self.system.shutdown(Duration::from_secs(10))?;
+        Ok((self.gate, report))
+    }
+}
+
+/// Has a stage handle what it has, and waits until it has ended.
+fn drain<M: Send + 'static>(stage: &Router<M>) -> Done {
+    let head = stage.head().any();
+    stage.drain()?;
+    if let Some(head) = head {
+        head.when_ended().wait()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Who gets copies of messages that others get, too.
+//!
+//! What a routee leaves behind is routed again, but a copy must not be: under a broadcast it would reach everybody
+//! once more, elsewhere one of the others twice. A message does not tell whether it is a copy. So an actor is marked
+//! before the first copy is sent to it, once for its life, and hands nothing to its router from then on. The mark costs
+//! other messages nothing, and each copy one load.
+
+use super::{ActorRef, Target};
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// To be called before a copy is delivered. May run user code, that of a recipient which is no actor.
+    #[inline]
+    pub(crate) fn expect_copies(&self) {
+        let mark = match self.target() {
+            Target::Local(local) => &local.core.takes_copies,
+            Target::Foreign(foreign) => &foreign.told_of_copies,
+        };
+        // Ordering: Acquire; pairs with the Release store in `mark_for_copies`: who finds a recipient told knows that
+        // the actor behind it is marked.
+        if !mark.load(Ordering::Acquire) {
+            self.mark_for_copies();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mark_for_copies(&self) {
+        // Ordering: Release, in both; the push that follows publishes the mark to the actor with the copy, and the second
+        // pairs with the Acquire load in `expect_copies`.
+        let set = |mark: &AtomicBool| mark.store(true, Ordering::Release);
+        match self.target() {
+            Target::Local(local) => set(&local.core.takes_copies),
+            Target::Foreign(foreign) => {
+                if let Some(actor) = foreign.recipient.any() {
+                    set(&actor.core().takes_copies);
+                }
+                set(&foreign.told_of_copies);
+            }
+        }
+    }
+}

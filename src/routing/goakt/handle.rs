@@ -1,0 +1,91 @@
+//! The handle of a router in GoAkt's words.
+
+use crate::grace;
+use crate::routing::{ManageError, RouteContext};
+use std::fmt;
+use std::ops::Deref;
+
+/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`Router`](crate::Router), and so to the
+/// [`ActorRef`](crate::ActorRef) that routes.
+///
+/// # Waiting
+///
+/// [`routees`](Self::routees) and [`resize_by`](Self::resize_by) wait for the router's head, as
+/// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head) instead:
+/// `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
+pub struct Router<M: Send + 'static>(crate::Router<M>);
+
+impl<M: Send + 'static> Router<M> {
+    pub(super) fn new(router: crate::Router<M>) -> Self {
+        Self(router)
+    }
+
+    /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router. GoAkt's
+    /// `GetRoutees`. For references see [`Router::routees`](crate::Router::routees) of the router that this derefers to.
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`].
+    pub fn routees(&self) -> Result<Vec<String>, ManageError> {
+        let routees = self.0.routees()?;
+        Ok(routees.iter().map(|routee| routee.path().name().to_owned()).collect())
+    }
+
+    /// Adds `delta` routees, or if that is negative lets so many go, the last ones first, but no more than there are.
+    /// Those handle what they have. New routees get new numbers, which no routee of this router has had before. GoAkt's
+    /// `AdjustRouterPoolSize`.
+    ///
+    /// Returns the size after. What is sent after that meets the routees that there are then.
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`]; the size is then what it was.
+    pub fn resize_by(&self, delta: i32) -> Result<usize, ManageError> {
+        self.0.adjust(delta as isize)
+    }
+
+    /// Sends a copy to every routee, whatever the strategy, and returns how many have taken it. What one does not take is a
+    /// dead letter, and the others get theirs. With no routees the message is sent as by `tell`.
+    pub fn fan_out(&self, message: M) -> usize
+    where
+        M: Clone,
+    {
+        let shared = &self.0.shared;
+        let unsent = {
+            let section = grace::section();
+            let table = shared.table.read(&section);
+            if table.is_empty() {
+                message
+            } else {
+                let row = shared.about.system.ledger().mine();
+                row.sent(1);
+                let cx = RouteContext::new(row, &shared.about);
+                let accepted = cx.deliver_counting(message, table.iter());
+                cx.settle();
+                return accepted;
+            }
+        };
+        self.0.tell(unsent);
+        0
+    }
+}
+
+impl<M: Send + 'static> Deref for Router<M> {
+    type Target = crate::Router<M>;
+
+    fn deref(&self) -> &crate::Router<M> {
+        &self.0
+    }
+}
+
+impl<M: Send + 'static> Clone for Router<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Router<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

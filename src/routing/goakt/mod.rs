@@ -1,0 +1,51 @@
+//! Routers in GoAkt's words, and with GoAkt's defaults.
+//!
+//! [`SystemRef::spawn_router`](crate::SystemRef::spawn_router) describes a router by name, size and factory, as GoAkt's
+//! `SpawnRouter` does; what comes out is a router as any other of this crate, and routes in its senders' threads. The
+//! [guide](crate::guide::goakt) puts each of GoAkt's options, messages and defaults beside ours, and says what differs.
+//!
+//! ```
+//! use pointsman::prelude::*;
+//! use std::time::Duration;
+//!
+//! #[derive(Clone)]
+//! struct Lookup(String);
+//! impl Request for Lookup {
+//!     type Reply = usize;
+//! }
+//!
+//! struct Shard {
+//!     index: usize,
+//! }
+//! impl Actor for Shard {
+//!     type Message = Call<Lookup>;
+//!     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> Done {
+//!         call.answer(|Lookup(name)| name.len() + self.index - self.index);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let system = System::builder("demo").build()?;
+//! let lookup = system
+//!     .spawn_router("lookup", 5, |index| Shard { index })
+//!     .scatter_gather_first(Duration::from_secs(5))
+//!     .restart_on_failure()
+//!     .spawn()?;
+//! assert_eq!(lookup.ask(Lookup("pear".into())).wait()?, 4);
+//! assert_eq!(lookup.routees()?, ["r0", "r1", "r2", "r3", "r4"]);
+//! assert_eq!(lookup.resize_by(-2)?, 3);
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod handle;
+mod spawn;
+mod strategy;
+
+pub use crate::actor_ref::{AskOrBack, StatusFailure};
+pub use error::RouterError;
+pub use handle::Router;
+pub use spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};
+pub use strategy::{RoutingStrategy, Unset};

@@ -1,0 +1,345 @@
+//! The description of a router in GoAkt's words.
+
+use super::{Router, RouterError, RoutingStrategy, Unset};
+use crate::actor::{
+    Actor, ByContext, Context, Held, IntoActor, MailboxChoice, SystemRef, guarded, spawn_held,
+};
+use crate::actor_ref::AnyRef;
+use crate::error::SpawnError;
+use crate::routing::plan::{Initial, RouterPlan, Settings};
+use crate::routing::{
+    Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
+    WithoutKey,
+};
+use crate::supervision::{Directive, FailureKind, Restart, Strategy};
+use std::fmt;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// How often [`restart_on_failure`](SpawnRouter::restart_on_failure) restarts a routee within [`RETRY_WINDOW`]: GoAkt's
+/// default.
+pub const MAX_RETRIES: u32 = 3;
+
+/// See [`MAX_RETRIES`].
+pub const RETRY_WINDOW: Duration = Duration::from_secs(1);
+
+/// How many points each routee has on the ring of [`consistent_hash`](SpawnRouter::consistent_hash), unless told
+/// otherwise: GoAkt's default.
+pub const VIRTUAL_NODES: u32 = 150;
+
+/// Describes a router that is about to be created, by [`SystemRef::spawn_router`].
+///
+/// The order in which options are given decides nothing. A strategy can be chosen once, and what belongs to it only
+/// after it; without one, messages go to all routees. Each option names GoAkt's beside it.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let workers = system.spawn_router("workers", 10, |_| Worker).round_robin().resume_on_failure().spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Two strategies do not compile:
+///
+/// ```compile_fail,E0599
+/// # use pointsman::prelude::*;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # let system = System::builder("demo").build().unwrap();
+/// let workers = system.spawn_router("workers", 10, |_| Worker).round_robin().random();
+/// ```
+#[must_use = "nothing is created before `spawn`"]
+pub struct SpawnRouter<M: Send + 'static, S> {
+    plan: RouterPlan<M, RoundRobin>,
+    strategy: S,
+    pool_size: usize,
+    /// Which option says what happens to a failing routee.
+    directive: Option<&'static str>,
+    two_directives: Option<[&'static str; 2]>,
+}
+
+impl SystemRef {
+    /// Starts to describe a top-level router of `pool_size` routees that `factory` makes, in GoAkt's words and with its
+    /// defaults: see [`goakt`](crate::goakt). GoAkt's `SpawnRouter`.
+    ///
+    /// The factory gets the routee's number, from 0. It makes the routees before the router routes, on the thread that
+    /// calls [`spawn`](SpawnRouter::spawn), so that one that fails fails that; later ones, and those that are restarted,
+    /// it makes on the engine's threads.
+    pub fn spawn_router<A, I>(
+        &self,
+        name: &str,
+        pool_size: usize,
+        factory: impl Fn(usize) -> I + Send + Sync + 'static,
+    ) -> SpawnRouter<A::Message, Unset>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        let factory = StdArc::new(factory);
+        let make = move |head: &AnyRef, number: u32, settings: &Settings| {
+            make_routee::<A, I, _>(&factory, head, number, settings)
+        };
+        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+            settings.check::<A>(parent, path)
+        };
+        let mut plan =
+            self.router(name).plan(Initial::Pool { size: pool_size, make: StdArc::new(make), check });
+        plan.strategy = Strategy::stop();
+        plan.settings.are_numbered = true;
+        plan.stays_when_empty = true;
+        plan.ends_when_found_empty = true;
+        plan.head_on_failure = Some(Strategy::resume());
+        SpawnRouter { plan, strategy: Unset, pool_size, directive: None, two_directives: None }
+    }
+}
+
+/// Makes a routee's first state here and now, and those of its restarts when it is restarted.
+fn make_routee<A, I, F>(
+    factory: &StdArc<F>,
+    head: &AnyRef,
+    number: u32,
+    settings: &Settings,
+) -> Result<Held<A::Message>, SpawnError>
+where
+    A: Actor,
+    I: IntoActor<Actor = A>,
+    F: Fn(usize) -> I + Send + Sync + 'static,
+{
+    let index = number as usize;
+    let first = guarded(|| factory(index).into_actor()).map_err(|failure| SpawnError::Routee {
+        router: head.path().to_string(),
+        number: index,
+        // The text is made by user code.
+        fault: guarded(|| Ok(failure.to_string())).unwrap_or_default(),
+    })?;
+    let (mut first, factory) = (Some(first), factory.clone());
+    let recipe = move |_: &mut Context<A::Message>| match first.take() {
+        Some(first) => Ok(first),
+        None => factory(index).into_actor(),
+    };
+    spawn_held::<A, _>(settings.plan(head, number), ByContext(recipe))
+}
+
+impl<M: Send + 'static> SpawnRouter<M, Unset> {
+    /// To all routees, each copy in its routee's mailbox before the next: the default. GoAkt's `FanOutRouting`.
+    /// [`Router::fan_out`] tells how many have taken it.
+    pub fn fan_out(self) -> SpawnRouter<M, Broadcast> {
+        self.strategy(Broadcast)
+    }
+
+    /// To each routee in turn. GoAkt's `RoundRobinRouting`. Each sending thread goes round by itself:
+    /// [`RoundRobin::new`](crate::routing::RoundRobin::new).
+    pub fn round_robin(self) -> SpawnRouter<M, RoundRobin> {
+        self.strategy(RoundRobin::new())
+    }
+
+    /// To any routee, with equal chance. GoAkt's `RandomRouting`.
+    pub fn random(self) -> SpawnRouter<M, Random> {
+        self.strategy(Random::new())
+    }
+
+    /// To the routee that owns the key which `key` extracts; to any routee, with equal chance, if that is empty. GoAkt's
+    /// `AsConsistentHashRouter`.
+    ///
+    /// When the owner has ended, the next living routee on the ring gets the message.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// struct Put {
+    ///     name: String,
+    ///     value: u64,
+    /// }
+    /// # struct Shard;
+    /// # impl Actor for Shard {
+    /// #     type Message = Put;
+    /// #     fn receive(&mut self, put: Put, _: &mut Context<Put>) -> Done { let _ = put.value; Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let shards = system
+    ///     .spawn_router("shards", 4, |_| Shard)
+    ///     .consistent_hash(|put: &Put| put.name.as_str())
+    ///     .virtual_nodes(300)
+    ///     .spawn()?;
+    /// shards.tell(Put { name: "pear".into(), value: 7 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn consistent_hash(
+        self,
+        key: impl Fn(&M) -> &str + Send + Sync + 'static,
+    ) -> SpawnRouter<M, ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static>> {
+        self.consistent_hash_by(move |message: &M, to: &mut KeySink| {
+            let key = key(message);
+            (!key.is_empty()).then(|| to.feed(key))
+        })
+    }
+
+    /// As [`consistent_hash`](Self::consistent_hash), by a key of any type: `key` feeds it, or returns `None` if the
+    /// message has none.
+    pub fn consistent_hash_by(
+        self,
+        key: impl Fn(&M, &mut KeySink) -> Option<()> + Send + Sync + 'static,
+    ) -> SpawnRouter<M, ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static>> {
+        self.strategy(
+            ConsistentHashing::by_option(key).virtual_nodes(VIRTUAL_NODES).without_key(WithoutKey::Random),
+        )
+    }
+
+    /// Asks all routees, and the first success is the outcome; within `within`, or it is a failure. GoAkt's
+    /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original message
+    /// [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and [within](crate::Context::ask_or_back).
+    pub fn scatter_gather_first(self, within: Duration) -> SpawnRouter<M, ScatterGatherFirstCompleted> {
+        self.strategy(ScatterGatherFirstCompleted::within(within))
+    }
+
+    /// Asks one routee after the other, in random order, another each `interval`, until the first success; within
+    /// `within` in all, or it is a failure. GoAkt's `AsTailChopping`. See [`TailChopping`].
+    ///
+    /// No routee is asked at the deadline or later. So with an interval of `within` or more one routee is asked, and
+    /// another only if an attempt has failed.
+    pub fn tail_chopping(self, within: Duration, interval: Duration) -> SpawnRouter<M, TailChopping> {
+        self.strategy(TailChopping::within(within).interval(interval).ends_before_deadline())
+    }
+
+    fn strategy<S>(self, strategy: S) -> SpawnRouter<M, S> {
+        self.map_strategy(|Unset| strategy)
+    }
+}
+
+impl<M, F> SpawnRouter<M, ConsistentHashing<M, F>>
+where
+    M: Send + 'static,
+    F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
+{
+    /// How many points each routee has on the ring: [`VIRTUAL_NODES`] unless told otherwise, also if told 0; at most
+    /// 65,536. GoAkt's `WithConsistentHashVirtualNodes`.
+    pub fn virtual_nodes(self, count: u32) -> Self {
+        let count = if count == 0 { VIRTUAL_NODES } else { count };
+        self.map_strategy(|logic| logic.virtual_nodes(count))
+    }
+
+    /// Hashes by `hash` instead of xxh3-64: see [`ConsistentHashing::hasher`]. GoAkt's `WithConsistentHashHasher`.
+    pub fn hasher(self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Self {
+        self.map_strategy(|logic| logic.hasher(hash))
+    }
+
+    /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come back to
+    /// `try_tell`.
+    pub fn refuse_without_key(self) -> Self {
+        self.map_strategy(|logic| logic.without_key(WithoutKey::Refuse))
+    }
+}
+
+impl<M: Send + 'static> SpawnRouter<M, TailChopping> {
+    /// Waits for the next interval also when an attempt has failed, as GoAkt does. Otherwise the next routee is asked at
+    /// once.
+    pub fn wait_for_tick(self) -> Self {
+        self.map_strategy(TailChopping::wait_for_tick)
+    }
+}
+
+impl<M: Send + 'static, S> SpawnRouter<M, S> {
+    fn map_strategy<T>(self, change: impl FnOnce(S) -> T) -> SpawnRouter<M, T> {
+        let Self { plan, strategy, pool_size, directive, two_directives } = self;
+        SpawnRouter { plan, strategy: change(strategy), pool_size, directive, two_directives }
+    }
+
+    /// Ends a routee that fails, and takes it out of the pool: the default. What it has queued become dead letters. GoAkt's
+    /// `WithStopRouteeOnFailure`.
+    pub fn stop_on_failure(self) -> Self {
+        self.directive("stop_on_failure", Strategy::stop())
+    }
+
+    /// Restarts a routee that fails, up to [`MAX_RETRIES`] times within [`RETRY_WINDOW`]: see
+    /// [`restart_on_failure_up_to`](Self::restart_on_failure_up_to).
+    pub fn restart_on_failure(self) -> Self {
+        self.restart_on_failure_up_to(MAX_RETRIES, RETRY_WINDOW)
+    }
+
+    /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it ends. The window
+    /// is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its place and what it has queued,
+    /// and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
+    pub fn restart_on_failure_up_to(self, max_retries: u32, window: Duration) -> Self {
+        self.directive("restart_on_failure", Restart::up_to(max_retries).within(window).into())
+    }
+
+    /// Lets a routee that fails go on with the next message, with its state. GoAkt's `WithResumeRouteeOnFailure`.
+    pub fn resume_on_failure(self) -> Self {
+        // One that could not begin has no state to go on with.
+        let resume = Strategy::decide(|failure| match failure.kind() {
+            FailureKind::Error | FailureKind::Panic => Directive::Resume,
+            FailureKind::Initialization | FailureKind::Killed | FailureKind::DeathPact => Directive::Stop,
+        });
+        self.directive("resume_on_failure", resume)
+    }
+
+    fn directive(mut self, option: &'static str, strategy: Strategy) -> Self {
+        self.plan.strategy = strategy;
+        match self.directive.replace(option) {
+            Some(former) if self.two_directives.is_none() => self.two_directives = Some([former, option]),
+            _ => {}
+        }
+        self
+    }
+
+    /// Keeps the router when it has no routees left. Otherwise it ends with the message that finds it empty, as in GoAkt:
+    /// that is a dead letter, and then the name is free. Not before, so that [`Router::resize_by`] revives it.
+    pub fn stay_when_empty(mut self) -> Self {
+        self.plan.ends_when_found_empty = false;
+        self
+    }
+
+    /// Runs the routees on the dispatcher of this name, as [`RouterPlan::dispatcher`].
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.plan = self.plan.dispatcher(name);
+        self
+    }
+
+    /// Gives the routees this mailbox, as [`RouterPlan::mailbox`].
+    pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+        self.plan = self.plan.mailbox(mailbox);
+        self
+    }
+
+    /// Creates the router with its routees: it routes when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`RouterError`]. Nothing is left behind, and the name is free once what was begun has ended; where options are
+    /// wrong, nothing was begun.
+    pub fn spawn(self) -> Result<Router<M>, RouterError>
+    where
+        S: RoutingStrategy<M>,
+    {
+        let router = &self.plan.name;
+        if self.pool_size == 0 {
+            return Err(RouterError::PoolSize { router: router.clone() });
+        }
+        self.strategy.check(router)?;
+        if let Some(options) = self.two_directives {
+            return Err(RouterError::TwoDirectives { router: router.clone(), options });
+        }
+        Ok(Router::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
+    }
+}
+
+impl<M: Send + 'static, S> fmt::Debug for SpawnRouter<M, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnRouter")
+            .field("name", &self.plan.name)
+            .field("pool_size", &self.pool_size)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! The strategies that a router in GoAkt's words can have.
+
+use super::RouterError;
+use crate::actor_ref::Answerable;
+use crate::routing::{
+    Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, RoutingLogic, ScatterGatherFirstCompleted,
+    TailChopping,
+};
+
+/// No strategy was chosen: GoAkt's default, to all routees, for messages that can be cloned.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unset;
+
+/// How a described router routes messages `M`. Not to be implemented: for other logics there is
+/// [`SystemRef::router`](crate::SystemRef::router).
+pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
+    /// The logic that does it.
+    type Logic: RoutingLogic<M>;
+
+    /// The logic.
+    #[doc(hidden)]
+    fn into_logic(self) -> Self::Logic;
+
+    /// What is wrong with it, in the words of GoAkt's validation.
+    #[doc(hidden)]
+    fn check(&self, router: &str) -> Result<(), RouterError> {
+        let _ = router;
+        Ok(())
+    }
+}
+
+mod private {
+    /// What is chosen by [`SpawnRouter`](crate::goakt::SpawnRouter).
+    pub trait Sealed {}
+}
+
+impl private::Sealed for Unset {}
+impl private::Sealed for Broadcast {}
+impl private::Sealed for RoundRobin {}
+impl private::Sealed for Random {}
+impl private::Sealed for ScatterGatherFirstCompleted {}
+impl private::Sealed for TailChopping {}
+impl<M, F> private::Sealed for ConsistentHashing<M, F> {}
+
+impl<M: Clone + Send + 'static> RoutingStrategy<M> for Unset {
+    type Logic = Broadcast;
+    fn into_logic(self) -> Broadcast {
+        Broadcast
+    }
+}
+
+impl<M: Clone + Send + 'static> RoutingStrategy<M> for Broadcast {
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+}
+
+impl<M: Send + 'static> RoutingStrategy<M> for RoundRobin {
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+}
+
+impl<M: Send + 'static> RoutingStrategy<M> for Random {
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+}
+
+impl<M, F> RoutingStrategy<M> for ConsistentHashing<M, F>
+where
+    M: Send + 'static,
+    F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
+{
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+}
+
+impl<M: Answerable + Clone + Send + 'static> RoutingStrategy<M> for ScatterGatherFirstCompleted {
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+
+    fn check(&self, router: &str) -> Result<(), RouterError> {
+        RoutingLogic::<M>::check(self)
+            .map_err(|fault| RouterError::ScatterGather { router: router.to_owned(), fault })
+    }
+}
+
+impl<M: Answerable + Clone + Send + 'static> RoutingStrategy<M> for TailChopping {
+    type Logic = Self;
+    fn into_logic(self) -> Self {
+        self
+    }
+
+    fn check(&self, router: &str) -> Result<(), RouterError> {
+        RoutingLogic::<M>::check(self)
+            .map_err(|fault| RouterError::TailChopping { router: router.to_owned(), fault })
+    }
+}

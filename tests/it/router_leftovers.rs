@@ -1,0 +1,375 @@
+//! What becomes of messages for a routee that leaves, or ends before it is done: each is handled once or shown once as a
+//! dead letter, and no copy is multiplied.
+
+use crate::router_support::*;
+use crate::support::panic_of;
+use pointsman::prelude::*;
+use pointsman::routing::{
+    Broadcast, Pick, RemoveRoutee, RoundRobin, RouteContext, Routees, RouterPlan, RouterValue, RoutingLogic,
+    ScatterGatherFirstCompleted,
+};
+use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::{AttemptEnd, Full, Mailbox, SendError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+/// Sends a copy to each of these, whatever table their router has meanwhile.
+fn broadcast_by_an_old_table(system: &SystemRef, routees: &[ActorRef<u64>], message: u64) {
+    let old = RouterValue::new(system, RoundRobin::new()).unwrap().with_routees(routees);
+    assert_eq!(old.broadcast(message), routees.len());
+}
+
+/// Each (routee, message) handled, sorted.
+fn seen(got: &Got) -> Vec<(usize, u64)> {
+    let mut seen: Vec<_> = got.try_iter().collect();
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn a_leaving_routee_handles_what_late_senders_put_behind_its_mark_and_no_copy_is_multiplied() {
+    for_seeds(20, |system| {
+        let (make, got) = workers();
+        let broadcasts = system.router("all").pool(3, make.clone()).logic(Broadcast).spawn().unwrap();
+        let routees = broadcasts.routees().unwrap();
+        let removed = broadcasts.head().ask(RemoveRoutee { routee: (&routees[2]).into() });
+        // Perhaps before the mark, perhaps behind it.
+        broadcast_by_an_old_table(system, &routees[..2], 1);
+        routees[2].tell(1u64);
+        system.run_until_idle();
+        assert!(removed.wait().unwrap().unwrap());
+        assert!(routees[2].is_closed());
+        assert_eq!(seen(&got), [(0, 1), (1, 1), (2, 1)], "each has one");
+        // What comes after it has closed is no routee's message any more.
+        broadcast_by_an_old_table(system, &routees, 2);
+        system.run_until_idle();
+        assert_eq!(seen(&got), [(0, 2), (1, 2)]);
+        assert_eq!(system.ledger().dead_lettered, 1);
+        broadcasts.stop();
+    });
+}
+
+#[test]
+fn what_a_routee_sends_itself_while_it_leaves_reaches_it() {
+    /// Counts down by messages to itself.
+    struct Counts(usize, Sender<(usize, u64)>);
+    impl Actor for Counts {
+        type Message = u64;
+        fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+            self.1.send((self.0, message))?;
+            if message > 0 {
+                ctx.me().tell(message - 1);
+            }
+            Ok(())
+        }
+    }
+    let system = TestSystem::new();
+    let (log, got) = channel();
+    let made = move |ctx: &mut Context<u64>| Counts(ctx.routee_index(), log.clone());
+    let router = system.router("counts").pool(2, made).spawn().unwrap();
+    let routees = router.routees().unwrap();
+    // Both lie before the mark, and what the first leads to lies before the mark or just behind it.
+    let removed = router.head().ask(RemoveRoutee { routee: (&routees[1]).into() });
+    [1u64, 0].into_iter().for_each(|message| routees[1].tell(message));
+    system.run_until_idle();
+    assert!(removed.wait().unwrap().unwrap());
+    let all = seen(&got);
+    assert!(all.iter().all(|(routee, _)| *routee == 1), "{all:?}");
+    assert_eq!(system.ledger().handled as usize, all.len() + 2, "{}", system.ledger());
+    router.stop();
+    system.finish();
+}
+
+/// At message 100 sends a copy of 7 to all, and ends with its own copy in its mailbox.
+struct Ends {
+    number: usize,
+    log: Sender<(usize, u64)>,
+    all: Arc<OnceLock<RouterValue<u64, RoundRobin>>>,
+}
+
+impl Actor for Ends {
+    type Message = u64;
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+        match (message, self.all.get()) {
+            (100, Some(all)) => {
+                all.broadcast(7);
+                ctx.stop();
+            }
+            _ => self.log.send((self.number, message))?,
+        }
+        Ok(())
+    }
+}
+
+fn a_copy_left_behind_is_a_dead_letter<L: RoutingLogic<u64>>(
+    logic: impl Fn(RouterPlan<u64, RoundRobin>) -> RouterPlan<u64, L>,
+) {
+    for_seeds(30, |system| {
+        let (log, got) = channel();
+        let all: Arc<OnceLock<_>> = Arc::default();
+        let given = all.clone();
+        let made = move |ctx: &mut Context<u64>| Ends {
+            number: ctx.routee_index(),
+            log: log.clone(),
+            all: given.clone(),
+        };
+        let router = logic(system.router("ends").pool(3, made)).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let value = RouterValue::new(system, RoundRobin::new()).unwrap().with_routees(&routees);
+        assert!(all.set(value).is_ok());
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[2]).into() });
+        routees[2].tell(100u64);
+        system.run_until_idle();
+        assert!(removed.wait().is_ok());
+        assert_eq!(seen(&got), [(0, 7), (1, 7)]);
+        assert_eq!(system.ledger().dead_lettered, 1);
+        router.stop();
+    });
+}
+
+#[test]
+fn a_copy_that_a_routee_leaves_behind_is_a_dead_letter_whatever_the_logic() {
+    a_copy_left_behind_is_a_dead_letter(|plan| plan);
+    a_copy_left_behind_is_a_dead_letter(|plan| plan.logic(Broadcast));
+    a_copy_left_behind_is_a_dead_letter(|plan| plan.broadcast_if(|message| *message == 7));
+}
+
+#[test]
+fn a_copy_by_way_of_an_adapter_is_a_copy() {
+    for_seeds(30, |system| {
+        let (make, got) = workers();
+        let router = system.router("pool").pool(2, make).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[1]).into() });
+        routees[1].tell(END);
+        let adapted = routees.iter().map(|routee| routee.contramap(|number: u64| number + 1));
+        let old = RouterValue::new(system, RoundRobin::new()).unwrap().with_routees(adapted);
+        assert_eq!(old.broadcast(6), 2);
+        system.run_until_idle();
+        assert!(removed.wait().is_ok());
+        assert_eq!(seen(&got), [(0, 7), (1, END)]);
+        assert_eq!(system.ledger().dead_lettered, 1);
+        router.stop();
+    });
+}
+
+#[test]
+fn what_was_for_one_routee_of_a_broadcast_goes_to_one_other() {
+    for_seeds(30, |system| {
+        let (make, got) = workers();
+        let router = system.router("all").pool(3, make).logic(Broadcast).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let ask = RemoveRoutee { routee: (&routees[2]).into() };
+        let _removed = router.head().ask(ask);
+        [END, 5].into_iter().for_each(|message| routees[2].tell(message));
+        system.run_until_idle();
+        let fives = seen(&got).into_iter().filter(|(_, message)| *message == 5).count();
+        let dead = system.ledger().dead_lettered as usize;
+        assert_eq!(fives + dead, 1, "{}", system.ledger());
+        router.stop();
+    });
+}
+
+#[derive(Clone)]
+struct Get;
+impl Request for Get {
+    type Reply = usize;
+}
+
+/// Answers, but for the last of three, which ends with the question in its mailbox.
+struct Answers {
+    number: usize,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Actor for Answers {
+    type Message = Call<Get>;
+    fn receive(&mut self, call: Call<Get>, ctx: &mut Context<Call<Get>>) -> Done {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.number == 2 {
+            ctx.stop();
+        }
+        drop(call);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobody_twice() {
+    for_seeds(30, |system| {
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let given = asked.clone();
+        let made = move |ctx: &mut Context<_>| Answers { number: ctx.routee_index(), asked: given.clone() };
+        let logic = ScatterGatherFirstCompleted::new();
+        let router = system.router("answers").pool(3, made).logic(logic).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[2]).into() });
+        // The first ends the last routee, the second is left behind there.
+        let asks: Vec<_> = (0..2).map(|_| router.ask(Get)).collect();
+        system.run_until_idle();
+        assert!(removed.wait().is_ok());
+        for ask in asks {
+            let Err(AskError::AllFailed { causes }) = ask.wait() else { panic!("nobody answers") };
+            assert!((2..=3).contains(&causes.len()));
+            assert!(causes.iter().all(|cause| cause.end == AttemptEnd::NoReply), "{causes:?}");
+        }
+        let ledger = system.ledger();
+        let questions = asked.load(Ordering::Relaxed) as u64 + ledger.dead_lettered;
+        // And two to the head.
+        assert_eq!(questions + 2, ledger.sent, "{ledger}");
+        router.stop();
+    });
+}
+
+#[test]
+fn a_farewell_needs_no_room_in_the_mailbox() {
+    for full in [Full::Reject, Full::DropNewest, Full::DropOldest] {
+        let system = TestSystem::new();
+        let (make, got) = workers();
+        let mailbox = Mailbox::bounded(2).on_full(full);
+        let plan = system.router("pool").pool(2, make).mailbox(mailbox).farewell(|| END);
+        let router = plan.spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[1]).into() });
+        [1u64, 2].into_iter().for_each(|message| routees[1].tell(message));
+        system.run_until_idle();
+        assert!(removed.wait().unwrap().unwrap());
+        assert!(routees[1].is_closed(), "{full:?}");
+        assert!(seen(&got).contains(&(1, END)), "{full:?}");
+        router.drain().unwrap();
+        let ledger = system.finish();
+        assert_eq!((ledger.dead_lettered, ledger.dropped), (0, 0), "{ledger}");
+    }
+}
+
+#[test]
+fn a_routee_that_fails_at_its_farewell_handles_the_rest_and_ends() {
+    for_seeds(20, |system| {
+        let (make, got) = workers();
+        let router = system.router("pool").pool(2, make).farewell(|| FAIL).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[1]).into() });
+        [1u64, 2].into_iter().for_each(|message| routees[1].tell(message));
+        system.run_until_idle();
+        assert!(removed.wait().unwrap().unwrap() && routees[1].is_closed());
+        assert_eq!(seen(&got), [(1, 1), (1, 2), (1, FAIL)]);
+        router.stop();
+    });
+}
+
+#[test]
+fn a_routee_listed_by_another_reference_is_still_watched() {
+    for (removed, kept) in [(0, 1), (1, 0)] {
+        let system = TestSystem::new();
+        let (routee, got) = foreign(&system, "routee", 7);
+        let plus = |more| routee.contramap(move |number: u64| number + more);
+        let group = [plus(10), plus(20)];
+        let router = system.router("group").group(group.clone()).stay_when_empty().spawn().unwrap();
+        assert!(router.remove(&group[removed]).unwrap());
+        router.tell(1u64);
+        system.run_until_idle();
+        assert_eq!(handled(&got), [1 + 10 * (kept as u64 + 1)]);
+        routee.stop();
+        system.run_until_idle();
+        assert_eq!(router.routees().unwrap(), [], "its end is noticed");
+        router.stop();
+        system.finish();
+    }
+}
+
+#[test]
+fn an_own_routee_that_is_listed_by_another_reference_is_forgotten_when_it_has_left() {
+    let system = TestSystem::new();
+    let (make, _got) = workers();
+    let router = system.router("pool").pool(2, make).spawn().unwrap();
+    let routees = router.routees().unwrap();
+    router.add(routees[1].contramap(|number: u64| number)).unwrap();
+    assert!(router.remove(&routees[1]).unwrap());
+    system.run_until_idle();
+    assert_eq!(router.routees().unwrap(), routees[..1]);
+    router.stop();
+    system.finish();
+}
+
+/// Delivers wrongly, in one way after the other.
+struct Wrong(AtomicUsize);
+
+impl RoutingLogic<u64> for Wrong {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::One(0)
+    }
+    fn route(
+        &self,
+        message: u64,
+        routees: &Routees<u64>,
+        cx: &RouteContext<'_>,
+    ) -> Result<(), SendError<u64>> {
+        let [one, two] = [0, 1].map(|index| routees.get(index).unwrap().actor());
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            // Two, of which one is counted; by each kind of routee.
+            0 => {
+                cx.deliver(one, message)?;
+                cx.deliver(two, message)
+            }
+            1 => {
+                cx.deliver(two, message)?;
+                cx.deliver(one, message)?;
+                cx.deliver(two, message)
+            }
+            // Delivered, and returned.
+            2 => {
+                cx.deliver(one, message)?;
+                Err(SendError::NoRoutee(message))
+            }
+            // Two of three are neither delivered nor returned.
+            3 => {
+                cx.copies(3);
+                Err(SendError::Full(message))
+            }
+            4 => {
+                cx.copies(3);
+                cx.deliver(two, message)
+            }
+            5 => {
+                cx.deliver(one, message)?;
+                panic!("as told")
+            }
+            _ => Err(SendError::NoRoutee(message)),
+        }
+    }
+}
+
+#[test]
+fn whatever_a_logic_does_wrong_the_books_balance() {
+    let system = TestSystem::new();
+    let (routee, got) = foreign(&system, "routee", 0);
+    let heard: Arc<AtomicUsize> = Arc::default();
+    let hears = heard.clone();
+    let function = ActorRef::from_fn(move |_: u64| _ = hears.fetch_add(1, Ordering::Relaxed));
+    let wrong = Wrong(AtomicUsize::new(0));
+    let router = system.router("wrong").group([routee.clone(), function]).logic(wrong).spawn().unwrap();
+    for way in 0..7 {
+        let balances = || {
+            system.run_until_idle();
+            let ledger = system.ledger();
+            assert_eq!(ledger.balance(), 0, "{way}: {ledger}");
+            ledger
+        };
+        match way {
+            5 => assert_eq!(panic_of(|| router.tell(1u64)), "as told"),
+            3 => {
+                let before = balances();
+                assert!(router.try_tell(1u64).is_err());
+                let after = balances();
+                assert_eq!((after.sent - before.sent, after.dead_lettered - before.dead_lettered), (3, 2));
+            }
+            _ => router.tell(1u64),
+        }
+        balances();
+    }
+    assert_eq!((handled(&got).len(), heard.load(Ordering::Relaxed)), (4, 4));
+    routee.stop();
+    router.stop();
+    system.finish();
+}
