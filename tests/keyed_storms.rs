@@ -79,13 +79,13 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
 
 impl Storm {
     /// Each sender sends each key a message, beginning at another place.
-    fn rage(&self, what: impl Fn(u64, u64) -> What + Sync) {
+    fn rage(&self, keys: u64, what: impl Fn(u64, u64) -> What + Sync) {
         std::thread::scope(|scope| {
             for sender in 0..SENDERS {
                 let (group, what) = (&self.group, &what);
                 scope.spawn(move || {
-                    for step in 0..KEYS {
-                        let key = (step + sender * KEYS / SENDERS / 64) % KEYS;
+                    for step in 0..keys {
+                        let key = (step + sender * keys / SENDERS / 64) % keys;
                         group.tell(Numbered { key, what: what(sender, key) });
                     }
                 });
@@ -102,7 +102,7 @@ impl Storm {
         let ledger = system.shutdown(LONG).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
         assert_eq!(ledger.handled, handled.load(Ordering::Relaxed), "{ledger}");
-        assert!(ledger.handled >= KEYS, "{ledger}");
+        assert!(ledger.handled >= KEYS / 4, "{ledger}");
     }
 }
 
@@ -123,7 +123,7 @@ impl WaitUntil for System {
 #[test]
 fn every_key_is_created_once_however_many_race() {
     let storm = storm("once", RestartPolicy::never(), WhileRestarting::Queue);
-    storm.rage(|_, _| What::Nothing);
+    storm.rage(KEYS, |_, _| What::Nothing);
     assert_eq!(storm.group.len() as u64, KEYS);
     assert_eq!(storm.system.living_actors() as u64, KEYS + 5, "the guardians and the head besides");
     storm.end();
@@ -132,7 +132,7 @@ fn every_key_is_created_once_however_many_race() {
 #[test]
 fn keys_come_and_go_while_senders_race() {
     let storm = storm("retire", RestartPolicy::never(), WhileRestarting::Queue);
-    storm.rage(|sender, key| if (key + sender) % 2 == 0 { What::Stop } else { What::Nothing });
+    storm.rage(KEYS, |sender, key| if (key + sender) % 2 == 0 { What::Stop } else { What::Nothing });
     storm.end();
 }
 
@@ -141,7 +141,8 @@ fn actors_fail_and_are_restarted_while_senders_race() {
     for what in [WhileRestarting::Queue, WhileRestarting::Refuse, WhileRestarting::SpawnAnew] {
         let wait = Duration::from_millis(5);
         let storm = storm("restart", RestartPolicy::on_failure(wait, wait), what);
-        storm.rage(|sender, key| if (key + sender) % 100 == 0 { What::Fail } else { What::Nothing });
+        storm
+            .rage(KEYS / 4, |sender, key| if (key + sender) % 100 == 0 { What::Fail } else { What::Nothing });
         storm.end();
     }
 }
