@@ -1,7 +1,8 @@
-//! The stage that keeps something: what each host has sent in the present window.
+//! The stage that keeps something: an actor for each host, which counts what it has sent in the present window.
 //!
-//! A window opens with a host's first line and is closed by a timer; a host that says nothing has none, and costs
-//! nothing.
+//! A host's actor is created by its first line. Its window opens with a line and is closed by a timer; when nothing has
+//! come for a while the actor ends, and the next line creates another. A line that comes just then, too late for the one
+//! and too early for the other, would be a dead letter: [`Strays`] takes those, and sends them again.
 
 use crate::calendar;
 use crate::gate::{Gate, Ticket};
@@ -9,16 +10,48 @@ use crate::record::Priority;
 use crate::sink::SinkMsg;
 use crate::stages::with_line_feed;
 use pointsman::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use pointsman::{Answerable, Attempt};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What the stage takes.
+/// How long a stray waits: about as long as an actor needs to end.
+const STRAY_FOR: Duration = Duration::from_millis(1);
+
+/// What a host's actor takes.
 pub enum HostMsg {
-    /// A line that was parsed, as it is to be written.
-    Line { host: Arc<str>, severity: usize, bytes: u64, json: Vec<u8>, ticket: Ticket },
-    /// The host's window is over.
-    Close(Arc<str>),
+    Line(HostLine),
+    /// The window is over.
+    Close,
+    /// Nothing has come for a while.
+    Idle,
+}
+
+/// A line that was parsed, as it is to be written.
+pub struct HostLine {
+    pub host: Arc<str>,
+    pub severity: usize,
+    pub bytes: u64,
+    pub json: Vec<u8>,
+    pub ticket: Ticket,
+}
+
+impl HostMsg {
+    /// Whose it is.
+    pub fn key(&self) -> Arc<str> {
+        match self {
+            HostMsg::Line(line) => line.host.clone(),
+            // Told to one actor by its timers, never routed.
+            HostMsg::Close | HostMsg::Idle => "".into(),
+        }
+    }
+}
+
+/// So that lines can be taken from the dead letters; nobody asks hosts anything.
+impl Answerable for HostMsg {
+    fn fork(&mut self, _: &Attempt) -> bool {
+        false
+    }
 }
 
 /// What one host has sent since its window opened.
@@ -58,55 +91,135 @@ impl Window {
     }
 }
 
-/// The hosts of one share of the keys.
-pub struct Hosts {
-    pub window: Duration,
+/// What is done with lines and windows, whoever does it.
+#[derive(Clone)]
+pub struct Desk {
     pub sinks: ActorRef<SinkMsg>,
     pub gate: Arc<Gate>,
-    windows: HashMap<Arc<str>, Window>,
 }
 
-impl Hosts {
-    pub fn new(window: Duration, sinks: ActorRef<SinkMsg>, gate: Arc<Gate>) -> Self {
-        Self { window, sinks, gate, windows: HashMap::new() }
+impl Desk {
+    /// Counts a line, and passes it on.
+    fn add(&self, line: HostLine, window: &mut Window) {
+        let HostLine { host, severity, bytes, json, ticket } = line;
+        window.lines += 1;
+        window.bytes += bytes;
+        window.by_severity[severity] += 1;
+        self.gate.books.aggregated.add(1);
+        self.sinks.tell(SinkMsg::Line { json, key: host, ticket });
     }
 
-    fn close(&self, host: Arc<str>, window: &Window) -> Done {
-        let json = window.json(&host)?;
+    fn close(&self, host: &Arc<str>, window: &Window) -> Done {
+        let json = window.json(host)?;
         self.gate.books.windows.add(1);
         self.gate.books.in_windows.add(window.lines);
-        self.sinks.tell(SinkMsg::Window { json, key: host });
+        self.sinks.tell(SinkMsg::Window { json, key: host.clone() });
         Ok(())
     }
 }
 
-impl Actor for Hosts {
+/// One host's actor.
+pub struct Host {
+    name: Arc<str>,
+    desk: Desk,
+    window_len: Duration,
+    idle_after: Duration,
+    window: Option<Window>,
+}
+
+impl Host {
+    pub fn new(name: Arc<str>, desk: Desk, window_len: Duration, idle_after: Duration) -> Self {
+        desk.gate.books.hosts.add(1);
+        Self { name, desk, window_len, idle_after, window: None }
+    }
+
+    fn close(&mut self) -> Done {
+        self.window.take().map_or(Ok(()), |window| self.desk.close(&self.name, &window))
+    }
+}
+
+impl Actor for Host {
     type Message = HostMsg;
+
+    fn started(&mut self, ctx: &mut Context<HostMsg>) -> Done {
+        ctx.set_receive_timeout(self.idle_after, |_| HostMsg::Idle)?;
+        Ok(())
+    }
 
     fn receive(&mut self, message: HostMsg, ctx: &mut Context<HostMsg>) -> Done {
         match message {
-            HostMsg::Line { host, severity, bytes, json, ticket } => {
-                let window = self.windows.entry(host.clone()).or_insert_with(|| {
-                    ctx.after(self.window, HostMsg::Close(host.clone()));
+            HostMsg::Line(line) => {
+                let window = self.window.get_or_insert_with(|| {
+                    ctx.after(self.window_len, HostMsg::Close);
                     Window::open()
                 });
-                window.lines += 1;
-                window.bytes += bytes;
-                window.by_severity[severity] += 1;
-                self.gate.books.aggregated.add(1);
-                self.sinks.tell(SinkMsg::Line { json, key: host, ticket });
-                Ok(())
+                self.desk.add(line, window);
             }
-            HostMsg::Close(host) => match self.windows.remove(&host) {
-                Some(window) => self.close(host, &window),
-                None => Ok(()),
-            },
+            HostMsg::Close => self.close()?,
+            HostMsg::Idle if self.window.is_none() => ctx.stop(),
+            HostMsg::Idle => {}
         }
+        Ok(())
     }
 
     fn stopped(&mut self, _: &mut Context<HostMsg>) {
-        for (host, window) in std::mem::take(&mut self.windows) {
-            if let Err(failure) = self.close(host, &window) {
+        if let Err(failure) = self.close() {
+            eprintln!("logmill: a window is not written: {failure}");
+        }
+    }
+}
+
+/// What [`Strays`] takes.
+pub enum StrayMsg {
+    /// It has missed its host.
+    Line(HostLine),
+    /// Those that wait may try again.
+    Again,
+}
+
+/// Sends lines that have missed their host once more. When there are no hosts any more, at the end, it does their work.
+pub struct Strays {
+    hosts: ActorRef<HostMsg>,
+    desk: Desk,
+    waiting: Vec<HostLine>,
+}
+
+impl Strays {
+    pub fn new(hosts: ActorRef<HostMsg>, desk: Desk) -> Self {
+        Self { hosts, desk, waiting: Vec::new() }
+    }
+
+    /// Aggregates and writes a line without a host's actor: in a window of its own.
+    fn write(&self, line: HostLine) -> Done {
+        let (host, mut window) = (line.host.clone(), Window::open());
+        self.desk.add(line, &mut window);
+        self.desk.close(&host, &window)
+    }
+}
+
+impl Actor for Strays {
+    type Message = StrayMsg;
+
+    fn receive(&mut self, message: StrayMsg, ctx: &mut Context<StrayMsg>) -> Done {
+        match message {
+            StrayMsg::Line(line) if self.hosts.is_closed() => self.write(line)?,
+            StrayMsg::Line(line) => {
+                self.desk.gate.books.strays.add(1);
+                if self.waiting.is_empty() {
+                    ctx.after(STRAY_FOR, StrayMsg::Again);
+                }
+                self.waiting.push(line);
+            }
+            // What misses its host again is a dead letter again, and comes back.
+            StrayMsg::Again => self.waiting.drain(..).for_each(|line| self.hosts.tell(HostMsg::Line(line))),
+        }
+        Ok(())
+    }
+
+    /// The hosts have ended by now.
+    fn stopped(&mut self, _: &mut Context<StrayMsg>) {
+        for line in std::mem::take(&mut self.waiting) {
+            if let Err(failure) = self.write(line) {
                 eprintln!("logmill: a window is not written: {failure}");
             }
         }

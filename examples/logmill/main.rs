@@ -1,10 +1,10 @@
 //! A syslog pipeline over TCP that loses nothing: lines of RFC 5424 and RFC 3164 in, NDJSON out.
 //!
 //! ```text
-//!                  one queue, bounded          in turn           by host             by host, may block
-//!   socket ─▶ receiver ──┐    ┌─▶ parser ──┐  ┌─▶ enricher ──┐  ┌─▶ hosts ──┐      ┌─▶ sink ─▶ lines-0.ndjson
-//!   socket ─▶ receiver ──┼─▶▒▒┼─▶ parser ──┼──┼─▶ enricher ──┼──┼─▶ hosts ──┼──────┤            windows-0.ndjson
-//!   socket ─▶ receiver ──┘    └─▶ parser ─┬┘  └─▶ enricher ──┘  └─▶ hosts ──┘      └─▶ sink ─▶ …
+//!                  one queue, bounded          in turn        an actor for each    by host, may block
+//!   socket ─▶ receiver ──┐    ┌─▶ parser ──┐  ┌─▶ enricher ──┐  ┌─▶ host ───┐      ┌─▶ sink ─▶ lines-0.ndjson
+//!   socket ─▶ receiver ──┼─▶▒▒┼─▶ parser ──┼──┼─▶ enricher ──┼──┼─▶ host ───┼──────┤            windows-0.ndjson
+//!   socket ─▶ receiver ──┘    └─▶ parser ─┬┘  └─▶ enricher ──┘  └─▶ … ──────┘      └─▶ sink ─▶ …
 //!        ▲                                └── what is no syslog, as it came ───────────▲  │
 //!        └─────────── room: half of the tickets are back ── gate ◀── tickets of written lines
 //! ```
@@ -40,7 +40,7 @@
 //! # Reading order
 //!
 //! `mill.rs` (the stages and how they end), `gate.rs` (tickets, and how connections wait), `connection.rs`,
-//! `stages.rs` (parsers and enrichers), `host.rs` (windows), `sink.rs`; then what knows nothing of actors: `framing.rs`
+//! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; then what knows nothing of actors: `framing.rs`
 //! (RFC 6587), `record.rs`, `rfc5424.rs`, `rfc3164.rs`, `calendar.rs`.
 
 mod calendar;
@@ -70,8 +70,8 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "\
 usage: logmill                                    sends itself lines, and ends
        logmill --listen HOST:PORT [--out FOLDER]  serves until SIGTERM or ctrl-c
-options: [--in-flight LINES] [--line-max BYTES] [--window MILLISECONDS] [--drain MILLISECONDS]
-         [--width ROUTEES] [--sinks N] [--panic-every LINES]";
+options: [--in-flight LINES] [--line-max BYTES] [--window MILLISECONDS] [--idle MILLISECONDS]
+         [--drain MILLISECONDS] [--width ROUTEES] [--sinks N] [--panic-every LINES]";
 
 /// What it sends itself.
 const OWN_LINES: [(Style, u64); 4] =
@@ -167,6 +167,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Settings>, Bo
             "--in-flight" => settings.in_flight = number()? as usize,
             "--line-max" => settings.line_max = number()? as usize,
             "--window" => settings.window = Duration::from_millis(number()?),
+            "--idle" => settings.idle_after = Duration::from_millis(number()?),
             "--drain" => settings.drain_for = Duration::from_millis(number()?),
             "--width" => settings.width = number()? as usize,
             "--sinks" => settings.sinks = number()? as usize,

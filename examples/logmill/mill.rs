@@ -2,13 +2,15 @@
 
 use crate::connection::{Door, Intake, Receiver};
 use crate::gate::Gate;
-use crate::host::{HostMsg, Hosts};
+use crate::host::{Desk, Host, HostMsg, StrayMsg, Strays};
 use crate::sink::{self, Output, Sink, SinkMsg};
 use crate::stages::{Enricher, Parsed, Parser, Sabotage};
+use pointsman::Subscription;
 use pointsman::net::{Address, Listener};
 use pointsman::prelude::*;
 use pointsman::routing::ConsistentHashing;
 use pointsman::shutdown::{Phase, Phases, ShutdownReport, phase};
+use pointsman::topology::Group;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,6 +30,8 @@ pub struct Settings {
     pub line_max: usize,
     /// How long a host's window is open.
     pub window: Duration,
+    /// A host's actor ends when nothing has come for so long.
+    pub idle_after: Duration,
     /// Routees of each stage that computes.
     pub width: usize,
     pub sinks: usize,
@@ -47,6 +51,7 @@ impl Default for Settings {
             in_flight: 4096,
             line_max: 64 * 1024,
             window: Duration::from_secs(1),
+            idle_after: Duration::from_secs(10),
             width: 4,
             sinks: 2,
             drain_for: Duration::from_secs(2),
@@ -60,6 +65,8 @@ impl Default for Settings {
 pub struct Mill {
     system: System,
     listener: Listener,
+    /// Ends when it is dropped.
+    missed: Subscription,
     pub gate: Arc<Gate>,
 }
 
@@ -76,7 +83,7 @@ impl Mill {
 
     /// Starts one that writes where it is told: lines and windows, for each sink.
     pub fn start_with(settings: &Settings, outputs: Vec<(Output, Output)>) -> Result<Mill, Box<dyn Error>> {
-        let Settings { width, window, drain_for, line_max, .. } = *settings;
+        let Settings { width, window, idle_after, drain_for, line_max, .. } = *settings;
         let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
         let phases =
             Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);
@@ -102,15 +109,22 @@ impl Mill {
             .dispatcher("disk")
             .spawn()?;
 
-        let (to, books) = (sinks.to_ref(), gate.clone());
+        let desk = Desk { sinks: sinks.to_ref(), gate: gate.clone() };
+        let given = desk.clone();
         let hosts = system
-            .router("hosts")
-            .pool(width, move |_| Hosts::new(window, to.clone(), books.clone()))
-            .logic(ConsistentHashing::by(|message: &HostMsg, key| match message {
-                HostMsg::Line { host, .. } | HostMsg::Close(host) => key.feed(&**host),
-            }))
-            .on_failure(Strategy::resume())
+            .group("hosts")
+            .by_key(HostMsg::key, move |_, start| {
+                Host::new(start.key().clone(), given.clone(), window, idle_after)
+            })
             .spawn()?;
+        let to = hosts.to_ref();
+        let strays = system.actor("strays").spawn(move || Strays::new(to.clone(), desk.clone()))?;
+        let to = strays.clone();
+        let missed = system.dead_letters().take::<HostMsg>(move |undelivered| {
+            if let HostMsg::Line(line) = undelivered.message {
+                to.tell(StrayMsg::Line(line));
+            }
+        })?;
 
         let to = hosts.to_ref();
         let enrichers = system
@@ -141,8 +155,8 @@ impl Mill {
             .listener("intake", Address::tcp(settings.listen.as_str()))
             .spawn(move |connection, ctx| Receiver::new(connection, shared.clone(), ctx))?;
 
-        let mill = Mill { system, listener, gate };
-        mill.plan_end(intake, parsers, enrichers, hosts, sinks)?;
+        let mill = Mill { system, listener, missed, gate };
+        mill.plan_end(intake, parsers, enrichers, hosts, strays, sinks)?;
         Ok(mill)
     }
 
@@ -152,7 +166,8 @@ impl Mill {
         intake: Arc<Intake>,
         parsers: Router<crate::connection::Line>,
         enrichers: Router<Parsed>,
-        hosts: Router<HostMsg>,
+        hosts: Group<HostMsg, Arc<str>>,
+        strays: ActorRef<StrayMsg>,
         sinks: Router<SinkMsg>,
     ) -> Result<(), Box<dyn Error>> {
         let shutdown = self.system.coordinated_shutdown();
@@ -166,7 +181,11 @@ impl Mill {
         shutdown.add_task(phase::SERVICE_STOP, "drain the stages", move || {
             drain(&parsers)?;
             drain(&enrichers)?;
-            drain(&hosts)?;
+            let ended = hosts.head().when_ended();
+            hosts.terminate("the mill ends");
+            ended.wait()?;
+            // No line can miss its host any more.
+            strays.graceful_stop(Duration::MAX).wait()?;
             drain(&sinks)
         })?;
         Ok(())
@@ -190,6 +209,7 @@ impl Mill {
     /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).
     pub fn wait(self) -> Result<(Arc<Gate>, ShutdownReport), Box<dyn Error>> {
         let report = self.system.coordinated_shutdown().outcome().wait()?;
+        drop(self.missed);
         self.system.shutdown(Duration::from_secs(10))?;
         Ok((self.gate, report))
     }

@@ -3,7 +3,7 @@
 use crate::calendar;
 use crate::connection::{Line, Origin};
 use crate::gate::{Count, Gate};
-use crate::host::HostMsg;
+use crate::host::{HostLine, HostMsg};
 use crate::record::{self, Element, Fault, Format, Priority, Record, Span, Time};
 use crate::rfc5424;
 use crate::sink::SinkMsg;
@@ -83,7 +83,7 @@ impl Actor for Enricher {
         };
         let json = json(&line, &record, &host)?;
         let (severity, bytes) = (record.priority.severity(), line.bytes.len() as u64);
-        self.hosts.tell(HostMsg::Line { host, severity, bytes, json, ticket: line.ticket });
+        self.hosts.tell(HostMsg::Line(HostLine { host, severity, bytes, json, ticket: line.ticket }));
         Ok(())
     }
 }

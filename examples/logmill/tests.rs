@@ -187,6 +187,27 @@ fn who_has_connected_before_the_end_is_heard() {
 }
 
 #[test]
+fn hosts_that_come_and_go_all_the_time_lose_nothing() {
+    let shortest = Duration::from_millis(1);
+    let (mill, lines, windows) =
+        mill(&Settings { window: shortest, idle_after: shortest, ..Settings::default() });
+    let mut stream = TcpStream::connect(mill.addr()).unwrap();
+    let mut sent = 0;
+    // Until many hosts have ended and come again, and lines have missed them. The more hosts take turns, the longer
+    // each is idle.
+    while mill.gate.books.hosts.get() < 2000 || mill.gate.books.strays.get() == 0 {
+        sent += 1;
+        let hosts = 1 + sent / 100 % 80;
+        writeln!(stream, "<13>Oct 11 22:14:15 host-{} app: x", sent % hosts).unwrap();
+        until(|| mill.gate.books.written.get() + 8 > sent);
+    }
+    let gate = end(mill);
+    assert_eq!(gate.books.written.get(), sent);
+    assert_eq!(lines.rows().len() as u64, sent);
+    assert_eq!(windows.rows().iter().map(|window| window["lines"].as_u64().unwrap()).sum::<u64>(), sent);
+}
+
+#[test]
 fn hostile_streams_harm_nobody_and_are_kept() {
     let (mill, lines, _) = mill(&Settings { line_max: 1000, ..Settings::default() });
     let send = |bytes: &[u8]| {
