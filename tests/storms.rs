@@ -212,7 +212,7 @@ impl<M: Send + 'static> Storm<M> {
 fn settled<M: Send + 'static, L>(plan: RouterPlan<M, L>) -> RouterPlan<M, L> {
     plan.stay_when_empty()
         .on_failure(Restart::always())
-        .drain_within(Duration::from_millis(1))
+        .leave_within(Duration::from_millis(1))
         .head_dispatcher("management")
 }
 

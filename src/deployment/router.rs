@@ -79,7 +79,7 @@ pub struct RouterSettings {
     /// The name of the mailbox that is the queue of a balancing pool.
     pub queue: Option<String>,
     /// How long a routee may take when it is removed.
-    pub drain_within: Option<Duration>,
+    pub leave_within: Option<Duration>,
     /// Whether the router stays when its last routee has gone.
     pub stay_when_empty: Option<bool>,
     /// A [`DefaultResizer`](crate::routing::DefaultResizer) for a pool.
@@ -183,9 +183,9 @@ impl RouterSettings {
     }
 
     /// How long a routee may take when it is removed:
-    /// [`RouterPlan::drain_within`](crate::routing::RouterPlan::drain_within).
-    pub fn drain_within(mut self, deadline: Duration) -> Self {
-        self.drain_within = Some(deadline);
+    /// [`RouterPlan::leave_within`](crate::routing::RouterPlan::leave_within).
+    pub fn leave_within(mut self, deadline: Duration) -> Self {
+        self.leave_within = Some(deadline);
         self
     }
 

@@ -1,6 +1,6 @@
 //! One queue for all routees.
 
-use super::plan::{Initial, MakeWith, Settings};
+use super::plan::{Initial, MakeWith, RouteeSettings};
 use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
 use crate::actor::{
     Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
@@ -57,7 +57,7 @@ use std::sync::Arc as StdArc;
 /// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one of
 /// them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
 pub struct Balancing<M: Send + 'static> {
-    /// Opened when the first routee is made, as the plan's [`Settings::queue`] says then.
+    /// Opened when the first routee is made, as the plan's [`RouteeSettings::queue`] says then.
     queue: Arc<SharedQueue<M>>,
 }
 
@@ -129,13 +129,13 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(recipe);
-        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
             spawn_held::<A, _>(settings.plan(head, routee_index), recipe)
         };
         let (make, logic) = sharing(StdArc::new(make));
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             check(settings, path)?;
             settings.check::<A>(parent, path)
         };
@@ -163,7 +163,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
 pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
     let queue = Arc::new(SharedQueue::new());
     let logic = Balancing { queue: queue.clone() };
-    let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+    let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
         queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
@@ -179,7 +179,7 @@ fn bound(queue: &Mailbox) -> Option<Bound> {
 }
 
 /// Refuses a queue that cannot be shared.
-fn check(settings: &Settings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+fn check(settings: &RouteeSettings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
     let Some(queue) = &settings.queue else { return Ok(()) };
     check_queue(queue).map_err(|fault| refuse(path, fault))
 }
@@ -197,7 +197,7 @@ impl<M: Send + 'static> Balancing<M> {
     /// The queue is full.
     #[cold]
     fn drop_newest(message: M, cx: &RouteContext<'_>) {
-        cx.take_open();
+        cx.disown();
         cx.row.dropped(1);
         let head = cx.head();
         head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
@@ -227,7 +227,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
         match self.queue.push(message) {
             Ok(pushed) => {
                 // Whoever takes it from the queue accounts for it.
-                cx.take_open();
+                cx.disown();
                 if let Pushed::Stranded(messages) = pushed {
                     Self::stranded(messages, cx);
                 }

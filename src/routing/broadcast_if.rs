@@ -38,8 +38,8 @@ where
         }
     }
 
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
-        self.logic.index(routees)
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+        self.logic.prepare(routees)
     }
 
     fn check(&self) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! How a router begins to be described: what its routees are.
 
-use super::plan::{Initial, RouterPlan, Settings};
+use super::plan::{Initial, RouteeSettings, RouterPlan};
 use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -63,12 +63,12 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(recipe);
-        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
         };
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         self.plan(Initial::Pool { size, make: StdArc::new(make), check })

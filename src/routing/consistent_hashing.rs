@@ -1,7 +1,7 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
+use super::generators::Generators;
 use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
-use super::random::Generators;
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -194,7 +194,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             return Pick::None;
         };
         let index = anyone.draw(cx, |generator| generator.random_range(0..routees.len()));
-        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     #[cold]
@@ -217,7 +217,7 @@ where
     F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
-        let Some(ring) = routees.index::<Ring>() else { return Pick::None };
+        let Some(ring) = routees.prepared::<Ring>() else { return Pick::None };
         let hash = match &self.hasher {
             None => {
                 let mut sink = KeySink::new();
@@ -226,14 +226,14 @@ where
             Some(hash) => self.hash_by(&**hash, message),
         };
         let Some(hash) = hash else { return self.select_without_key(routees, cx) };
-        let owner = match cx.attempt() {
+        let owner = match cx.refusals() {
             0 => ring.owner(hash),
             refused => ring.successors(hash).nth(refused),
         };
         owner.map_or(Pick::None, Pick::One)
     }
 
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let members = routees.iter().map(|routee| (routee.identity(), self.virtual_nodes));
         let ring = match &self.hasher {
             None => Ring::new(members),

@@ -126,7 +126,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`LookupError::NoActor`]: it has none, or it has ended; [`LookupError::WrongType`]: it takes other messages.
     pub fn controller<C: Send + 'static>(&self) -> Result<ActorRef<C>, LookupError> {
-        let head = &self.shared.about.head;
+        let head = &self.shared.info.head;
         let Some(controller) = head.core().children.get(NAME) else {
             return Err(LookupError::NoActor { path: head.path().join(NAME)? });
         };

@@ -9,7 +9,7 @@ use super::by_path;
 use super::found_empty::FoundEmpty;
 use super::head::Head;
 use super::plan::{Initial, RouterPlan};
-use super::reference::Shared;
+use super::reference::SharedRouter;
 use super::resizer::{self, Resizing};
 use super::{Manage, Routee, Router, RoutingLogic};
 use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, spawn_held};
@@ -67,7 +67,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let head = held.actor().any_local();
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
         let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
-        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing, found_empty));
+        let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic);
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
@@ -80,7 +80,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 (size, Ok(Vec::new()), Some(make))
             }
             Initial::Group(group) => (0, Ok(group), None),
-            Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
+            Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
         };
         let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
         let made = StdArc::new(Board {
@@ -153,7 +153,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 check(parent, &self.settings, &path)?;
             }
             Initial::Group(_) => {}
-            Initial::Places { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
+            Initial::Paths { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
         }
         if self.leave.within.is_some()
             || self.resizer.as_ref().is_some_and(|resizer| resizer.tick().is_some())

@@ -34,7 +34,7 @@ impl FoundEmpty {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn found_empty(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
-        if let Some(found_empty) = self.board.shared.about.found_empty() {
+        if let Some(found_empty) = self.board.shared.info.found_empty() {
             found_empty.trigger.loosen();
         }
         // One that has ended may still be listed: the notice of its end is on the way.

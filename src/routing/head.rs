@@ -1,7 +1,7 @@
 //! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is in
 //! `leaving.rs`.
 //!
-//! **How a change is all or nothing.** The logic's [`index`](RoutingLogic::index) runs on the new list before
+//! **How a change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list before
 //! list and table change, and routees made for it end unless they get there. A panic in it is logged and changes
 //! nothing, least of all the routees: it is no failure of the head, whose restart would restart them.
 

@@ -82,7 +82,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
                 Some(Duration::ZERO) => actor.stop(),
                 Some(within) => {
                     let due = ctx.now().saturating_add(within);
-                    let timers = self.shared.about.system.timers();
+                    let timers = self.shared.info.system.timers();
                     timers.call_at(due, Box::new(move || actor.stop()));
                 }
             }

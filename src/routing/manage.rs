@@ -199,14 +199,14 @@ pub enum ManageError {
         /// Its path.
         path: String,
     },
-    /// The router's head failed at the request, as when the logic's [`index`](super::RoutingLogic::index) or a
+    /// The router's head failed at the request, as when the logic's [`prepare`](super::RoutingLogic::prepare) or a
     /// [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
     HeadFailed {
         /// The router's path.
         path: String,
     },
     /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher, in what a timer
-    /// runs, or in what a router's head runs (a farewell, a logic's [`index`](super::RoutingLogic::index), a resizer).
+    /// runs, or in what a router's head runs (a farewell, a logic's [`prepare`](super::RoutingLogic::prepare), a resizer).
     WouldBlockWorker {
         /// The router's path.
         path: String,
@@ -248,7 +248,7 @@ impl fmt::Display for ManageError {
             ManageError::HeadFailed { path } => write!(
                 f,
                 "head of router {path} failed at the request, and the routees are what they were: look for a \
-                 panic in the logic's `index` or in the farewell"
+                 panic in the logic's `prepare` or in the farewell"
             ),
             ManageError::WouldBlockWorker { path } => write!(
                 f,

@@ -36,7 +36,7 @@ use std::time::Duration;
 ///     .dispatcher("heavy")
 ///     .mailbox(Mailbox::bounded(1000).on_full(Full::Reject))
 ///     .on_failure(Restart::up_to(10).within(Duration::from_secs(60)))
-///     .drain_within(Duration::from_secs(5))
+///     .leave_within(Duration::from_secs(5))
 ///     .stay_when_empty()
 ///     .spawn()?;
 /// workers.tell(7u64);
@@ -49,7 +49,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) name: String,
     pub(super) members: Initial<M>,
     pub(super) logic: L,
-    pub(super) settings: Settings,
+    pub(super) settings: RouteeSettings,
     pub(super) strategy: Strategy,
     pub(super) stays_when_empty: bool,
     /// It stays, until a message finds it empty.
@@ -69,7 +69,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
 
 /// How a pool's routees run.
 #[derive(Clone)]
-pub struct Settings {
+pub struct RouteeSettings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
     pub stash_capacity: Option<u32>,
@@ -79,7 +79,7 @@ pub struct Settings {
     pub are_numbered: bool,
 }
 
-impl Settings {
+impl RouteeSettings {
     /// Of the routee of this number.
     pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
         Plan {
@@ -104,15 +104,15 @@ impl Settings {
     }
 }
 
-pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<Held<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
-pub type CheckRoutee = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+pub type CheckRoutee = fn(&AnyRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
 pub enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
     Group(Vec<Routee<M>>),
-    Places { paths: Vec<String>, fan_out: Option<FanOut<M>> },
+    Paths { paths: Vec<String>, fan_out: Option<FanOut<M>> },
 }
 
 /// Restarts of a failing routee, unless told otherwise.
@@ -126,7 +126,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings {
+            settings: RouteeSettings {
                 dispatcher: None,
                 mailbox: MailboxKind::Chosen(None),
                 stash_capacity: None,
@@ -219,7 +219,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// at once. In a router that [drains](super::Router::drain), what is left then are dead letters.
     ///
     /// Costs one timer for each routee that leaves; it waits until it is due even if the routee has ended.
-    pub fn drain_within(mut self, deadline: Duration) -> Self {
+    pub fn leave_within(mut self, deadline: Duration) -> Self {
         self.leave.within = Some(deadline);
         self
     }
@@ -229,7 +229,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// arrives behind that it handles as long as it runs; what is left in its mailbox then is routed again.
     ///
     /// A routee that never stops keeps a draining router from ending, unless there is a
-    /// [deadline](Self::drain_within). When `make` panics, nobody is removed.
+    /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         self.leave.farewell = Some(StdArc::new(make));
         self
@@ -251,7 +251,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
         let members = match &self.members {
             Initial::Pool { size, .. } => format!("pool of {size}"),
             Initial::Group(group) => format!("group of {}", group.len()),
-            Initial::Places { paths, .. } => format!("group at {paths:?}"),
+            Initial::Paths { paths, .. } => format!("group at {paths:?}"),
         };
         f.debug_struct("RouterPlan")
             .field("name", &self.name)

@@ -26,7 +26,7 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use super::reference::{About, hops, with_hops};
+use super::reference::{RouterInfo, hops, with_hops};
 use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
@@ -367,10 +367,10 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
-        let about = About::new::<M>(head.clone(), self.router.number());
-        let row = about.system.ledger().mine();
+        let info = RouterInfo::new::<M>(head.clone(), self.router.number());
+        let row = info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &about);
+        let cx = RouteContext::new(row, &info);
         let make = || match (start.last, kept) {
             (Some(last), _) => last,
             (None, Some(kept)) => kept.clone(),

@@ -90,7 +90,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                 index
             })),
             Cursor::Shared(cursor) => match next(cursor, count) {
-                index if cx.attempt() == 0 => Pick::One(index),
+                index if cx.refusals() == 0 => Pick::One(index),
                 // The others advance the cursor too: from here on it may never come to the one that lives.
                 index => routees.first_open(index),
             },

@@ -3,7 +3,7 @@
 use super::manage::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo,
 };
-use super::reference::Shared;
+use super::reference::SharedRouter;
 use super::{RouteContext, Routee};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
 use crate::grace;
@@ -42,7 +42,7 @@ use std::sync::Arc as StdArc;
 pub struct Router<M: Send + 'static> {
     pub(super) reference: ActorRef<M>,
     pub(super) head: ActorRef<Manage<M>>,
-    pub(super) shared: StdArc<Shared<M>>,
+    pub(super) shared: StdArc<SharedRouter<M>>,
 }
 
 impl<M: Send + 'static> Router<M> {
@@ -150,14 +150,14 @@ impl<M: Send + 'static> Router<M> {
         let routees = {
             let section = grace::section();
             let table = self.shared.table.read(&section);
-            let row = self.shared.about.system.ledger().mine();
+            let row = self.shared.info.system.ledger().mine();
             row.sent(1);
-            let cx = RouteContext::new(row, &self.shared.about);
+            let cx = RouteContext::new(row, &self.shared.info);
             super::broadcast::to_all(message, table, &cx);
             table.len()
         };
         if let Some(resizing) = &self.shared.resizing {
-            resizing.sent(&self.shared.about.head, routees == 0);
+            resizing.sent(&self.shared.info.head, routees == 0);
         }
         routees
     }
@@ -186,7 +186,7 @@ impl<M: Send + 'static> Router<M> {
         let section = grace::section();
         let table = self.shared.table.read(&section);
         // A path with a wildcard may lead to the router itself, which is none of its routees.
-        let is_other = |actor: &&AnyRef| **actor != self.shared.about.head;
+        let is_other = |actor: &&AnyRef| **actor != self.shared.info.head;
         table.iter().for_each(|routee| routee.actors().iter().filter(is_other).for_each(&act));
         table.len()
     }

@@ -1,13 +1,12 @@
 //! One routee after the other, until somebody has answered.
 
+use super::generators::Generators;
 use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
 use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
-use crate::striped::PerThread;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::cell::RefCell;
 use std::fmt;
 use std::time::Duration;
 
@@ -78,11 +77,8 @@ use std::time::Duration;
 pub struct TailChopping {
     rules: Rules,
     pace: Pace,
-    generators: PerThread<RefCell<SmallRng>>,
+    generators: Generators,
 }
-
-/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl TailChopping {
     /// Within 5 seconds, one routee every 10 ms.
@@ -99,7 +95,7 @@ impl TailChopping {
                 wait_for_tick: false,
                 ends_before_deadline: false,
             },
-            generators: PerThread::new(),
+            generators: Generators::new(None),
         }
     }
 
@@ -130,10 +126,7 @@ impl TailChopping {
     }
 
     fn order<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Shuffled {
-        let make = |number: usize| {
-            RefCell::new(SmallRng::seed_from_u64(cx.seed() ^ SPREAD.wrapping_mul(number as u64 + 1)))
-        };
-        let seed = self.generators.with(make, |generator| generator.borrow_mut().random());
+        let seed = self.generators.draw(cx, RngExt::random);
         Shuffled::new(routees.len(), SmallRng::seed_from_u64(seed))
     }
 }

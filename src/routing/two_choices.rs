@@ -1,6 +1,6 @@
 //! Of two routees drawn at random, the one with less to do.
 
-use super::random::Generators;
+use super::generators::Generators;
 use super::{Pick, RouteContext, Routees, RoutingLogic};
 use rand::RngExt;
 use std::fmt;
@@ -65,7 +65,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         });
         let list = routees.as_slice();
         let index = if list[second].actor().rank() < list[first].actor().rank() { second } else { first };
-        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     fn name(&self) -> Option<&str> {

@@ -59,7 +59,7 @@ impl RouterBuilder {
     ///
     /// As for [`pool_from_config`](Self::pool_from_config); and where the system says a pool, or no paths.
     pub fn group_from_config<M: Send + 'static>(self) -> RouterPlan<M, RoundRobin> {
-        let mut plan = self.plan(Initial::Places { paths: Vec::new(), fan_out: None });
+        let mut plan = self.plan(Initial::Paths { paths: Vec::new(), fan_out: None });
         plan.is_from_config = true;
         plan
     }

@@ -123,7 +123,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(name) = &says.head_dispatcher {
             self.head_dispatcher = Some(name.clone());
         }
-        self.leave.within = says.drain_within.or(self.leave.within);
+        self.leave.within = says.leave_within.or(self.leave.within);
         self.stays_when_empty = says.stay_when_empty.unwrap_or(self.stays_when_empty);
         self.ends_when_found_empty &= says.stay_when_empty.is_none();
     }
@@ -140,10 +140,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             _ if becomes_pool => self.follow_about_pool(says),
             (Some(paths), members) => {
                 let fan_out = match members {
-                    Initial::Places { fan_out: Some(fan_out), .. } => Some(*fan_out),
+                    Initial::Paths { fan_out: Some(fan_out), .. } => Some(*fan_out),
                     _ => self.abilities.fan_out,
                 };
-                self.members = Initial::Places { paths: paths.clone(), fan_out };
+                self.members = Initial::Paths { paths: paths.clone(), fan_out };
                 // It was the pool's.
                 self.resizer = if is_pool { None } else { self.resizer.take() };
             }

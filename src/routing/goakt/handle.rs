@@ -57,9 +57,9 @@ impl<M: Send + 'static> Router<M> {
             if table.is_empty() {
                 message
             } else {
-                let row = shared.about.system.ledger().mine();
+                let row = shared.info.system.ledger().mine();
                 row.sent(1);
-                let cx = RouteContext::new(row, &shared.about);
+                let cx = RouteContext::new(row, &shared.info);
                 let accepted = cx.deliver_counting(message, table.iter());
                 cx.settle();
                 return accepted;

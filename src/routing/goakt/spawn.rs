@@ -6,7 +6,7 @@ use crate::actor::{
 };
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
-use crate::routing::plan::{Initial, RouterPlan, Settings};
+use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
 use crate::routing::{
     Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
     WithoutKey,
@@ -87,10 +87,10 @@ impl SystemRef {
         I: IntoActor<Actor = A>,
     {
         let factory = StdArc::new(factory);
-        let make = move |head: &AnyRef, number: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
             make_routee::<A, I, _>(&factory, head, number, settings)
         };
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         let mut plan =
@@ -109,7 +109,7 @@ fn make_routee<A, I, F>(
     factory: &StdArc<F>,
     head: &AnyRef,
     number: u32,
-    settings: &Settings,
+    settings: &RouteeSettings,
 ) -> Result<Held<A::Message>, SpawnError>
 where
     A: Actor,

@@ -3,7 +3,7 @@
 use super::super::board::Board;
 use super::super::head::Head;
 use super::super::plan::{Initial, RouterPlan};
-use super::super::reference::Shared;
+use super::super::reference::SharedRouter;
 use super::super::{Manage, RoutingLogic};
 use super::{AskResizer, Resizer, ResizerError, Resizing};
 use crate::actor::{Context, Done};
@@ -62,7 +62,7 @@ pub fn check<M: Send + 'static>(
 impl Resizing {
     /// How many routees a pool begins with that was described with `size`: they would be idle, so none need be made to be
     /// looked at.
-    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &Shared<M>) -> usize {
+    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
         if !self.resizer.is_time_for_resize(0) {
             return size;
         }
