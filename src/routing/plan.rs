@@ -1,4 +1,4 @@
-//! A described router: its settings.
+//! A described router: all that is said of it before it is created.
 
 use super::by_path::FanOut;
 use super::controller::MakeController;
@@ -67,7 +67,8 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) is_from_config: bool,
 }
 
-/// How a pool's routees run.
+/// How a pool's routees run, as the code says; what the system says of them is in
+/// [`RouterSettings`](super::RouterSettings) and its deployment.
 #[derive(Clone)]
 pub struct RouteeSettings {
     pub dispatcher: Option<String>,

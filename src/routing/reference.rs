@@ -1,4 +1,13 @@
 //! What stands behind a reference that routes.
+//!
+//! | type | what it is | who has it |
+//! |---|---|---|
+//! | [`Routing`] | a router's recipient: runs the logic over the table | the reference that others hold |
+//! | [`LeftoverRouting`] | the same, to one routee whatever the logic | the reference that leaving routees hand back by |
+//! | [`SharedRouter`] | the table, and whether the router has stopped | both of these, the handle, the head |
+//! | [`RouterInfo`] | who the router is: what never changes, without the type of message | the above, and what routes without a head |
+//!
+//! A pool with a resizer has one more around its `Routing`, which counts: `resizer/trigger.rs`.
 
 use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
@@ -15,7 +24,7 @@ use std::sync::Arc as StdArc;
 /// So many routers behind each other are a circle.
 const HOPS_MAX: u32 = 16;
 
-/// What the references to a router, its handle and its head share.
+/// The part of a router that its references, its handle and its head share: what changes while it routes.
 pub struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// Cloned into each table of this router's that is not freed.
@@ -27,7 +36,7 @@ pub struct SharedRouter<M: Send + 'static> {
     pub resizing: Option<StdArc<Resizing>>,
 }
 
-/// What a message's way through a router needs to know of it, without the type of message.
+/// Who a router is: what a message's way through it needs to know that never changes, without the type of message.
 pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
@@ -210,7 +219,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     }
 }
 
-/// What a leaving routee hands its messages to: each was for one, and goes to one.
+/// Routes what a routee leaves behind: each message was for one, and goes to one, by `select`.
 pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {

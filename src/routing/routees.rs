@@ -29,11 +29,11 @@ enum Identity<M> {
     Given(StdArc<str>),
     Several(StdArc<Parts<M>>),
     None,
-    /// It is a path, and this is whoever stands there.
+    /// The path as it was written does; who stands there may change.
     AtPath(StdArc<WrittenPath>),
 }
 
-/// A path as it was written, and what it means.
+/// A path as it was written, and what it selects.
 struct WrittenPath {
     selection: Selection,
     text: Box<str>,

@@ -133,7 +133,7 @@ pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
     (reference, ActorRef::to_own_recipient(LeftoverRouting(routing())))
 }
 
-/// What stands behind an `ActorRef<M>` to a pool with a resizer.
+/// What stands behind an `ActorRef<M>` to a pool with a resizer: routes, and counts what is sent.
 struct CountedRouting<M: Send + 'static, L> {
     routing: Routing<M, L>,
     resizing: StdArc<Resizing>,
