@@ -1,5 +1,5 @@
-//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end: nothing is lost,
-//! and nothing handled twice.
+//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end:
+//! nothing is lost, and nothing handled twice.
 //!
 //! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 

@@ -13,8 +13,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
-/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none waits
-/// behind a slow one while another routee has nothing to do. Made by
+/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none
+/// waits behind a slow one while another routee has nothing to do. Made by
 /// [`balancing_pool`](RouterBuilder::balancing_pool).
 ///
 /// ```text
@@ -23,39 +23,41 @@ use std::sync::Arc as StdArc;
 ///                                           └─▶ routee 2 ◀── ▒
 /// ```
 ///
-/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by itself,
-/// by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill or a kill
-/// concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message at a time, and
-/// at least one in each turn whose throughput its own mailbox uses up.
+/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by
+/// itself, by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill
+/// or a kill concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message
+/// at a time, and at least one in each turn whose throughput its own mailbox uses up.
 ///
 /// # Order
 ///
-/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there is no
-/// order between routees, and what one conversation needs to keep in mind must not be the state of a routee: use
-/// [`ConsistentHashing`](super::ConsistentHashing) for that.
+/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there
+/// is no order between routees, and what one conversation needs to keep in mind must not be the state of a
+/// routee: use [`ConsistentHashing`](super::ConsistentHashing) for that.
 ///
 /// # Lifecycle
 ///
-/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended. One
-/// that is removed handles what its own mailbox held then; what comes later is a dead letter, as it was for this
-/// routee alone, and the queue is the others'. A router that [drains](super::Router::drain), and routees of which none
-/// stays, empty the queue before they end: nothing is lost that was sent before. When the last one stops otherwise,
-/// or after a [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in
-/// the queue goes to dead letters whose recipient is the router; so does what a sender adds at the very moment at which
-/// the last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
-/// Routees that others made cannot be [added](super::Router::add).
+/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is
+/// suspended. One that is removed handles what its own mailbox held then; what comes later is a dead letter,
+/// as it was for this routee alone, and the queue is the others'. A router that
+/// [drains](super::Router::drain), and routees of which none stays, empty the queue before they end: nothing
+/// is lost that was sent before. When the last one stops otherwise, or after a [poison
+/// pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in the queue goes
+/// to dead letters whose recipient is the router; so does what a sender adds at the very moment at which the
+/// last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say
+/// nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again. Routees that others made cannot
+/// be [added](super::Router::add).
 ///
 /// # Cost
 ///
-/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes the one
-/// that has been idle longest, and scans none. One is woken at a time: before it handles its message, it wakes the
-/// next if there is more. The queue allocates a block for every 31 messages, as does the list
-/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. All
-/// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
-/// for a thread that was preempted in the middle of adding to the queue, or to the list.
+/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes
+/// the one that has been idle longest, and scans none. One is woken at a time: before it handles its message,
+/// it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
+/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once.
+/// All senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait
+/// briefly for a thread that was preempted in the middle of adding to the queue, or to the list.
 ///
-/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one of
-/// them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
+/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one
+/// of them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
 pub struct Balancing<M: Send + 'static> {
     /// Opened when the first routee is made, as the plan's [`RouteeSettings::queue`] says then.
     queue: Arc<SharedQueue<M>>,
@@ -65,8 +67,8 @@ impl RouterBuilder {
     /// A router that creates its routees, as [`pool`](Self::pool), which take their messages from one
     /// [shared queue](Balancing). It has no bound unless told otherwise by [`queue`](RouterPlan::queue).
     ///
-    /// The routees run where [`dispatcher`](RouterPlan::dispatcher) says, and take as many messages in a turn as its
-    /// throughput allows.
+    /// The routees run where [`dispatcher`](RouterPlan::dispatcher) says, and take as many messages in a turn
+    /// as its throughput allows.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -149,9 +151,9 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
     /// [`Full::Reject`] or [`Full::DropNewest`].
     ///
-    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree on an
-    /// order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the single
-    /// routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
+    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
+    /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
+    /// single routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
     /// ([`RouterSettings::queue`](super::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);

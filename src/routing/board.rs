@@ -1,4 +1,5 @@
-//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are made.
+//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are
+//! made.
 
 use super::leaving::LeavePlan;
 use super::reference::SharedRouter;
@@ -52,8 +53,8 @@ pub struct Member<M: Send + 'static> {
     pub own: bool,
 }
 
-/// Routees that the pool has made, before their first turns. Those that were not [listed](Board::publish_with)
-/// by the time that this is dropped end.
+/// Routees that the pool has made, before their first turns. Those that were not
+/// [listed](Board::publish_with) by the time that this is dropped end.
 pub struct Made<M: Send + 'static> {
     routees: Vec<Held<M>>,
     are_listed: bool,
@@ -132,7 +133,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
         drop(former);
     }
 
-    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is dropped.
+    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
+    /// dropped.
     pub fn publish_with(&self, made: &mut Made<M>) {
         let mut list = self.list();
         list.extend(made.members());

@@ -23,12 +23,12 @@ impl RouterBuilder {
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
     /// restart.
     ///
-    /// The recipe gets the routee's context, unlike that of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn),
-    /// and all routees share it: clone what it captures.
+    /// The recipe gets the routee's context, unlike that of
+    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn), and all routees share it: clone what it captures.
     ///
-    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have generated names.
-    /// They begin when the router routes already: a routee finds its path, its parent and the router itself while
-    /// it is being made, and what it sends to the router is routed.
+    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have
+    /// generated names. They begin when the router routes already: a routee finds its path, its parent and
+    /// the router itself while it is being made, and what it sends to the router is routed.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -101,8 +101,9 @@ impl RouterBuilder {
     }
 
     /// As [`group`](Self::group), with routees that are more than a reference: functions
-    /// [with an identity](Routee::with_identity), by which consistent hashing and [`Router::remove`](crate::Router::remove)
-    /// tell them apart, or [several](Routee::several) in the place of one.
+    /// [with an identity](Routee::with_identity), by which consistent hashing and
+    /// [`Router::remove`](crate::Router::remove) tell them apart, or [several](Routee::several) in the place
+    /// of one.
     ///
     /// ```
     /// use pointsman::prelude::*;

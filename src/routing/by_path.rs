@@ -1,7 +1,7 @@
 //! Routees that are paths: whoever stands there when a message is sent.
 //!
-//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here: each
-//! copy of it is handed on or a dead letter, with the path at which it came to nothing.
+//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here:
+//! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
 
 use super::plan::{Initial, RouterPlan};
 use super::reference::RouterInfo;
@@ -12,13 +12,14 @@ use crate::error::{SendError, SpawnError};
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
-    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So actors
-    /// may come, go and come again, before and after the router is created. As in Akka's groups, nobody is watched,
-    /// and no path ever leaves the list by itself.
+    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So
+    /// actors may come, go and come again, before and after the router is created. As in Akka's groups,
+    /// nobody is watched, and no path ever leaves the list by itself.
     ///
-    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are wildcards
-    /// within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one routee too,
-    /// and each actor that it selects gets a copy. The router itself is never selected by a wildcard.
+    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
+    /// wildcards within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one
+    /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
+    /// wildcard.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -39,15 +40,16 @@ impl RouterBuilder {
     ///
     /// # Delivery
     ///
-    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter whose
-    /// recipient is that path ([`DeadLetterReason::NoActor`], [`OtherType`](DeadLetterReason::OtherType)); it does
-    /// not go to the next routee, and [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected
-    /// actors those of another type are passed over.
+    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter
+    /// whose recipient is that path ([`DeadLetterReason::NoActor`],
+    /// [`OtherType`](DeadLetterReason::OtherType)); it does not go to the next routee, and
+    /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors those of another
+    /// type are passed over.
     ///
     /// # Cost
     ///
-    /// Each message walks the tree: a lock for each name of the path, and where there is a wildcard an allocation
-    /// and a comparison for each child. [`group`](Self::group) costs none of that.
+    /// Each message walks the tree: a lock for each name of the path, and where there is a wildcard an
+    /// allocation and a comparison for each child. [`group`](Self::group) costs none of that.
     ///
     /// # Errors
     ///
@@ -64,8 +66,8 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system, and
-    /// [`SpawnError::RouteeWildcard`] for one with a wildcard.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system,
+    /// and [`SpawnError::RouteeWildcard`] for one with a wildcard.
     pub fn group_at_exact<M: Send + 'static>(
         self,
         paths: impl IntoIterator<Item = impl Into<String>>,
@@ -149,7 +151,8 @@ impl<M: Send + 'static> PathRecipient<M> {
         }
     }
 
-    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for one.
+    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for
+    /// one.
     fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
         target.expect_copies();
         target.pass_on(message)

@@ -1,8 +1,8 @@
 //! How a router is created.
 //!
-//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before their
-//! first turns; the table; and only then whoever looks the router up finds what routes, and the routees begin. So
-//! no message meets a router that is not whole.
+//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before
+//! their first turns; the table; and only then whoever looks the router up finds what routes, and the routees
+//! begin. So no message meets a router that is not whole.
 
 use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
@@ -26,10 +26,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// # Errors
     ///
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
-    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a path that
-    /// is none, [settings](super::RouterSettings) of the system that the router cannot have, and what is said at
-    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
-    /// what was begun has ended; where the plan itself is wrong, nothing was begun.
+    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a
+    /// path that is none, [settings](super::RouterSettings) of the system that the router cannot have, and
+    /// what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the
+    /// name is free once what was begun has ended; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
@@ -46,8 +46,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Creates the router as the plan says.
     pub(super) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
-        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes in
-        // any case, also when the logic's code panics below: without a board the head then ends.
+        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes
+        // in any case, also when the logic's code panics below: without a board the head then ends.
         let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
         let late = board.clone();
         let plan = Plan {

@@ -1,8 +1,8 @@
 //! Pools that end with the message that finds them empty: GoAkt's moment.
 //!
-//! Such a pool stays when its last routee goes, and may grow again. The sender whose message finds nobody to take it
-//! tells the head, and only the head, who alone changes the routees, says whether the pool is still empty: so no
-//! message ends a pool that was told to grow before.
+//! Such a pool stays when its last routee goes, and may grow again. The sender whose message finds nobody to
+//! take it tells the head, and only the head, who alone changes the routees, says whether the pool is still
+//! empty: so no message ends a pool that was told to grow before.
 
 use super::head::Head;
 use super::resizer::Trigger;

@@ -1,5 +1,5 @@
-//! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where that routee
-//! has stopped.
+//! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
+//! that routee has stopped.
 
 use super::route_context::PassedOver;
 use super::{RouteContext, Routee, Routees, RouterSettings};
@@ -38,23 +38,24 @@ pub enum Pick {
 /// }
 /// ```
 ///
-/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers by
-/// [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the [guide](crate::guide::routers#a-logic-of-your-own).
+/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers
+/// by [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the
+/// [guide](crate::guide::routers#a-logic-of-your-own).
 ///
 /// # Concurrency
 ///
-/// Everything here but [`prepare`](Self::prepare) runs on the senders' threads, many at a time. A panic unwinds to the
-/// sender; the message is a dead letter.
+/// Everything here but [`prepare`](Self::prepare) runs on the senders' threads, many at a time. A panic
+/// unwinds to the sender; the message is a dead letter.
 ///
 /// # What routees leave behind
 ///
-/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select), whatever `route`
-/// does: it was for one. Where `select` picks nobody it is a dead letter.
+/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select),
+/// whatever `route` does: it was for one. Where `select` picks nobody it is a dead letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///
-    /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a router that is
-    /// empty or full.
+    /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a
+    /// router that is empty or full.
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
 
     /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
@@ -76,7 +77,8 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         None
     }
 
-    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee has.
+    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee
+    /// has.
     fn load(&self, routees: &Routees<M>) -> Load {
         routees.least_load()
     }
@@ -90,20 +92,20 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The name by which [`RouterSettings::router`] asks for this logic, without `-pool` or `-group`: a router whose code
-    /// has the logic that its settings name keeps it. By default none.
+    /// The name by which [`RouterSettings::router`] asks for this logic, without `-pool` or `-group`: a
+    /// router whose code has the logic that its settings name keeps it. By default none.
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the system
-    /// says anything of it; by default nothing is taken.
+    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the
+    /// system says anything of it; by default nothing is taken.
     fn configure(&mut self, settings: &RouterSettings) {
         let _ = settings;
     }
 
-    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself around
-    /// `other`.
+    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself
+    /// around `other`.
     fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
         other
     }
@@ -179,8 +181,8 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     }
 }
 
-/// The routee selected first has stopped. Out of the way, so that a message whose first routee takes it is not moved for
-/// the others.
+/// The routee selected first has stopped. Out of the way, so that a message whose first routee takes it is
+/// not moved for the others.
 #[cold]
 #[inline(never)]
 fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(

@@ -192,32 +192,35 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run on.
-    /// No message passes through the head: this is for management that must not wait behind other actors.
+    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run
+    /// on. No message passes through the head: this is for management that must not wait behind other actors.
     pub fn head_dispatcher(mut self, name: &str) -> Self {
         self.head_dispatcher = Some(name.to_owned());
         self
     }
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
-    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and number.
+    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and
+    /// number.
     ///
     /// This is the one place to say it: routees have no builder of their own, and routees added from
     /// elsewhere are judged by their own parents. A routee that fails while it is made is stopped, unless a
     /// [decider](Strategy::decide) says otherwise.
     ///
-    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent decides for
-    /// the router as a whole: resume lets all go on, the failing one with its state; a restart keeps the list and
-    /// restarts every routee in its place; a stop ends the router. Meanwhile all own routees pause, and messages
-    /// are routed into their mailboxes. What limits such restarts is what the parent says of the router.
+    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent
+    /// decides for the router as a whole: resume lets all go on, the failing one with its state; a restart
+    /// keeps the list and restarts every routee in its place; a stop ends the router. Meanwhile all own
+    /// routees pause, and messages are routed into their mailboxes. What limits such restarts is what the
+    /// parent says of the router.
     pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
         self.strategy = strategy.into();
         self
     }
 
-    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes, unless said
-    /// otherwise. Then it stops after its current message, and what it has left is routed again. With zero it does so
-    /// at once. In a router that [drains](super::Router::drain), what is left then are dead letters.
+    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes,
+    /// unless said otherwise. Then it stops after its current message, and what it has left is routed again.
+    /// With zero it does so at once. In a router that [drains](super::Router::drain), what is left then are
+    /// dead letters.
     ///
     /// Costs one timer for each routee that leaves; it waits until it is due even if the routee has ended.
     pub fn leave_within(mut self, deadline: Duration) -> Self {
@@ -225,9 +228,10 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make` makes
-    /// as its last message from the router, and is to [stop](crate::Context::stop) itself when it is done. What
-    /// arrives behind that it handles as long as it runs; what is left in its mailbox then is routed again.
+    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make`
+    /// makes as its last message from the router, and is to [stop](crate::Context::stop) itself when it is
+    /// done. What arrives behind that it handles as long as it runs; what is left in its mailbox then is
+    /// routed again.
     ///
     /// A routee that never stops keeps a draining router from ending, unless there is a
     /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
@@ -236,11 +240,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with size 0.
+    /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with
+    /// size 0.
     ///
-    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none is left, as in
-    /// Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It ends without loss, as by
-    /// [`drain`](super::Router::drain).
+    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none
+    /// is left, as in Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It
+    /// ends without loss, as by [`drain`](super::Router::drain).
     pub fn stay_when_empty(mut self) -> Self {
         self.stays_when_empty = true;
         self

@@ -36,7 +36,8 @@ pub struct SharedRouter<M: Send + 'static> {
     pub resizing: Option<StdArc<Resizing>>,
 }
 
-/// Who a router is: what a message's way through it needs to know that never changes, without the type of message.
+/// Who a router is: what a message's way through it needs to know that never changes, without the type of
+/// message.
 pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,

@@ -1,8 +1,8 @@
 //! One message's way through one router: what a logic may know, and the books of its deliveries.
 //!
-//! A routed message is counted as sent once before it comes here, and what becomes of it is counted once: so the ledger
-//! balances whatever a logic does. A context keeps the number of *open* deliveries, those that are counted as sent and
-//! have no outcome yet. It begins at 1.
+//! A routed message is counted as sent once before it comes here, and what becomes of it is counted once: so
+//! the ledger balances whatever a logic does. A context keeps the number of *open* deliveries, those that are
+//! counted as sent and have no outcome yet. It begins at 1.
 //!
 //! | what happens | open | in the ledger |
 //! |---|---|---|
@@ -90,8 +90,8 @@ impl<'a> RouteContext<'a> {
         self.refusals.get()
     }
 
-    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what a routee
-    /// leaves behind is routed again, but for copies, which become dead letters.
+    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what
+    /// a routee leaves behind is routed again, but for copies, which become dead letters.
     #[inline]
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
@@ -116,8 +116,8 @@ impl<'a> RouteContext<'a> {
         self.copying.set(true);
     }
 
-    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is counted
-    /// here, as one delivery more.
+    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is
+    /// counted here, as one delivery more.
     ///
     /// # Errors
     ///
@@ -132,8 +132,8 @@ impl<'a> RouteContext<'a> {
         }
         let counted = routee.is_counted();
         if counted {
-            // Settled before, so that of several routers behind each other only the one whose user code unwinds
-            // counts the message; and taken back if it comes back.
+            // Settled before, so that of several routers behind each other only the one whose user code
+            // unwinds counts the message; and taken back if it comes back.
             self.settle_one();
         }
         match routee.pass_on(message) {
@@ -155,8 +155,8 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// A router among the routees that is empty or full is passed over like one that has stopped; what an actor or
-    /// anything else answers is final.
+    /// A router among the routees that is empty or full is passed over like one that has stopped; what an
+    /// actor or anything else answers is final.
     #[cold]
     pub(super) fn pass_over<M: Send + 'static>(
         &self,
@@ -175,8 +175,8 @@ impl<'a> RouteContext<'a> {
         SendError::Closed(refused.into_inner())
     }
 
-    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on. Returns
-    /// whether it was taken.
+    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    /// Returns whether it was taken.
     #[inline]
     pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
         let done = self.deliver(routee, message);
@@ -223,8 +223,8 @@ impl<'a> RouteContext<'a> {
 
 /// The end of the way.
 impl RouteContext<'_> {
-    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no outcome was let
-    /// fall, and is a dead letter.
+    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no
+    /// outcome was let fall, and is a dead letter.
     #[inline]
     pub(super) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
         match done {

@@ -91,8 +91,8 @@ impl<M: Send + 'static> Routee<M> {
         }
     }
 
-    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can tell
-    /// it from others.
+    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can
+    /// tell it from others.
     pub fn with_identity(actor: ActorRef<M>, identity: &str) -> Self {
         Self { actor, identity: Identity::Given(identity.into()) }
     }
@@ -113,8 +113,8 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// What it is known by on hash rings: its path without the number of its incarnation, the
-    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the path as it
-    /// was written.
+    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the
+    /// path as it was written.
     pub fn identity(&self) -> &str {
         match &self.identity {
             Identity::Path(text) | Identity::Given(text) => text,
@@ -172,8 +172,8 @@ impl<M: Send + 'static> Routees<M> {
         }
     }
 
-    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at random goes
-    /// on when the one it drew has. `start` is below [`len`](Self::len).
+    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at
+    /// random goes on when the one it drew has. `start` is below [`len`](Self::len).
     pub(super) fn first_open(&self, start: usize) -> Pick {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)

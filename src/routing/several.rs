@@ -8,11 +8,11 @@ use crate::error::SendError;
 use std::sync::Arc as StdArc;
 
 impl<M: Clone + Send + 'static> Routee<M> {
-    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery of its own,
-    /// and a dead letter of its own if it is not taken. The parts may be made of several, too.
+    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery
+    /// of its own, and a dead letter of its own if it is not taken. The parts may be made of several, too.
     ///
-    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts; its load
-    /// is that of its busiest part. A router's head does not watch the parts.
+    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts;
+    /// its load is that of its busiest part. A router's head does not watch the parts.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -39,7 +39,8 @@ impl<M: Clone + Send + 'static> Routee<M> {
         let list: Box<[Routee<M>]> = parts.into_iter().map(Into::into).collect();
         let names: Vec<&str> = list.iter().map(Routee::identity).collect();
         let identity = format!("({})", names.join(", "));
-        // A copy is counted by its part's system, and a message to all of them by the first system that counts.
+        // A copy is counted by its part's system, and a message to all of them by the first system that
+        // counts.
         let info = list.iter().find_map(|part| part.actor().system()).map(|system| {
             let head = crate::SystemRef::new(system).dead_letters_ref::<M>().any_local();
             RouterInfo::new::<M>(head, 0)

@@ -8,11 +8,11 @@ use crate::error::SendError;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among others
-/// themselves, and for code outside actors; nobody watches or supervises the routees.
+/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among
+/// others themselves, and for code outside actors; nobody watches or supervises the routees.
 ///
-/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on. Clones
-/// share everything; to clone costs two counts.
+/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on.
+/// Clones share everything; to clone costs two counts.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -67,7 +67,8 @@ use std::sync::Arc as StdArc;
 ///
 /// # Concurrency
 ///
-/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a router.
+/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a
+/// router.
 pub struct RouterValue<M: Send + 'static, L> {
     logic: StdArc<L>,
     routees: StdArc<Routees<M>>,
@@ -122,8 +123,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.logic
     }
 
-    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter, also where
-    /// the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has no sender.)
+    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter,
+    /// also where the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has
+    /// no sender.)
     pub fn route(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {
             let system = &self.info.system;
@@ -151,8 +153,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         done
     }
 
-    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the message is
-    /// a dead letter. (Akka lets it vanish.)
+    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the
+    /// message is a dead letter. (Akka lets it vanish.)
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,

@@ -1,10 +1,12 @@
-//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the plan, key by
-//! key. A router of whose path nothing is said pays for one look-up, and for none where the system says nothing at all.
+//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the
+//! plan, key by key. A router of whose path nothing is said pays for one look-up, and for none where the
+//! system says nothing at all.
 //!
-//! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Logics
-//! that need more of a message than that it can be sent are made by the plan's `abilities.rs`, others by those who
-//! gave them a name, `named.rs`. `check.rs` is what can be refused at the system's start, by the names of `known.rs`;
-//! `from_config.rs` the plans that cannot do without a section, `fault.rs` what can be wrong.
+//! Where the section names another logic than the code has, the router is built over
+//! `Box<dyn RoutingLogic<M>>`. Logics that need more of a message than that it can be sent are made by the
+//! plan's `abilities.rs`, others by those who gave them a name, `named.rs`. `check.rs` is what can be refused
+//! at the system's start, by the names of `known.rs`; `from_config.rs` the plans that cannot do without a
+//! section, `fault.rs` what can be wrong.
 
 mod abilities;
 mod check;

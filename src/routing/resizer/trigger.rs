@@ -1,10 +1,11 @@
 //! How senders count, and tell the head that it is time.
 //!
-//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer says that
-//! it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it loose *before* it
-//! looks at the routees. So there is at most one word to the head at a time, and a trigger that was pulled without one is
-//! followed by a look that sees what its sender had done before: both sides change the flag by read-modify-writes,
-//! of which one comes first. No trigger is lost for good, whatever becomes of the look: the flag is loose again.
+//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer
+//! says that it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it
+//! loose *before* it looks at the routees. So there is at most one word to the head at a time, and a trigger
+//! that was pulled without one is followed by a look that sees what its sender had done before: both sides
+//! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
+//! becomes of the look: the flag is loose again.
 
 use super::super::head::Head;
 use super::super::reference::{LeftoverRouting, Routing, SharedRouter};
@@ -31,8 +32,9 @@ impl Trigger {
     /// Pulls it; true if the caller must tell the head.
     #[must_use = "whoever finds it loose must tell the head"]
     pub fn pull(&self) -> bool {
-        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls between: who
-        // looks after that sees what each puller did before. A plain look first would save the write and lose this.
+        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls
+        // between: who looks after that sees what each puller did before. A plain look first would save the
+        // write and lose this.
         !self.0.swap(true, Ordering::AcqRel)
     }
 
@@ -67,8 +69,8 @@ impl Resizing {
         }
     }
 
-    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`: nobody
-    /// was there to take it.
+    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`:
+    /// nobody was there to take it.
     ///
     /// Runs the resizer's code.
     #[inline]
