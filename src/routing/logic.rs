@@ -44,8 +44,9 @@ pub enum Pick {
 ///
 /// # Concurrency
 ///
-/// Everything here but [`prepare`](Self::prepare) runs on the senders' threads, many at a time. A panic
-/// unwinds to the sender; the message is a dead letter.
+/// [`select`](Self::select), [`route`](Self::route) and [`load`](Self::load) run on the senders' threads, many
+/// at a time. A panic unwinds to the sender; the message is a dead letter. All else runs where the router is
+/// created, and [`prepare`](Self::prepare) also where its routees change.
 ///
 /// # What routees leave behind
 ///

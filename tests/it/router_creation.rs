@@ -135,7 +135,7 @@ fn a_pool_ends_with_its_last_routee_and_is_only_asked_about_it_where_one_goes() 
     let group: Router<u64> = system.router("group").group([]).spawn().unwrap();
     system.run_until_idle();
     assert!(!group.is_closed());
-    assert!(!group.remove(&router.to_ref()).unwrap());
+    assert!(!group.remove(router.to_ref()).unwrap());
     system.run_until_idle();
     assert!(group.is_closed());
     router.drain().unwrap();

@@ -329,7 +329,7 @@ fn run_with_relays(system: &TestSystem, seed: u64) {
         match numbers.below(6) {
             0 | 1 => _ = router.resize_to(numbers.below(5)).unwrap(),
             2 => _ = router.add(foreign[numbers.below(3)].clone()).unwrap(),
-            3 => _ = router.remove(&any(&mut numbers)).unwrap(),
+            3 => _ = router.remove(any(&mut numbers)).unwrap(),
             4 if some_end => {
                 let routee = any(&mut numbers);
                 ending.push(routee.path().to_string());
