@@ -2,8 +2,8 @@
 //! consistent hashing's ring: a look-up, a rebuild, and the share of keys that a new member takes.
 //!
 //! `choosing` sends to functions, on one thread: nothing but the router's work is in the figures. Nobody knows a
-//! function's load, so the smallest mailbox is looked for among all of them, its worst case. `to actors` sends to actors
-//! from a thread outside of their pool, with two workers.
+//! function's load, so the smallest mailbox is looked for among all of them, its worst case. `to actors`
+//! sends to actors from a thread outside of their pool, with two workers.
 //!
 //! 2026-11-21, AMD EPYC, 2 cores that other builds used at the same time, so the best of 15 rounds;
 //! `cargo bench --bench logics`. ns for each delivery:
@@ -20,9 +20,10 @@
 //! | consistent hashing | 38 | 39 | 59 | 240 | 67 | 72 | 96 | 412 |
 //! | broadcast, per delivery | 9.5 | 4.8 | 3.8 | 3.8 | 39 | 30 | 33 | 64 |
 //!
-//! About 8 ns of each routed row are the router itself, from a thread outside of the pool. The smallest mailbox of 1,000
-//! actors is cheap as one is idle nearly always; of 1,000 functions it is never found early. A ring of 1,000 routees has
-//! 160,000 points in 4 MB, which the caches of a busy machine do not keep. Look-ups alone, below, overlap with each other.
+//! About 8 ns of each routed row are the router itself, from a thread outside of the pool. The smallest
+//! mailbox of 1,000 actors is cheap as one is idle nearly always; of 1,000 functions it is never found early.
+//! A ring of 1,000 routees has 160,000 points in 4 MB, which the caches of a busy machine do not keep.
+//! Look-ups alone, below, overlap with each other.
 //!
 //! | ring of | look-up | rebuild | keys that a new member moves | that must move |
 //! |---|---|---|---|---|
@@ -30,8 +31,8 @@
 //! | 128 | 7.8 ns | 1.4 ms | 0.71 % | 0.78 % |
 //! | 1,000 | 16 ns | 13 ms | 0.080 % | 0.100 % |
 //!
-//! `counting path`, to 8 actors: without a resizer 46 ns; with one that is never asked 50, asked every 1,000 messages 51,
-//! every 10 messages 53.
+//! `counting path`, to 8 actors: without a resizer 46 ns; with one that is never asked 50, asked every 1,000
+//! messages 51, every 10 messages 53.
 
 mod common;
 

@@ -28,8 +28,8 @@ fn run(sinks: &Sinks, deliveries: u64, each: u64, send: impl Fn(Words)) -> Durat
     start.elapsed()
 }
 
-/// A group that routes to so many others, the last of them those of these sinks; conditions let only the last one through
-/// if `only_last`.
+/// A group that routes to so many others, the last of them those of these sinks; conditions let only the last
+/// one through if `only_last`.
 fn outlet(system: &SystemRef, name: &str, targets: &[ActorRef<Words>], only_last: bool) -> Outlet<Words> {
     let topology = system.topology();
     let source = topology.local::<Words>(name).expect("a free name");

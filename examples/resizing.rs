@@ -9,9 +9,9 @@
 //!              └──────────────────────────────────┘
 //! ```
 //!
-//! Time is made of slots: a worker does one job in a slot, so a pool of n does n at most. Jobs come in two waves; the clock
-//! moves by one second a slot, and the resizers look at their pools at each second. Nothing here depends on the machine.
-//! Load and sizes are drawn into an SVG file:
+//! Time is made of slots: a worker does one job in a slot, so a pool of n does n at most. Jobs come in two
+//! waves; the clock moves by one second a slot, and the resizers look at their pools at each second. Nothing
+//! here depends on the machine. Load and sizes are drawn into an SVG file:
 //!
 //! ```text
 //! cargo run --example resizing                 # target/resizing.svg

@@ -22,8 +22,8 @@
 //! # Why nothing is freed while it is read
 //!
 //! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire (or Relaxed before a
-//!   fence), so it sees the swap that came before `e`; what it had read before that it had let go, and its Release store (read here
-//!   with Acquire) puts those reads before the freeing.
+//!   fence), so it sees the swap that came before `e`; what it had read before that it had let go, and its
+//!   Release store (read here with Acquire) puts those reads before the freeing.
 //! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If it is the
 //!   reader's, the scan could not have missed the announcement. If it is the scan's, the reader's load sees
 //!   the swap, because the swap came before the value was on the list, and the list was locked before the

@@ -94,7 +94,8 @@
 //!
 //! A message is handled at most once. Messages of one sender (a thread, or an actor wherever it runs) to one actor are
 //! handled in the order sent, unless the actor's [mailbox sorts](Mailbox#order) or the actor itself
-//! [puts messages aside](Context::stash). The engine keeps these invariants; comments in the source cite them by number, and `loom-tests` models them:
+//! [puts messages aside](Context::stash). The engine keeps these invariants; comments in the source cite them
+//! by number, and `loom-tests` models them:
 //!
 //! 1. A delivery is in exactly one place: handled once, dead-lettered once, handed back once, dropped by a
 //!    named policy once, or queued.

@@ -33,7 +33,7 @@ impl RoutingLogic<u64> for Counting {
     fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
         Pick::One(0)
     }
-    fn index(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+    fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Some(Box::new(Counted(self.0.clone())))
     }

@@ -1,5 +1,5 @@
-//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end: nothing is lost,
-//! and nothing handled twice.
+//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end:
+//! nothing is lost, and nothing handled twice.
 //!
 //! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 
@@ -212,7 +212,7 @@ impl<M: Send + 'static> Storm<M> {
 fn settled<M: Send + 'static, L>(plan: RouterPlan<M, L>) -> RouterPlan<M, L> {
     plan.stay_when_empty()
         .on_failure(Restart::always())
-        .drain_within(Duration::from_millis(1))
+        .leave_within(Duration::from_millis(1))
         .head_dispatcher("management")
 }
 

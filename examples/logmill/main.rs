@@ -18,10 +18,11 @@
 //!
 //! # What it shows
 //!
-//! - **Each line is accounted for**, by a ticket that goes with it through all stages (`gate.rs`): it is written, parsed
-//!   or as it came, or it is the one that a panic took down. The table at the end adds up, and so does the ledger.
-//! - **Overload stops at the socket.** Tickets are limited, and the parsers' queue is bounded and hands back what it has
-//!   no room for. A connection without either reads nothing more, and TCP makes its sender wait.
+//! - **Each line is accounted for**, by a ticket that goes with it through all stages (`gate.rs`): it is
+//!   written, parsed or as it came, or it is the one that a panic took down. The table at the end adds up,
+//!   and so does the ledger.
+//! - **Overload stops at the socket.** Tickets are limited, and the parsers' queue is bounded and hands back
+//!   what it has no room for. A connection without either reads nothing more, and TCP makes its sender wait.
 //! - **A panic costs one line.** Parsers are resumed; `--panic-every` makes them panic on purpose.
 //! - **SIGTERM drains** along the flow of data (`mill.rs`): the port closes; what has arrived is read; then each stage
 //!   handles what it has before the next one ends. Who still sends is cut off after `--drain`. What TCP holds beyond
@@ -35,7 +36,8 @@
 //!
 //! 2026-11-22, a virtual machine with 2 shared cores, on which loggen and other work ran, too (load 7 to 9):
 //! `loggen -i -S -P -n 250000 -s 250 --active-connections=4`, twice, gave 116,000 and 151,000 lines a second, and
-//! `--panic-every 1000000` cost 2 of the 2 million. The mill used 4.0 µs of CPU for a line, from the socket to the file.
+//! `--panic-every 1000000` cost 2 of the 2 million. The mill used 4.0 µs of CPU for a line, from the socket
+//! to the file.
 //!
 //! # Reading order
 //!

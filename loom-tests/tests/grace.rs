@@ -202,7 +202,8 @@ fn nested_section_keeps_outer() {
     });
 }
 
-// Two threads, but the failures of weaker orderings need four preemptions. The inner turn of a thread that runs turns within turns reports, rests and resumes.
+// Two threads, but the failures of weaker orderings need four preemptions. The inner turn of a thread that
+// runs turns within turns reports, rests and resumes.
 #[test]
 fn nested_turn_keeps_outer() {
     model("nested_turn_keeps_outer", 4, 500, || {
@@ -230,7 +231,8 @@ fn nested_turn_keeps_outer() {
     });
 }
 
-// Two threads, but the failures of weaker orderings need four preemptions. Between two turns the worker reports, and one turn reads what the next must not.
+// Two threads, but the failures of weaker orderings need four preemptions. Between two turns the worker
+// reports, and one turn reads what the next must not.
 #[test]
 fn standing_reader_races_replace() {
     model("standing_reader_races_replace", 4, 500, || {

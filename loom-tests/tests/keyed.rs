@@ -2,12 +2,13 @@
 //! runs it.
 //!
 //! Faults seen to be caught: an array that is published before the entries are in it (`keyed_growth_races_look_up`); an
-//! entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare the shard's
-//! version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does not look under the lock
-//! whether the group still creates (`keyed_stop_spawning_races_spawn`, `keyed_terminate_races_spawn`); a termination that
-//! does not wait for whoever is creating (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that
-//! does not look whether a message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a
-//! comparison (`keyed_state_swap_races_route`).
+//! entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare
+//! the shard's version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does
+//! not look under the lock whether the group still creates (`keyed_stop_spawning_races_spawn`,
+//! `keyed_terminate_races_spawn`); a termination that does not wait for whoever is creating
+//! (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that does not look whether a
+//! message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a comparison
+//! (`keyed_state_swap_races_route`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

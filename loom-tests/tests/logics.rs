@@ -1,9 +1,9 @@
 //! Logics with shared state, over functions or actors: the shared cursor of exact round robin where it is set back
 //! (at 4 in models), cursors and scans of several threads, loads read against a push and a take.
 //!
-//! Mutations seen to fail here: the shared cursor set back by all of it instead of by whole rounds; a kept position that
-//! stores the routee just served as the next one; a smallest mailbox that goes on where it was, not behind.
-//! That a length is never read wrong has its models in `mailbox.rs`.
+//! Mutations seen to fail here: the shared cursor set back by all of it instead of by whole rounds; a kept
+//! position that stores the routee just served as the next one; a smallest mailbox that goes on where it was,
+//! not behind. That a length is never read wrong has its models in `mailbox.rs`.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

@@ -6,9 +6,10 @@
 //! Seen to fail: the epoch flipped at every idle transition, or never (`idle_flips_only_with_chain`); a block
 //! recycled when `tail_block` has moved past it, whatever the observed index (`slow_sender_keeps_block`), or
 //! at once (both `reclaim` models); a slot's stamp stored Relaxed (`two_senders_wake_once`); the token laid
-//! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index before the head (`len_never_negative`);
-//! a glance at the word without Acquire, or that subtracts a head which has passed its index (`glance_sees_what_its_index_knew`).
-//! Not caught, held by argument alone: `mark_advance` without Release.
+//! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index
+//! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
+//! which has passed its index (`glance_sees_what_its_index_knew`). Not caught, held by argument alone:
+//! `mark_advance` without Release.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -405,8 +406,8 @@ fn len_never_negative() {
     });
 }
 
-/// Of messages that are sent one after the other, each after the last was handled, no onlooker sees two queued, and none
-/// sees less than nothing.
+/// Of messages that are sent one after the other, each after the last was handled, no onlooker sees two
+/// queued, and none sees less than nothing.
 #[test]
 fn glance_sees_what_its_index_knew() {
     model("glance_sees_what_its_index_knew", 3, 20, || {

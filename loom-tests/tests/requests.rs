@@ -3,8 +3,9 @@
 //!
 //! In each the asker gets one outcome, and no ask is pending in the end.
 //!
-//! Seen to fail here, each by itself: no hold while a request is being sent; the number of open tokens changed by a load
-//! and a store in two sections of the lock; a first reply that leaves the asker in its place for the next.
+//! Seen to fail here, each by itself: no hold while a request is being sent; the number of open tokens
+//! changed by a load and a store in two sections of the lock; a first reply that leaves the asker in its
+//! place for the next.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 

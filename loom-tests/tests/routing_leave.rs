@@ -109,7 +109,7 @@ fn the_deadline_of_a_leaving_routee_races_what_is_routed_again() {
     model("routing_deadline_races_reroute", 3, 10_000, || {
         let world = World::new();
         let within = Duration::from_millis(1);
-        let router = world.pool(2).drain_within(within).spawn().expect("the name is free");
+        let router = world.pool(2).leave_within(within).spawn().expect("the name is free");
         let leaving = router.routees().expect("it runs").remove(1);
         // This thread's first message goes to routee 0, its second to routee 1, which leaves.
         assert_eq!(World::try_tell(&router, 1), 1);

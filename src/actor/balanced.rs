@@ -4,11 +4,13 @@
 //! timers and its control concern it alone. When its mailbox is empty, it takes from the shared queue; how no
 //! message is left there beside a sleeping actor is told in `dispatch/balancing.rs`.
 //!
-//! **A message's way.** [`push`](balancing::SharedQueue::push) by the router, on the sender's thread; if a routee sleeps, the
-//! sender claims it and [nudges](AnyRef::nudge) it. The routee's turn begins: [`begin_sharing`](ActorTurn::begin_sharing)
-//! finds the claim. [`answer_by_taking`](ActorTurn::answer_by_taking) takes the message, wakes the next routee if there
-//! is more, and hands it to the actor. Then the turn goes on as any, and when nothing else is left,
-//! [`share`](ActorTurn::share) handles more of the queue. When that is empty too, the routee registers as idle and sleeps.
+//! **A message's way.** [`push`](balancing::SharedQueue::push) by the router, on the sender's thread; if a
+//! routee sleeps, the sender claims it and [nudges](AnyRef::nudge) it. The routee's turn begins:
+//! [`begin_sharing`](ActorTurn::begin_sharing) finds the claim.
+//! [`answer_by_taking`](ActorTurn::answer_by_taking) takes the message, wakes the next routee if there is
+//! more, and hands it to the actor. Then the turn goes on as any, and when nothing else is left,
+//! [`share`](ActorTurn::share) handles more of the queue. When that is empty too, the routee registers as
+//! idle and sleeps.
 //!
 //! **Neither starves.** The mailbox goes first. But a turn that ends because its throughput is used up, and has taken
 //! nothing from the shared queue, takes one message more, from there.

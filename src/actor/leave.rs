@@ -1,12 +1,13 @@
 //! How an actor leaves a router, at its head's request.
 //!
-//! It handles everything that it has been sent, and then ends. To lose nothing it closes its mailbox first: from then on
-//! senders are refused and choose again, and the index of the close is the last position that there will be, at which a
-//! poison pill waits. It closes at the request's position, so that what it sends itself on the way there reaches it, or
-//! at once; or it is told farewell, and ends when it thinks fit: see [`Leaving`].
+//! It handles everything that it has been sent, and then ends. To lose nothing it closes its mailbox first:
+//! from then on senders are refused and choose again, and the index of the close is the last position that
+//! there will be, at which a poison pill waits. It closes at the request's position, so that what it sends
+//! itself on the way there reaches it, or at once; or it is told farewell, and ends when it thinks fit: see
+//! [`Leaving`].
 //!
-//! What lies behind the position is handled here, too, and not routed again, since a mailbox cannot tell what came through
-//! the router from what was sent to this actor alone, by itself for instance.
+//! What lies behind the position is handled here, too, and not routed again, since a mailbox cannot tell what
+//! came through the router from what was sent to this actor alone, by itself for instance.
 //!
 //! One that ends earlier, because it is stopped, fails, or stops itself, hands what it has left to the router again,
 //! unless copies may be among it (`actor_ref/copies.rs`): then it becomes dead letters.

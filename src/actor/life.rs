@@ -319,7 +319,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
-    pub fn farewell(&mut self) {
+    pub fn finish(&mut self) {
         let me = self.me();
         let mut extras = self.private(|private| private.extras.take());
         let mut watchers =

@@ -256,7 +256,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Phase::Draining => match self.drain() {
                     Drained::Busy => return Ran::Busy,
                     _ => {
-                        self.farewell();
+                        self.finish();
                         return Ran::Idle;
                     }
                 },

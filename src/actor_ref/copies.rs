@@ -26,8 +26,8 @@ impl<M: Send + 'static> ActorRef<M> {
     #[cold]
     #[inline(never)]
     fn mark_for_copies(&self) {
-        // Ordering: Release, in both; the push that follows publishes the mark to the actor with the copy, and the second
-        // pairs with the Acquire load in `expect_copies`.
+        // Ordering: Release, in both; the push that follows publishes the mark to the actor with the copy,
+        // and the second pairs with the Acquire load in `expect_copies`.
         let set = |mark: &AtomicBool| mark.store(true, Ordering::Release);
         match self.target() {
             Target::Local(local) => set(&local.core.takes_copies),

@@ -126,8 +126,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// [balancing pool](crate::routing::Balancing); no other routee is tried. [`SendError::NoRoutee`] when there is
     /// no routee, or all have stopped; the next one is tried for each that has. `Closed` when the router itself has
     /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
-    /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it is refused;
-    /// nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
+    /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it
+    /// is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {
@@ -427,8 +427,8 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Ends the actor once it has handled everything that this thread has sent so far.
     ///
-    /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that messages pass by:
-    /// it ends at once, and its children with it, whatever lies in their mailboxes.
+    /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that
+    /// messages pass by: it ends at once, and its children with it, whatever lies in their mailboxes.
     pub fn poison(&self) {
         if let Some(any) = self.any() {
             any.poison();

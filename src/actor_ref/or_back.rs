@@ -125,8 +125,8 @@ impl<M: Send + 'static> ActorRef<M> {
 }
 
 impl<M: Send + 'static> actor::Context<M> {
-    /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the outcome of
-    /// a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
+    /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
+    /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -68,8 +68,8 @@ impl<R: Send + 'static> Ask<R> {
         }
     }
 
-    /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after `deadline`. None
-    /// if that is now: then the asker has been told.
+    /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
+    /// `deadline`. None if that is now: then the asker has been told.
     pub(crate) fn port_to_actor<M: Send + 'static>(
         asker: ActorRef<M>,
         deadline: Option<Duration>,

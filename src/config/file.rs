@@ -105,7 +105,7 @@ sections! {
         head_dispatcher: String,
         pool_dispatcher: PoolDispatcher,
         queue: String,
-        drain_within: Span,
+        leave_within: Span,
         stay_when_empty: bool,
         routees: RouteesSection,
         resizer: ResizerSection,

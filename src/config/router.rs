@@ -38,7 +38,7 @@ pub fn apply(
     set(&mut says.wait_for_tick, section.wait_for_tick);
     set(&mut says.head_dispatcher, section.head_dispatcher);
     set(&mut says.queue, section.queue);
-    set(&mut says.drain_within, section.drain_within.map(length));
+    set(&mut says.leave_within, section.leave_within.map(length));
     set(&mut says.stay_when_empty, section.stay_when_empty);
     set(&mut says.routees_paths, section.routees.and_then(|routees| routees.paths));
     if let Some(section) = section.resizer {
@@ -106,7 +106,7 @@ pub fn print(says: &RouterSettings) -> Option<RouterSection> {
         head_dispatcher: says.head_dispatcher.clone(),
         pool_dispatcher: says.pool_dispatcher.clone().map(PoolDispatcher::Named),
         queue: says.queue.clone(),
-        drain_within: says.drain_within.map(Span),
+        leave_within: says.leave_within.map(Span),
         stay_when_empty: says.stay_when_empty,
         routees: says.routees_paths.clone().map(|paths| RouteesSection { paths: Some(paths) }),
         resizer: says.resizer.as_ref().map(print_resizer),

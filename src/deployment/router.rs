@@ -79,7 +79,7 @@ pub struct RouterSettings {
     /// The name of the mailbox that is the queue of a balancing pool.
     pub queue: Option<String>,
     /// How long a routee may take when it is removed.
-    pub drain_within: Option<Duration>,
+    pub leave_within: Option<Duration>,
     /// Whether the router stays when its last routee has gone.
     pub stay_when_empty: Option<bool>,
     /// A [`DefaultResizer`](crate::routing::DefaultResizer) for a pool.
@@ -109,8 +109,8 @@ impl RouterSettings {
     /// | one given to [`SystemBuilder::routing_logic`](crate::SystemBuilder::routing_logic): that logic over the routees of the code | it was given for the router's messages |
     ///
     /// Where the code has the same logic, that one stays, with what makes it its own: the seed, the key, the one
-    /// shared cursor. A pool may be made a group, by [`routees_paths`](Self::routees_paths); a group has no recipe, so it
-    /// cannot be made a pool.
+    /// shared cursor. A pool may be made a group, by [`routees_paths`](Self::routees_paths); a group has no
+    /// recipe, so it cannot be made a pool.
     pub fn router(mut self, name: &str) -> Self {
         self.router = Some(name.to_owned());
         self
@@ -183,9 +183,9 @@ impl RouterSettings {
     }
 
     /// How long a routee may take when it is removed:
-    /// [`RouterPlan::drain_within`](crate::routing::RouterPlan::drain_within).
-    pub fn drain_within(mut self, deadline: Duration) -> Self {
-        self.drain_within = Some(deadline);
+    /// [`RouterPlan::leave_within`](crate::routing::RouterPlan::leave_within).
+    pub fn leave_within(mut self, deadline: Duration) -> Self {
+        self.leave_within = Some(deadline);
         self
     }
 
@@ -202,8 +202,8 @@ impl RouterSettings {
         self
     }
 
-    /// Gives a pool an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), or none if it is not
-    /// `enabled`. It takes the place of the one that the code has. Not together with
+    /// Gives a pool an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), or none
+    /// if it is not `enabled`. It takes the place of the one that the code has. Not together with
     /// [`resizer`](Self::resizer).
     pub fn optimal_size_exploring_resizer(mut self, settings: ExploringResizerSettings) -> Self {
         self.optimal_size_exploring_resizer = Some(settings);
@@ -218,11 +218,11 @@ impl RouterSettings {
 }
 
 keys! {
-    /// The parameters of a [`DefaultResizer`](crate::routing::DefaultResizer), where the default or the allowed values of
-    /// each are told. Those that are not said are at their defaults, whatever resizer the code has.
+    /// The parameters of a [`DefaultResizer`](crate::routing::DefaultResizer), where the default or the
+    /// allowed values of each are told. Those that are not said are at their defaults, whatever resizer the code has.
     ResizerSettings {
-        /// Whether the pool has this resizer: true unless said otherwise. If it is false, the pool has no resizer, whatever
-        /// the code says, unless the other kind is on.
+        /// Whether the pool has this resizer: true unless said otherwise. If it is false, the pool has no
+        /// resizer, whatever the code says, unless the other kind is on.
         enabled: bool,
         /// The fewest routees.
         lower_bound: usize,
@@ -244,12 +244,12 @@ keys! {
         without_ticks: bool,
     }
 
-    /// The parameters of an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), where the default
-    /// or the allowed values of each are told. Those that are not said are at their defaults, whatever resizer the
-    /// code has.
+    /// The parameters of an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer),
+    /// where the default or the allowed values of each are told. Those that are not said are at their
+    /// defaults, whatever resizer the code has.
     ExploringResizerSettings {
-        /// Whether the pool has this resizer: true unless said otherwise. If it is false, the pool has no resizer, whatever
-        /// the code says, unless the other kind is on.
+        /// Whether the pool has this resizer: true unless said otherwise. If it is false, the pool has no
+        /// resizer, whatever the code says, unless the other kind is on.
         enabled: bool,
         /// The fewest routees.
         lower_bound: usize,

@@ -284,8 +284,8 @@ impl<H, S> Gate<H, S> {
 
     /// What routers choose by: one look at the word, and one at the head where the word does not say enough.
     ///
-    /// Cheaper than [`len`](Self::len), and less exact while others send: of the messages that were queued when the word
-    /// was read, so many were left when the head was. Exact when nobody sends meanwhile.
+    /// Cheaper than [`len`](Self::len), and less exact while others send: of the messages that were queued
+    /// when the word was read, so many were left when the head was. Exact when nobody sends meanwhile.
     #[inline]
     pub fn glance(&self) -> Glance {
         let state = self.word.look_acquire();

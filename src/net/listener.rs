@@ -259,9 +259,9 @@ impl Listener {
     /// [limit](ListenerBuilder::max_connections) allows; then new ones are refused. For the phase
     /// [`SERVICE_UNBIND`](crate::shutdown::phase::SERVICE_UNBIND), before connections are asked to end.
     ///
-    /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors of the last
-    /// connections may begin a little later. A peer that connects at the very moment between is reset. The listener's
-    /// actor stays, and ends with the system or by [`stop`](Self::stop).
+    /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors
+    /// of the last connections may begin a little later. A peer that connects at the very moment between is
+    /// reset. The listener's actor stays, and ends with the system or by [`stop`](Self::stop).
     ///
     /// ```
     /// # use pointsman::net::{Address, Connection, Ready};

@@ -2,7 +2,8 @@
 //!
 //! `backoff.rs` a parent that waits before it makes its child anew; `behavior.rs` become and unbecome;
 //! `graceful_stop.rs` to stop an actor and know when it has ended; `inbox.rs` messages for code outside actors;
-//! `listeners.rs` whom an actor tells; `pipe.rs` the result of a future as a message; `promise.rs` a reference that is answered once.
+//! `listeners.rs` whom an actor tells; `pipe.rs` the result of a future as a message; `promise.rs` a
+//! reference that is answered once.
 
 mod backoff;
 mod behavior;

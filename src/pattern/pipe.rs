@@ -52,8 +52,8 @@ impl<M: Send + 'static> Context<M> {
     /// Nothing waits: other messages are handled meanwhile. Semantics: Akka's `pipeToSelf`.
     ///
     /// The message comes always: when the future panics or the system ends before it is done, with a
-    /// [`PipeError`]. It takes room like any other: if this actor has stopped by then, or its bounded mailbox is full, it
-    /// is a dead letter. No async runtime is needed, so a future
+    /// [`PipeError`]. It takes room like any other: if this actor has stopped by then, or its bounded mailbox
+    /// is full, it is a dead letter. No async runtime is needed, so a future
     /// that needs one (for its sockets, its timers) must be spawned there, and its handle piped.
     ///
     /// ```

@@ -1,6 +1,6 @@
 //! One queue for all routees.
 
-use super::plan::{Initial, MakeWith, Settings};
+use super::plan::{Initial, MakeWith, RouteeSettings};
 use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
 use crate::actor::{
     Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
@@ -13,8 +13,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
-/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none waits
-/// behind a slow one while another routee has nothing to do. Made by
+/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none
+/// waits behind a slow one while another routee has nothing to do. Made by
 /// [`balancing_pool`](RouterBuilder::balancing_pool).
 ///
 /// ```text
@@ -23,41 +23,43 @@ use std::sync::Arc as StdArc;
 ///                                           └─▶ routee 2 ◀── ▒
 /// ```
 ///
-/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by itself,
-/// by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill or a kill
-/// concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message at a time, and
-/// at least one in each turn whose throughput its own mailbox uses up.
+/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by
+/// itself, by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill
+/// or a kill concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message
+/// at a time, and at least one in each turn whose throughput its own mailbox uses up.
 ///
 /// # Order
 ///
-/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there is no
-/// order between routees, and what one conversation needs to keep in mind must not be the state of a routee: use
-/// [`ConsistentHashing`](super::ConsistentHashing) for that.
+/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there
+/// is no order between routees, and what one conversation needs to keep in mind must not be the state of a
+/// routee: use [`ConsistentHashing`](super::ConsistentHashing) for that.
 ///
 /// # Lifecycle
 ///
-/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended. One
-/// that is removed handles what its own mailbox held then; what comes later is a dead letter, as it was for this
-/// routee alone, and the queue is the others'. A router that [drains](super::Router::drain), and routees of which none
-/// stays, empty the queue before they end: nothing is lost that was sent before. When the last one stops otherwise,
-/// or after a [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in
-/// the queue goes to dead letters whose recipient is the router; so does what a sender adds at the very moment at which
-/// the last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again.
-/// Routees that others made cannot be [added](super::Router::add).
+/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is
+/// suspended. One that is removed handles what its own mailbox held then; what comes later is a dead letter,
+/// as it was for this routee alone, and the queue is the others'. A router that
+/// [drains](super::Router::drain), and routees of which none stays, empty the queue before they end: nothing
+/// is lost that was sent before. When the last one stops otherwise, or after a [poison
+/// pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in the queue goes
+/// to dead letters whose recipient is the router; so does what a sender adds at the very moment at which the
+/// last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say
+/// nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again. Routees that others made cannot
+/// be [added](super::Router::add).
 ///
 /// # Cost
 ///
-/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes the one
-/// that has been idle longest, and scans none. One is woken at a time: before it handles its message, it wakes the
-/// next if there is more. The queue allocates a block for every 31 messages, as does the list
-/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. All
-/// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
-/// for a thread that was preempted in the middle of adding to the queue, or to the list.
+/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes
+/// the one that has been idle longest, and scans none. One is woken at a time: before it handles its message,
+/// it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
+/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once.
+/// All senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait
+/// briefly for a thread that was preempted in the middle of adding to the queue, or to the list.
 ///
-/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one of
-/// them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
+/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one
+/// of them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
 pub struct Balancing<M: Send + 'static> {
-    /// Opened when the first routee is made, as the plan's [`Settings::queue`] says then.
+    /// Opened when the first routee is made, as the plan's [`RouteeSettings::queue`] says then.
     queue: Arc<SharedQueue<M>>,
 }
 
@@ -65,8 +67,8 @@ impl RouterBuilder {
     /// A router that creates its routees, as [`pool`](Self::pool), which take their messages from one
     /// [shared queue](Balancing). It has no bound unless told otherwise by [`queue`](RouterPlan::queue).
     ///
-    /// The routees run where [`dispatcher`](RouterPlan::dispatcher) says, and take as many messages in a turn as its
-    /// throughput allows.
+    /// The routees run where [`dispatcher`](RouterPlan::dispatcher) says, and take as many messages in a turn
+    /// as its throughput allows.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -129,13 +131,13 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(recipe);
-        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
             spawn_held::<A, _>(settings.plan(head, routee_index), recipe)
         };
         let (make, logic) = sharing(StdArc::new(make));
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             check(settings, path)?;
             settings.check::<A>(parent, path)
         };
@@ -149,9 +151,9 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
     /// [`Full::Reject`] or [`Full::DropNewest`].
     ///
-    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree on an
-    /// order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the single
-    /// routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
+    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
+    /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
+    /// single routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
     /// ([`RouterSettings::queue`](super::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);
@@ -163,7 +165,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
 pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
     let queue = Arc::new(SharedQueue::new());
     let logic = Balancing { queue: queue.clone() };
-    let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+    let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
         queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
@@ -179,7 +181,7 @@ fn bound(queue: &Mailbox) -> Option<Bound> {
 }
 
 /// Refuses a queue that cannot be shared.
-fn check(settings: &Settings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+fn check(settings: &RouteeSettings, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
     let Some(queue) = &settings.queue else { return Ok(()) };
     check_queue(queue).map_err(|fault| refuse(path, fault))
 }
@@ -197,7 +199,7 @@ impl<M: Send + 'static> Balancing<M> {
     /// The queue is full.
     #[cold]
     fn drop_newest(message: M, cx: &RouteContext<'_>) {
-        cx.take_open();
+        cx.disown();
         cx.row.dropped(1);
         let head = cx.head();
         head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
@@ -227,7 +229,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
         match self.queue.push(message) {
             Ok(pushed) => {
                 // Whoever takes it from the queue accounts for it.
-                cx.take_open();
+                cx.disown();
                 if let Pushed::Stranded(messages) = pushed {
                     Self::stranded(messages, cx);
                 }

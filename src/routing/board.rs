@@ -1,7 +1,8 @@
-//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are made.
+//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are
+//! made.
 
 use super::leaving::LeavePlan;
-use super::reference::Shared;
+use super::reference::SharedRouter;
 use super::{Routee, Routees, RoutingLogic};
 use crate::actor::Held;
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -18,7 +19,7 @@ pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<Held<M>, SpawnError> + S
 
 /// What the head knows, and keeps over its own restarts.
 pub struct Board<M: Send + 'static, L> {
-    pub shared: StdArc<Shared<M>>,
+    pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
     /// How routees are made; `None` for a group.
     pub make: Option<StdArc<MakeRoutee<M>>>,
@@ -52,8 +53,8 @@ pub struct Member<M: Send + 'static> {
     pub own: bool,
 }
 
-/// Routees that the pool has made, before their first turns. Those that were not [listed](Board::publish_with)
-/// by the time that this is dropped end.
+/// Routees that the pool has made, before their first turns. Those that were not
+/// [listed](Board::publish_with) by the time that this is dropped end.
 pub struct Made<M: Send + 'static> {
     routees: Vec<Held<M>>,
     are_listed: bool,
@@ -105,7 +106,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     pub fn make(&self, count: usize) -> Result<Made<M>, SpawnError> {
         let mut made = Made { routees: Vec::new(), are_listed: false };
         let Some(make) = &self.make else { return Ok(made) };
-        check_size(self.count().saturating_add(count), &|| self.shared.about.head.path().to_string())?;
+        check_size(self.count().saturating_add(count), &|| self.shared.info.head.path().to_string())?;
         made.routees.reserve(count);
         for _ in 0..count {
             let index = {
@@ -113,7 +114,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
                 let next = members.next_index.wrapping_add(1);
                 std::mem::replace(&mut members.next_index, next)
             };
-            made.routees.push(make(&self.shared.about.head, index)?);
+            made.routees.push(make(&self.shared.info.head, index)?);
         }
         Ok(made)
     }
@@ -122,17 +123,18 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     /// changed: all of the user's code runs before the first step that can be seen.
     pub fn publish(&self, list: Vec<Member<M>>) {
         let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
-        let index = self.logic.index(&routees);
+        let prepared = self.logic.prepare(&routees);
         let (former, version) = {
             let mut members = lock(&self.members);
             members.version += 1;
             (std::mem::replace(&mut members.list, list), members.version)
         };
-        self.shared.replace(Routees::new(routees, index, version));
+        self.shared.replace(Routees::new(routees, prepared, version));
         drop(former);
     }
 
-    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is dropped.
+    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
+    /// dropped.
     pub fn publish_with(&self, made: &mut Made<M>) {
         let mut list = self.list();
         list.extend(made.members());

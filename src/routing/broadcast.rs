@@ -6,8 +6,8 @@ use crate::error::SendError;
 
 /// Sends every message to all routees, in the order of the table.
 ///
-/// A message to n routees is cloned n − 1 times and counts as n deliveries; a copy that a routee does not take
-/// is a dead letter of its own. With no routees the message itself is one, or comes back to `try_tell`.
+/// A message to n routees is cloned n − 1 times and counts as n deliveries; a copy that a routee does not
+/// take is a dead letter of its own. With no routees the message itself is one, or comes back to `try_tell`.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -46,8 +46,8 @@ impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
 
 impl RouteContext<'_> {
     /// Delivers a copy to each of these routees, in their order: what a logic that picks several calls in
-    /// [`route`](RoutingLogic::route). Each copy counts as a delivery; one that its routee does not take becomes a dead
-    /// letter, and the others go on. A routee that is named twice gets two.
+    /// [`route`](RoutingLogic::route). Each copy counts as a delivery; one that its routee does not take
+    /// becomes a dead letter, and the others go on. A routee that is named twice gets two.
     ///
     /// # Errors
     ///
@@ -65,7 +65,8 @@ impl RouteContext<'_> {
         Ok(())
     }
 
-    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were taken.
+    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were
+    /// taken.
     pub(super) fn deliver_counting<'r, M: Clone + Send + 'static>(
         &self,
         message: M,

@@ -6,8 +6,8 @@ use crate::error::SendError;
 use std::any::Any;
 use std::fmt;
 
-/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](super::Broadcast) does, and the
-/// others by another logic. Made by [`RouterPlan::broadcast_if`]. From Akka's typed pools
+/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](super::Broadcast) does,
+/// and the others by another logic. Made by [`RouterPlan::broadcast_if`]. From Akka's typed pools
 /// (`withBroadcastPredicate`).
 pub struct BroadcastIf<L, F> {
     logic: L,
@@ -38,8 +38,8 @@ where
         }
     }
 
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
-        self.logic.index(routees)
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+        self.logic.prepare(routees)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -65,8 +65,8 @@ where
 }
 
 impl<M: Clone + Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
-    /// Sends the messages for which `is_for_all` holds to all routees, and the others by the logic that was given
-    /// before this. The predicate runs on the sender's thread.
+    /// Sends the messages for which `is_for_all` holds to all routees, and the others by the logic that was
+    /// given before this. The predicate runs on the sender's thread.
     ///
     /// ```
     /// use pointsman::prelude::*;

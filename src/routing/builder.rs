@@ -1,6 +1,6 @@
 //! How a router begins to be described: what its routees are.
 
-use super::plan::{Initial, RouterPlan, Settings};
+use super::plan::{Initial, RouteeSettings, RouterPlan};
 use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -23,12 +23,12 @@ impl RouterBuilder {
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
     /// restart.
     ///
-    /// The recipe gets the routee's context, unlike that of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn),
-    /// and all routees share it: clone what it captures.
+    /// The recipe gets the routee's context, unlike that of
+    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn), and all routees share it: clone what it captures.
     ///
-    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have generated names.
-    /// They begin when the router routes already: a routee finds its path, its parent and the router itself while
-    /// it is being made, and what it sends to the router is routed.
+    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have
+    /// generated names. They begin when the router routes already: a routee finds its path, its parent and
+    /// the router itself while it is being made, and what it sends to the router is routed.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -63,12 +63,12 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(recipe);
-        let make = move |head: &AnyRef, routee_index: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
         };
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         self.plan(Initial::Pool { size, make: StdArc::new(make), check })
@@ -101,8 +101,9 @@ impl RouterBuilder {
     }
 
     /// As [`group`](Self::group), with routees that are more than a reference: functions
-    /// [with an identity](Routee::with_identity), by which consistent hashing and [`Router::remove`](crate::Router::remove)
-    /// tell them apart, or [several](Routee::several) in the place of one.
+    /// [with an identity](Routee::with_identity), by which consistent hashing and
+    /// [`Router::remove`](crate::Router::remove) tell them apart, or [several](Routee::several) in the place
+    /// of one.
     ///
     /// ```
     /// use pointsman::prelude::*;

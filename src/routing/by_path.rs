@@ -1,10 +1,10 @@
 //! Routees that are paths: whoever stands there when a message is sent.
 //!
-//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here: each
-//! copy of it is handed on or a dead letter, with the path at which it came to nothing.
+//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here:
+//! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
 
 use super::plan::{Initial, RouterPlan};
-use super::reference::About;
+use super::reference::RouterInfo;
 use super::{RoundRobin, RouteContext, Routee, RouterBuilder};
 use crate::actor::{ActorPath, Found, Selection, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Recipient, WrongType};
@@ -12,13 +12,14 @@ use crate::error::{SendError, SpawnError};
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
-    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So actors
-    /// may come, go and come again, before and after the router is created. As in Akka's groups, nobody is watched,
-    /// and no path ever leaves the list by itself.
+    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So
+    /// actors may come, go and come again, before and after the router is created. As in Akka's groups,
+    /// nobody is watched, and no path ever leaves the list by itself.
     ///
-    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are wildcards
-    /// within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one routee too,
-    /// and each actor that it selects gets a copy. The router itself is never selected by a wildcard.
+    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
+    /// wildcards within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one
+    /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
+    /// wildcard.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -39,15 +40,16 @@ impl RouterBuilder {
     ///
     /// # Delivery
     ///
-    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter whose
-    /// recipient is that path ([`DeadLetterReason::NoActor`], [`OtherType`](DeadLetterReason::OtherType)); it does
-    /// not go to the next routee, and [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected
-    /// actors those of another type are passed over.
+    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter
+    /// whose recipient is that path ([`DeadLetterReason::NoActor`],
+    /// [`OtherType`](DeadLetterReason::OtherType)); it does not go to the next routee, and
+    /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors those of another
+    /// type are passed over.
     ///
     /// # Cost
     ///
-    /// Each message walks the tree: a lock for each name of the path, and where there is a wildcard an allocation
-    /// and a comparison for each child. [`group`](Self::group) costs none of that.
+    /// Each message walks the tree: a lock for each name of the path, and where there is a wildcard an
+    /// allocation and a comparison for each child. [`group`](Self::group) costs none of that.
     ///
     /// # Errors
     ///
@@ -57,30 +59,30 @@ impl RouterBuilder {
         paths: impl IntoIterator<Item = impl Into<String>>,
     ) -> RouterPlan<M, RoundRobin> {
         let paths = paths.into_iter().map(Into::into).collect();
-        self.plan(Initial::Places { paths, fan_out: Some(fan_out) })
+        self.plan(Initial::Paths { paths, fan_out: Some(fan_out) })
     }
 
     /// As [`group_at`](Self::group_at), for messages that cannot be cloned: paths without wildcards.
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system, and
-    /// [`SpawnError::RouteeWildcard`] for one with a wildcard.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system,
+    /// and [`SpawnError::RouteeWildcard`] for one with a wildcard.
     pub fn group_at_exact<M: Send + 'static>(
         self,
         paths: impl IntoIterator<Item = impl Into<String>>,
     ) -> RouterPlan<M, RoundRobin> {
         let paths = paths.into_iter().map(Into::into).collect();
-        self.plan(Initial::Places { paths, fan_out: None })
+        self.plan(Initial::Paths { paths, fan_out: None })
     }
 }
 
 /// Delivers a copy to each of several actors.
-pub type FanOut<M> = fn(&About, M, &[ActorRef<M>]);
+pub type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
 
-pub fn fan_out<M: Clone + Send + 'static>(about: &About, message: M, targets: &[ActorRef<M>]) {
+pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
-    let cx = RouteContext::new(about.system.ledger().mine(), about);
+    let cx = RouteContext::new(info.system.ledger().mine(), info);
     cx.copies(targets.len());
     for target in others {
         cx.deliver_copy(target, message.clone());
@@ -97,9 +99,9 @@ pub fn check<M: Send + 'static>(
     router: &dyn Fn() -> String,
 ) -> Result<(), SpawnError> {
     for path in paths {
-        let place = Selection::from_actor(anchor, path)
+        let selection = Selection::from_actor(anchor, path)
             .map_err(|error| SpawnError::RouteePath { router: router(), error })?;
-        if fan_out.is_none() && place.has_wildcard() {
+        if fan_out.is_none() && selection.has_wildcard() {
             return Err(SpawnError::RouteeWildcard { router: router(), path: path.clone() });
         }
     }
@@ -110,26 +112,26 @@ pub fn check<M: Send + 'static>(
 pub fn routees<M: Send + 'static>(
     paths: &[String],
     fan_out: Option<FanOut<M>>,
-    about: &StdArc<About>,
+    info: &StdArc<RouterInfo>,
 ) -> Result<Vec<Routee<M>>, SpawnError> {
     let routee = |path: &String| {
-        let selection = Selection::from_actor(&about.head, path)
-            .map_err(|error| SpawnError::RouteePath { router: about.head.path().to_string(), error })?;
-        let place = Place { selection: selection.clone(), about: about.clone(), fan_out };
-        Ok(Routee::at(selection, path, ActorRef::to_own_recipient(place)))
+        let selection = Selection::from_actor(&info.head, path)
+            .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
+        let recipient = PathRecipient { selection: selection.clone(), info: info.clone(), fan_out };
+        Ok(Routee::at(selection, path, ActorRef::to_own_recipient(recipient)))
     };
     paths.iter().map(routee).collect()
 }
 
 /// What stands behind the reference of such a routee.
-struct Place<M> {
+struct PathRecipient<M> {
     selection: Selection,
-    about: StdArc<About>,
+    info: StdArc<RouterInfo>,
     /// There if there may be wildcards.
     fan_out: Option<FanOut<M>>,
 }
 
-impl<M: Send + 'static> Place<M> {
+impl<M: Send + 'static> PathRecipient<M> {
     /// Whom a message goes to now, and where nobody takes it.
     fn find(&self) -> Result<Vec<ActorRef<M>>, Lost> {
         let mut actors = match self.selection.resolve() {
@@ -137,7 +139,7 @@ impl<M: Send + 'static> Place<M> {
             Found::Actors(actors) => actors,
         };
         if self.selection.has_wildcard() {
-            actors.retain(|actor| *actor != self.about.head);
+            actors.retain(|actor| *actor != self.info.head);
         }
         let mut other = None;
         let typed = |actor: AnyRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
@@ -149,14 +151,15 @@ impl<M: Send + 'static> Place<M> {
         }
     }
 
-    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for one.
+    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for
+    /// one.
     fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
         target.expect_copies();
         target.pass_on(message)
     }
 
     fn bury(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
-        let system = &self.about.system;
+        let system = &self.info.system;
         system.ledger().mine().dead_lettered(1);
         system.dead_letters().bury(message, reason, || path);
     }
@@ -168,13 +171,13 @@ enum Lost {
     OtherType(WrongType),
 }
 
-impl<M: Send + 'static> Recipient<M> for Place<M> {
+impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.find() {
             Err(Lost::Nobody(path)) => self.bury(message, DeadLetterReason::NoActor, path),
             Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
             Ok(targets) => match (&*targets, self.fan_out) {
-                ([_, _, ..], Some(fan_out)) => fan_out(&self.about, message, &targets),
+                ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
                 ([target, ..], _) => match Self::pass_on(target, message) {
                     // It is as if it had gone: the path is taken or not.
                     Err(SendError::Closed(message)) => {
@@ -197,6 +200,6 @@ impl<M: Send + 'static> Recipient<M> for Place<M> {
     }
 
     fn system(&self) -> Option<SystemRef> {
-        Some(SystemRef::new(self.about.system.clone()))
+        Some(SystemRef::new(self.info.system.clone()))
     }
 }

@@ -1,7 +1,7 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
+use super::generators::Generators;
 use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
-use super::random::Generators;
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -15,8 +15,9 @@ use std::sync::Arc as StdArc;
 /// it must.
 ///
 /// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a
-/// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every machine and every
-/// build finds the same owner. When the owner has stopped, the next living routee on the ring gets the message.
+/// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every
+/// machine and every build finds the same owner. When the owner has stopped, the next living routee on the
+/// ring gets the message.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -42,22 +43,22 @@ use std::sync::Arc as StdArc;
 ///
 /// - [`by`](Self::by): a function that sees the whole message feeds the key. Most routers need no more.
 /// - [`new`](Self::new): the message is its own key: it implements [`HashKey`].
-/// - [`by_option`](Self::by_option): a function that may find no key. Such a message is a dead letter, with a warning
-///   in the log for the first, and then for each time that their number has doubled; or it goes to
+/// - [`by_option`](Self::by_option): a function that may find no key. Such a message is a dead letter, with a
+///   warning in the log for the first, and then for each time that their number has doubled; or it goes to
 ///   [any routee](Self::without_key).
 ///
-/// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not know. A
-/// typed router knows all its messages; where they hold no key, let them be [`Keyed`].
+/// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not
+/// know. A typed router knows all its messages; where they hold no key, let them be [`Keyed`].
 ///
 /// # When the routees change
 ///
-/// The old and the new owner may be at work on messages of one key at the same time: the old one has some in its
-/// mailbox.
+/// The old and the new owner may be at work on messages of one key at the same time: the old one has some in
+/// its mailbox.
 ///
 /// # Concurrency
 ///
-/// The key function runs on the senders' threads. When it panics, the panic unwinds to the sender, and the message is a
-/// dead letter.
+/// The key function runs on the senders' threads. When it panics, the panic unwinds to the sender, and the
+/// message is a dead letter.
 pub struct ConsistentHashing<M, F> {
     /// Feeds the key; false if there is none.
     key: F,
@@ -136,8 +137,8 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         }
     }
 
-    /// Says what becomes of messages for which [`by_option`](Self::by_option) finds no key: unless said otherwise
-    /// they are refused.
+    /// Says what becomes of messages for which [`by_option`](Self::by_option) finds no key: unless said
+    /// otherwise they are refused.
     pub fn without_key(mut self, policy: WithoutKey) -> Self {
         self.anyone = match policy {
             WithoutKey::Refuse => None,
@@ -146,11 +147,12 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         self
     }
 
-    /// Hashes keys, and the points of the ring, by `hash` instead of xxh3-64: for rings that must agree with those of
-    /// other programs. It gets the bytes of the [encoding](HashKey), and should spread them evenly over all 64 bits.
+    /// Hashes keys, and the points of the ring, by `hash` instead of xxh3-64: for rings that must agree with
+    /// those of other programs. It gets the bytes of the [encoding](HashKey), and should spread them evenly
+    /// over all 64 bits.
     ///
-    /// It runs on the senders' threads, and whenever the routees change on the head's. A key of more than 240 bytes
-    /// costs an allocation.
+    /// It runs on the senders' threads, and whenever the routees change on the head's. A key of more than 240
+    /// bytes costs an allocation.
     ///
     /// ```
     /// use pointsman::routing::ConsistentHashing;
@@ -170,8 +172,8 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 
     /// How many points each routee has on the ring: 160 unless said otherwise. More make the shares more
-    /// even (160 keep them within about a fifth of each other) and the table larger. 0, and more than 65,536, are
-    /// errors when the router is created.
+    /// even (160 keep them within about a fifth of each other) and the table larger. 0, and more than 65,536,
+    /// are errors when the router is created.
     pub fn virtual_nodes(mut self, count: u32) -> Self {
         self.virtual_nodes = count;
         self
@@ -194,7 +196,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             return Pick::None;
         };
         let index = anyone.draw(cx, |generator| generator.random_range(0..routees.len()));
-        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     #[cold]
@@ -217,7 +219,7 @@ where
     F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
-        let Some(ring) = routees.index::<Ring>() else { return Pick::None };
+        let Some(ring) = routees.prepared::<Ring>() else { return Pick::None };
         let hash = match &self.hasher {
             None => {
                 let mut sink = KeySink::new();
@@ -226,14 +228,14 @@ where
             Some(hash) => self.hash_by(&**hash, message),
         };
         let Some(hash) = hash else { return self.select_without_key(routees, cx) };
-        let owner = match cx.attempt() {
+        let owner = match cx.refusals() {
             0 => ring.owner(hash),
             refused => ring.successors(hash).nth(refused),
         };
         owner.map_or(Pick::None, Pick::One)
     }
 
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let members = routees.iter().map(|routee| (routee.identity(), self.virtual_nodes));
         let ring = match &self.hasher {
             None => Ring::new(members),
@@ -279,7 +281,8 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
 
 /// A message with the key that it is hashed by, for messages that hold none themselves.
 ///
-/// As a router's message it reaches the routee whole. Where actors take the bare message, a group strips it off:
+/// As a router's message it reaches the routee whole. Where actors take the bare message, a group strips it
+/// off:
 ///
 /// ```
 /// use pointsman::prelude::*;

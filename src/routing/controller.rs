@@ -1,8 +1,8 @@
 //! The controller of a routing logic: an actor that changes the logic while it routes.
 //!
-//! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and nothing to
-//! the head. It is created once, with the router, so that a restart of the head finds it in its place, and begins when
-//! the router routes.
+//! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and
+//! nothing to the head. It is created once, with the router, so that a restart of the head finds it in its
+//! place, and begins when the router routes.
 
 use super::{Router, RouterPlan, RoutingLogic};
 use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_held};
@@ -19,8 +19,8 @@ const NAME: &str = "routingLogicController";
 pub type MakeController<L> =
     dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
-/// A controller before its first turn, which it has when this is dropped. It ends there without having been made,
-/// unless the router is complete.
+/// A controller before its first turn, which it has when this is dropped. It ends there without having been
+/// made, unless the router is complete.
 pub struct HeldController {
     pub actor: AnyRef,
     router_is_complete: StdArc<OnceLock<()>>,
@@ -36,12 +36,13 @@ impl HeldController {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
-    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it takes.
-    /// To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
+    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it
+    /// takes. To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
     ///
-    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It begins when the
-    /// router routes already, and is no routee. A restart of the head restarts it in its place; its own failures are judged as by default,
-    /// whatever [`on_failure`](Self::on_failure) says of routees, and should it end, the router goes on without.
+    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It
+    /// begins when the router routes already, and is no routee. A restart of the head restarts it in its
+    /// place; its own failures are judged as by default, whatever [`on_failure`](Self::on_failure) says of
+    /// routees, and should it end, the router goes on without.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -126,7 +127,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`LookupError::NoActor`]: it has none, or it has ended; [`LookupError::WrongType`]: it takes other messages.
     pub fn controller<C: Send + 'static>(&self) -> Result<ActorRef<C>, LookupError> {
-        let head = &self.shared.about.head;
+        let head = &self.shared.info.head;
         let Some(controller) = head.core().children.get(NAME) else {
             return Err(LookupError::NoActor { path: head.path().join(NAME)? });
         };

@@ -1,15 +1,15 @@
 //! How a router is created.
 //!
-//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before their
-//! first turns; the table; and only then whoever looks the router up finds what routes, and the routees begin. So
-//! no message meets a router that is not whole.
+//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before
+//! their first turns; the table; and only then whoever looks the router up finds what routes, and the routees
+//! begin. So no message meets a router that is not whole.
 
 use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
 use super::found_empty::FoundEmpty;
 use super::head::Head;
 use super::plan::{Initial, RouterPlan};
-use super::reference::Shared;
+use super::reference::SharedRouter;
 use super::resizer::{self, Resizing};
 use super::{Manage, Routee, Router, RoutingLogic};
 use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, spawn_held};
@@ -26,10 +26,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// # Errors
     ///
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
-    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a path that
-    /// is none, [settings](super::RouterSettings) of the system that the router cannot have, and what is said at
-    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the name is free once
-    /// what was begun has ended; where the plan itself is wrong, nothing was begun.
+    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a
+    /// path that is none, [settings](super::RouterSettings) of the system that the router cannot have, and
+    /// what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the
+    /// name is free once what was begun has ended; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
@@ -46,8 +46,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Creates the router as the plan says.
     pub(super) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
-        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes in
-        // any case, also when the logic's code panics below: without a board the head then ends.
+        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes
+        // in any case, also when the logic's code panics below: without a board the head then ends.
         let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
         let late = board.clone();
         let plan = Plan {
@@ -67,7 +67,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let head = held.actor().any_local();
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
         let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
-        let shared = StdArc::new(Shared::<M>::new(head.clone(), resizing, found_empty));
+        let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic);
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
@@ -80,7 +80,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 (size, Ok(Vec::new()), Some(make))
             }
             Initial::Group(group) => (0, Ok(group), None),
-            Initial::Places { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.about), None),
+            Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
         };
         let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
         let made = StdArc::new(Board {
@@ -153,7 +153,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 check(parent, &self.settings, &path)?;
             }
             Initial::Group(_) => {}
-            Initial::Places { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
+            Initial::Paths { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
         }
         if self.leave.within.is_some()
             || self.resizer.as_ref().is_some_and(|resizer| resizer.tick().is_some())

@@ -1,8 +1,8 @@
 //! Pools that end with the message that finds them empty: GoAkt's moment.
 //!
-//! Such a pool stays when its last routee goes, and may grow again. The sender whose message finds nobody to take it
-//! tells the head, and only the head, who alone changes the routees, says whether the pool is still empty: so no
-//! message ends a pool that was told to grow before.
+//! Such a pool stays when its last routee goes, and may grow again. The sender whose message finds nobody to
+//! take it tells the head, and only the head, who alone changes the routees, says whether the pool is still
+//! empty: so no message ends a pool that was told to grow before.
 
 use super::head::Head;
 use super::resizer::Trigger;
@@ -34,7 +34,7 @@ impl FoundEmpty {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn found_empty(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
-        if let Some(found_empty) = self.board.shared.about.found_empty() {
+        if let Some(found_empty) = self.board.shared.info.found_empty() {
             found_empty.trigger.loosen();
         }
         // One that has ended may still be listed: the notice of its end is on the way.

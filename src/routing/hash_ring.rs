@@ -13,9 +13,9 @@
 //! # Lookup
 //!
 //! Points are hashes and so spread evenly. A table over the upper bits of the point says where each bucket's
-//! points begin. A bucket has about one point, nearly never more than a few, and the points of later buckets lie behind
-//! the hash. So the answer is found by counting how many of the next few lie before it: always as many comparisons, no
-//! branch that a processor could guess wrong.
+//! points begin. A bucket has about one point, nearly never more than a few, and the points of later buckets
+//! lie behind the hash. So the answer is found by counting how many of the next few lie before it: always as
+//! many comparisons, no branch that a processor could guess wrong.
 
 use super::key::{HashKey, KeySink};
 use std::cmp::Ordering;
@@ -32,8 +32,8 @@ pub const VIRTUAL_NODES_MAX: u32 = 1 << 16;
 /// So many points are compared at once.
 const WINDOW: usize = 4;
 
-/// An immutable ring; members are known by their index in the list that it was built from. For logics of your own:
-/// what [`ConsistentHashing`](super::ConsistentHashing) keeps as its [index](super::RoutingLogic::index).
+/// An immutable ring; members are known by their index in the list that it was built from. For logics of your
+/// own: what [`ConsistentHashing`](super::ConsistentHashing) [prepares](super::RoutingLogic::prepare).
 ///
 /// ```
 /// use pointsman::routing::{HashKey, Ring};

@@ -1,9 +1,10 @@
-//! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is in
-//! `leaving.rs`.
+//! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is
+//! in `leaving.rs`.
 //!
-//! **How a change is all or nothing.** The logic's [`index`](RoutingLogic::index) runs on the new list before
-//! list and table change, and routees made for it end unless they get there. A panic in it is logged and changes
-//! nothing, least of all the routees: it is no failure of the head, whose restart would restart them.
+//! **How a change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list
+//! before list and table change, and routees made for it end unless they get there. A panic in it is logged
+//! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
+//! them.
 
 use super::board::{Board, Member};
 use super::leaving::watch;
@@ -16,8 +17,9 @@ use crate::supervision::{Failure, Strategy};
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
-/// Tables of one router that may wait to be freed: the bound of the memory that a thread which does not come on keeps.
-/// Each router has its own, so that one that is often changed while a thread is stuck does not keep others from changes.
+/// Tables of one router that may wait to be freed: the bound of the memory that a thread which does not come
+/// on keeps. Each router has its own, so that one that is often changed while a thread is stuck does not keep
+/// others from changes.
 const OLD_TABLES_MAX: usize = 1024;
 
 /// The actor. Its state is all on the board.
@@ -102,8 +104,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
-    /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and whoever
-    /// asked for it learns from the reply port, which is dropped.
+    /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and
+    /// whoever asked for it learns from the reply port, which is dropped.
     pub fn change<R>(
         &mut self,
         ctx: &mut Context<Manage<M>>,
@@ -123,8 +125,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Whether the routees may be changed.
     ///
-    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler on a worker that never
-    /// returns keeps them all, of every router, and so does a sender that waits for room in the middle of a routed send.
+    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler on a worker
+    /// that never returns keeps them all, of every router, and so does a sender that waits for room in the
+    /// middle of a routed send.
     fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
         if self.board.is_ending() {
             return Err(ManageError::Stopped { path: ctx.path().to_string() });

@@ -1,17 +1,19 @@
 //! How routees leave a router, and how a router ends without loss.
 //!
-//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request. When it
-//! gets there it closes, handles also what senders with the old table have put behind that position, and ends. A push
-//! that comes later is refused, and its sender chooses again. No step waits for anybody: the old table is freed
-//! once nobody can read it.
+//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request.
+//! When it gets there it closes, handles also what senders with the old table have put behind that position,
+//! and ends. A push that comes later is refused, and its sender chooses again. No step waits for anybody: the
+//! old table is freed once nobody can read it.
 //!
-//! **The last one leaves.** It closes at once. Whoever is refused finds the empty table, or the closed router.
+//! **The last one leaves.** It closes at once. Whoever is refused finds the empty table, or the closed
+//! router.
 //!
-//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none of its
-//! children is left but the controller, it stops.
+//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none
+//! of its children is left but the controller, it stops.
 //!
-//! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its farewell:
-//! what it has left is routed again, to one other. Not where copies may be among it: `actor_ref/copies.rs`.
+//! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its
+//! farewell: what it has left is routed again, to one other. Not where copies may be among it:
+//! `actor_ref/copies.rs`.
 //!
 //! The farewell travels with the request, so no full mailbox can refuse it.
 
@@ -38,8 +40,8 @@ impl<M> Default for LeavePlan<M> {
     }
 }
 
-/// Those that are to leave once they are in no table any more, each with its last message. Made before anything is
-/// changed: it takes user code.
+/// Those that are to leave once they are in no table any more, each with its last message. Made before
+/// anything is changed: it takes user code.
 pub struct Leavers<M: Send + 'static> {
     own: Vec<(ActorRef<M>, Option<M>)>,
     others: Vec<Routee<M>>,
@@ -63,7 +65,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
         // Listed in another place, too, or by another reference, one is still watched.
-        // One that the pool has made is in its list once, so where only such leave their own entries need no look.
+        // One that the pool has made is in its list once, so where only such leave their own entries need no
+        // look.
         let others = list.iter().filter(|member| !member.own || !leavers.others.is_empty());
         let listed: HashSet<AnyRef> = others.filter_map(|member| member.routee.watched()).collect();
         let own = leavers.own.iter().map(|(actor, _)| actor.any());
@@ -82,7 +85,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
                 Some(Duration::ZERO) => actor.stop(),
                 Some(within) => {
                     let due = ctx.now().saturating_add(within);
-                    let timers = self.shared.about.system.timers();
+                    let timers = self.shared.info.system.timers();
                     timers.call_at(due, Box::new(move || actor.stop()));
                 }
             }

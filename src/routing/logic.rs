@@ -1,14 +1,11 @@
-//! What a routing logic is.
+//! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
+//! that routee has stopped.
 
-use super::reference::About;
-use super::{Routee, Routees, RouterSettings};
-use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, RouterId};
+use super::route_context::PassedOver;
+use super::{RouteContext, Routee, Routees, RouterSettings};
+use crate::actor_ref::Load;
 use crate::error::SendError;
-use crate::ledger::Row;
 use std::any::Any;
-use std::cell::Cell;
-use std::fmt;
 
 /// What a logic answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,23 +38,25 @@ pub enum Pick {
 /// }
 /// ```
 ///
-/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers by
-/// [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the [guide](crate::guide::routers#a-logic-of-your-own).
+/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers
+/// by [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the
+/// [guide](crate::guide::routers#a-logic-of-your-own).
 ///
 /// # Concurrency
 ///
-/// Everything here but [`index`](Self::index) runs on the senders' threads, many at a time. A panic unwinds to the
-/// sender; the message is a dead letter.
+/// [`select`](Self::select), [`route`](Self::route) and [`load`](Self::load) run on the senders' threads, many
+/// at a time. A panic unwinds to the sender; the message is a dead letter. All else runs where the router is
+/// created, and [`prepare`](Self::prepare) also where its routees change.
 ///
 /// # What routees leave behind
 ///
-/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select), whatever `route`
-/// does: it was for one. Where `select` picks nobody it is a dead letter.
+/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select),
+/// whatever `route` does: it was for one. Where `select` picks nobody it is a dead letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///
-    /// Called again, with a higher [`RouteContext::attempt`], when the chosen routee has stopped, or is a router that is
-    /// empty or full.
+    /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a
+    /// router that is empty or full.
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
 
     /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
@@ -73,13 +72,14 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     }
 
     /// Makes what the logic wants to look up in a new table, such as a hash ring: kept with the table, found
-    /// by [`Routees::index`]. Runs whenever the routees change, on the thread that changes them.
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+    /// by [`Routees::prepared`]. Runs whenever the routees change, on the thread that changes them.
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let _ = routees;
         None
     }
 
-    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee has.
+    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee
+    /// has.
     fn load(&self, routees: &Routees<M>) -> Load {
         routees.least_load()
     }
@@ -93,20 +93,20 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The name by which [`RouterSettings::router`] asks for this logic, without `-pool` or `-group`: a router whose code
-    /// has the logic that its settings name keeps it. By default none.
+    /// The name by which [`RouterSettings::router`] asks for this logic, without `-pool` or `-group`: a
+    /// router whose code has the logic that its settings name keeps it. By default none.
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the system
-    /// says anything of it; by default nothing is taken.
+    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the
+    /// system says anything of it; by default nothing is taken.
     fn configure(&mut self, settings: &RouterSettings) {
         let _ = settings;
     }
 
-    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself around
-    /// `other`.
+    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself
+    /// around `other`.
     fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
         other
     }
@@ -124,8 +124,8 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
         (**self).route(message, routees, cx)
     }
 
-    fn index(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
-        (**self).index(routees)
+    fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
+        (**self).prepare(routees)
     }
 
     fn load(&self, routees: &Routees<M>) -> Load {
@@ -157,16 +157,16 @@ pub(super) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
 ) -> Result<(), SendError<M>> {
-    cx.attempt.set(0);
-    match attempt(logic, message, routees, cx) {
-        Err(SendError::Closed(refused)) => attempt_again(logic, refused, routees, cx),
+    cx.refusals.set(0);
+    match deliver_to_selected(logic, message, routees, cx) {
+        Err(SendError::Closed(refused)) => select_again(logic, refused, routees, cx),
         done => done,
     }
 }
 
-/// Delivers to the routee that the logic chooses.
+/// Delivers to the routee that the logic selects. `Closed` says that another one is to be selected.
 #[inline(always)]
-fn attempt<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     logic: &L,
     message: M,
     routees: &Routees<M>,
@@ -177,30 +177,31 @@ fn attempt<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
         Pick::None => return Err(SendError::NoRoutee(message)),
     };
     match routees.get(index) {
-        Some(routee) => cx.deliver(routee.actor(), message).map_err(|refused| cx.judge(routee, refused)),
+        Some(routee) => cx.deliver(routee.actor(), message).map_err(|refused| cx.pass_over(routee, refused)),
         None => Err(SendError::BadPick { message, index, routees: routees.len() }),
     }
 }
 
-/// The routee chosen first has stopped. Out of the way, so that a message that needs one attempt is not copied for more.
+/// The routee selected first has stopped. Out of the way, so that a message whose first routee takes it is
+/// not moved for the others.
 #[cold]
 #[inline(never)]
-fn attempt_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     logic: &L,
     message: M,
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
 ) -> Result<(), SendError<M>> {
     let mut message = message;
-    // Each routee may have stopped once; one attempt more finds that nobody is left.
-    for number in 1..=routees.len() {
-        cx.attempt.set(number);
-        match attempt(logic, message, routees, cx) {
+    // Each routee may have stopped once; one selection more finds that nobody is left.
+    for refusals in 1..=routees.len() {
+        cx.refusals.set(refusals);
+        match deliver_to_selected(logic, message, routees, cx) {
             Err(SendError::Closed(refused)) => message = refused,
             done => return done,
         }
     }
-    let Some(nested) = cx.nested.get() else { return Err(SendError::NoRoutee(message)) };
+    let Some(passed_over) = cx.passed_over.get() else { return Err(SendError::NoRoutee(message)) };
     // The logic may have chosen the same router each time.
     for routee in routees.iter().filter(|routee| !routee.actor().is_closed()) {
         match cx.deliver(routee.actor(), message) {
@@ -208,253 +209,8 @@ fn attempt_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
             Err(refused) => message = refused.into_inner(),
         }
     }
-    Err(match nested {
-        Nested::Full => SendError::Full(message),
-        Nested::Empty => SendError::NoRoutee(message),
+    Err(match passed_over {
+        PassedOver::Full => SendError::Full(message),
+        PassedOver::Empty => SendError::NoRoutee(message),
     })
-}
-
-/// Why a router among the routees has not taken the message.
-#[derive(Clone, Copy)]
-enum Nested {
-    Empty,
-    Full,
-}
-
-/// What a logic may know and do besides the table: one message's way through one router.
-pub struct RouteContext<'a> {
-    pub(super) row: &'a Row,
-    router: &'a About,
-    /// Deliveries that are counted as sent and have no outcome yet.
-    open: Cell<u64>,
-    /// What is delivered are copies.
-    copying: Cell<bool>,
-    /// A router among the routees is passed over.
-    nested: Cell<Option<Nested>>,
-    pub(super) attempt: Cell<usize>,
-}
-
-impl<'a> RouteContext<'a> {
-    /// The way of a message that is counted as sent.
-    #[inline]
-    pub(super) fn new(row: &'a Row, router: &'a About) -> Self {
-        Self {
-            row,
-            router,
-            open: Cell::new(1),
-            copying: Cell::new(false),
-            nested: Cell::new(None),
-            attempt: Cell::new(0),
-        }
-    }
-
-    /// A number of this router's own that derives from the system's seed.
-    #[inline]
-    pub fn seed(&self) -> u64 {
-        self.router.seed
-    }
-
-    /// The system, whose clock and scheduler a logic uses that delivers copies later, too: by
-    /// [`ActorRef::tell`], which counts them. Costs a read-modify-write that the whole system shares.
-    pub fn system(&self) -> SystemRef {
-        SystemRef::new(self.router.system.clone())
-    }
-
-    /// The router's head.
-    pub(super) fn head(&self) -> &AnyRef {
-        &self.router.head
-    }
-
-    /// Nobody takes the message, and the logic sees to it itself.
-    pub(super) fn nobody_took(&self) {
-        self.router.nobody_took();
-    }
-
-    /// Which router this is.
-    pub(super) fn id(&self) -> RouterId {
-        self.router.id()
-    }
-
-    /// How many routees have refused this message: they had stopped, or were routers that were empty or full.
-    #[inline]
-    pub fn attempt(&self) -> usize {
-        self.attempt.get()
-    }
-
-    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what a routee
-    /// leaves behind is routed again, but for copies, which become dead letters.
-    #[inline]
-    pub fn copies(&self, copies: usize) {
-        let more = copies as u64;
-        if more > 1 {
-            self.row.sent(more - 1);
-            self.open.set(self.open.get() + more - 1);
-            self.copying.set(true);
-        }
-    }
-
-    /// One delivery more than was counted.
-    #[cold]
-    fn count_another(&self) {
-        self.row.sent(1);
-        self.open.set(1);
-        self.copying.set(true);
-    }
-
-    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is counted
-    /// here, as one delivery more.
-    ///
-    /// # Errors
-    ///
-    /// It comes back if the routee does not take it.
-    #[inline(always)]
-    pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
-        if self.open.get() == 0 {
-            self.count_another();
-        }
-        if self.copying.get() {
-            routee.expect_copies();
-        }
-        let counted = routee.is_counted();
-        if counted {
-            // Settled before, so that of several routers behind each other only the one whose user code unwinds
-            // counts the message; and taken back if it comes back.
-            self.open.set(self.open.get().saturating_sub(1));
-        }
-        match routee.pass_on(message) {
-            Ok(accepted) => {
-                if !counted {
-                    self.open.set(self.open.get().saturating_sub(1));
-                }
-                if accepted == Accepted::Handled {
-                    self.row.handled(1);
-                }
-                Ok(())
-            }
-            Err(refused) => {
-                if counted {
-                    self.open.set(self.open.get() + 1);
-                }
-                Err(refused)
-            }
-        }
-    }
-
-    /// A router among the routees that is empty or full is passed over like one that has stopped; what an actor or
-    /// anything else answers is final.
-    #[cold]
-    fn judge<M: Send + 'static>(&self, routee: &Routee<M>, refused: SendError<M>) -> SendError<M> {
-        let nested = match refused {
-            SendError::NoRoutee(_) => Nested::Empty,
-            SendError::Full(_) => Nested::Full,
-            _ => return refused,
-        };
-        if routee.actor().is_local() || routee.watched().is_none() {
-            return refused;
-        }
-        self.nested.set(Some(nested));
-        SendError::Closed(refused.into_inner())
-    }
-
-    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on. Returns
-    /// whether it was taken.
-    #[inline]
-    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
-        let done = self.deliver(routee, message);
-        let is_taken = done.is_ok();
-        if let Err(refused) = done {
-            self.refuse_copy(routee, refused);
-        }
-        is_taken
-    }
-
-    /// Makes a copy that came back a dead letter.
-    pub(super) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
-        if routee.is_counted() {
-            self.open.set(self.open.get().saturating_sub(1));
-            routee.dead_letter(refused);
-        } else {
-            let reason = DeadLetterReason::of(&refused);
-            self.bury_for(refused.into_inner(), reason, || routee.path());
-        }
-    }
-
-    /// Makes the message a dead letter of the router's.
-    pub(super) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
-        self.bury_for(message, reason, || self.router.head.path());
-    }
-
-    fn bury_for<M: Send + 'static>(
-        &self,
-        message: M,
-        reason: DeadLetterReason,
-        recipient: impl FnOnce() -> ActorPath,
-    ) {
-        self.open.set(self.open.get().saturating_sub(1));
-        self.row.dead_lettered(1);
-        self.router.system.dead_letters().bury(message, reason, recipient);
-    }
-
-    /// How many have none, and what is left here takes them.
-    #[inline]
-    pub(super) fn take_open(&self) -> u64 {
-        self.open.replace(0)
-    }
-}
-
-impl RouteContext<'_> {
-    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no outcome was let
-    /// fall, and is a dead letter.
-    #[inline]
-    pub(super) fn end<M>(&self, done: &Result<(), SendError<M>>) {
-        match done {
-            Ok(()) => self.settle(),
-            Err(_) => self.hand_back(),
-        }
-    }
-
-    #[cold]
-    fn hand_back(&self) {
-        match self.take_open() {
-            // The logic has delivered the message, and returns another.
-            0 => self.row.sent(1),
-            1 => {}
-            more => self.lose(more - 1, DeadLetterReason::NoRoutee),
-        }
-    }
-
-    /// The logic says that it is done: what it has let fall is a dead letter.
-    #[inline]
-    pub(super) fn settle(&self) {
-        let lost = self.take_open();
-        if lost > 0 {
-            self.lose(lost, DeadLetterReason::NoRoutee);
-        }
-    }
-
-    #[cold]
-    fn lose(&self, lost: u64, reason: DeadLetterReason) {
-        self.row.dead_lettered(lost);
-        for _ in 0..lost {
-            let router = self.router;
-            router.system.dead_letters().publish(reason, router.message_type, || router.head.path());
-        }
-    }
-}
-
-impl Drop for RouteContext<'_> {
-    /// User code has unwound: what it held is gone, and must not be gone from the books.
-    #[inline]
-    fn drop(&mut self) {
-        let lost = self.take_open();
-        if lost > 0 {
-            self.lose(lost, DeadLetterReason::Panicked);
-        }
-    }
-}
-
-impl fmt::Debug for RouteContext<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteContext").field("attempt", &self.attempt()).finish_non_exhaustive()
-    }
 }

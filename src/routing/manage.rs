@@ -65,7 +65,8 @@ pub enum Manage<M: Send + 'static> {
     AskResizer(AskResizer),
 }
 
-/// Make a pool's size `size`; the reply is the size after. See [`Router::resize_to`](super::Router::resize_to).
+/// Make a pool's size `size`; the reply is the size after. See
+/// [`Router::resize_to`](super::Router::resize_to).
 #[derive(Debug, Clone, Copy)]
 pub struct ResizeTo {
     /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
@@ -92,7 +93,8 @@ pub struct AddRoutee<M: Send + 'static> {
     pub routee: Routee<M>,
 }
 
-/// Remove every entry of a routee; the reply is whether it was one. See [`Router::remove`](super::Router::remove).
+/// Remove every entry of a routee; the reply is whether it was one. See
+/// [`Router::remove`](super::Router::remove).
 #[derive(Debug, Clone)]
 pub struct RemoveRoutee<M: Send + 'static> {
     /// The routee: `reference.into()`, or more than a reference.
@@ -199,14 +201,15 @@ pub enum ManageError {
         /// Its path.
         path: String,
     },
-    /// The router's head failed at the request, as when the logic's [`index`](super::RoutingLogic::index) or a
-    /// [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
+    /// The router's head failed at the request, as when the logic's [`prepare`](super::RoutingLogic::prepare)
+    /// or a [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
     HeadFailed {
         /// The router's path.
         path: String,
     },
-    /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher, in what a timer
-    /// runs, or in what a router's head runs (a farewell, a logic's [`index`](super::RoutingLogic::index), a resizer).
+    /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher,
+    /// in what a timer runs, or in what a router's head runs (a farewell, a logic's
+    /// [`prepare`](super::RoutingLogic::prepare), a resizer).
     WouldBlockWorker {
         /// The router's path.
         path: String,
@@ -226,9 +229,9 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// Too many old tables of this router wait to be freed: some handler on a worker has not returned for a long time, or
-    /// some sender waits for room in a routee's mailbox ([`Full::Wait`](crate::Full::Wait)), anywhere in the process.
-    /// Each router may keep 1024.
+    /// Too many old tables of this router wait to be freed: some handler on a worker has not returned for a
+    /// long time, or some sender waits for room in a routee's mailbox ([`Full::Wait`](crate::Full::Wait)),
+    /// anywhere in the process. Each router may keep 1024.
     OldTables {
         /// The router's path.
         path: String,
@@ -248,7 +251,7 @@ impl fmt::Display for ManageError {
             ManageError::HeadFailed { path } => write!(
                 f,
                 "head of router {path} failed at the request, and the routees are what they were: look for a \
-                 panic in the logic's `index` or in the farewell"
+                 panic in the logic's `prepare` or in the farewell"
             ),
             ManageError::WouldBlockWorker { path } => write!(
                 f,

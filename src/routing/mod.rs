@@ -10,9 +10,23 @@
 //!                                                 └────────────┘
 //! ```
 //!
-//! The reference holds the [logic](RoutingLogic) and the published table of routees. Reading the table costs
-//! no read-modify-write; choosing costs what the logic costs; then the message goes straight into the chosen
-//! routee's mailbox. The head never sees an ordinary message: it manages.
+//! One message's way:
+//!
+//! 1. [`tell`](crate::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
+//!    is no actor, and hands it to the `Routing` there (`reference.rs`), which holds the
+//!    [logic](RoutingLogic) and shares with the head the published table of routees. What comes back from it
+//!    is a dead letter; `try_tell` hands it back.
+//! 2. `Routing::deliver` counts a hop, so that a circle of routers is found; refuses if the router has
+//!    stopped; and reads the table, without a read-modify-write.
+//! 3. [`RoutingLogic::route`] runs over the table, with a [`RouteContext`] that keeps the books. By default
+//!    it [selects](RoutingLogic::select) one routee, and another for each that turns out to have stopped
+//!    (`logic.rs`).
+//! 4. [`RouteContext::deliver`] pushes the message straight into that routee's mailbox, and wakes it if it
+//!    was idle. If the routee is a router, its way begins here at 2.
+//! 5. The context settles what has no outcome yet (`route_context.rs`). Where nobody took the message, and
+//!    the head has published another table meanwhile, it is routed again from 2 on.
+//!
+//! The head never sees an ordinary message: it manages.
 //!
 //! | logic | chooses | file |
 //! |---|---|---|
@@ -39,17 +53,21 @@
 
 // In reading order:
 //
-// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `reference.rs` the reference
-//   that runs it; then a file for each logic. `race.rs` is what the two that wait for replies have in common; `key.rs`
-//   and `hash_ring.rs` are under consistent hashing. Under balancing lie `dispatch/balancing.rs`, the shared queue, and
-//   `actor/balanced.rs`, a routee's turn with it.
-// - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes it.
-//   `deployed/` is how it follows what the system says of its path; `by_path.rs` is for routees that are paths,
-//   `several.rs` for several in the place of one.
-// - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head, `board.rs` what
-//   the head keeps over its restarts; `leaving.rs` how routees leave and a router ends; `controller.rs` an actor that
-//   changes the logic; `resizer/` how a pool's size follows its load; `found_empty.rs` pools that end with the message
-//   that finds them empty.
+// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `reference.rs` what
+//   stands behind the reference and runs it, `route_context.rs` one message's way and its books; then a file
+//   for each logic. What several logics need: `generators.rs`, random numbers; `race.rs`, one question to
+//   several routees; `key.rs` and `hash_ring.rs`, consistent hashing. Outside this folder:
+//   `actor_ref/attempt.rs`, one routee's part in a race; `actor_ref/copies.rs`, which messages are not routed
+//   again; `dispatch/balancing.rs`, the queue that a balancing pool shares, and `actor/balanced.rs`, a
+//   routee's turn with it.
+// - What may be a routee besides a reference: `by_path.rs` whoever stands at a path, `several.rs` several and
+//   none.
+// - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
+//   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
+// - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head,
+//   `board.rs` what the head keeps over its restarts; `leaving.rs` how routees leave and a router ends, with
+//   `actor/leave.rs` for the routee's part; `controller.rs` an actor that changes the logic; `resizer/` how a
+//   pool's size follows its load; `found_empty.rs` pools that end with the message that finds them empty.
 // - `value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
 
@@ -64,6 +82,7 @@ mod controller;
 mod create;
 mod deployed;
 mod found_empty;
+mod generators;
 pub mod goakt;
 mod hash_ring;
 mod head;
@@ -77,6 +96,7 @@ mod random;
 mod reference;
 pub(crate) mod resizer;
 mod round_robin;
+mod route_context;
 mod routees;
 mod router;
 mod scatter_gather;
@@ -97,7 +117,7 @@ pub(crate) use deployed::{Known, check_section, key_path};
 pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
-pub use logic::{Pick, RouteContext, RoutingLogic};
+pub use logic::{Pick, RoutingLogic};
 pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
 pub use plan::RouterPlan;
 pub use random::Random;
@@ -105,6 +125,7 @@ pub use resizer::{
     AskResizer, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouteeLoads,
 };
 pub use round_robin::RoundRobin;
+pub use route_context::RouteContext;
 pub use routees::{Routee, Routees};
 pub use router::Router;
 pub use scatter_gather::ScatterGatherFirstCompleted;

@@ -1,4 +1,4 @@
-//! A described router: its settings.
+//! A described router: all that is said of it before it is created.
 
 use super::by_path::FanOut;
 use super::controller::MakeController;
@@ -36,7 +36,7 @@ use std::time::Duration;
 ///     .dispatcher("heavy")
 ///     .mailbox(Mailbox::bounded(1000).on_full(Full::Reject))
 ///     .on_failure(Restart::up_to(10).within(Duration::from_secs(60)))
-///     .drain_within(Duration::from_secs(5))
+///     .leave_within(Duration::from_secs(5))
 ///     .stay_when_empty()
 ///     .spawn()?;
 /// workers.tell(7u64);
@@ -49,7 +49,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) name: String,
     pub(super) members: Initial<M>,
     pub(super) logic: L,
-    pub(super) settings: Settings,
+    pub(super) settings: RouteeSettings,
     pub(super) strategy: Strategy,
     pub(super) stays_when_empty: bool,
     /// It stays, until a message finds it empty.
@@ -67,9 +67,10 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) is_from_config: bool,
 }
 
-/// How a pool's routees run.
+/// How a pool's routees run, as the code says; what the system says of them is in
+/// [`RouterSettings`](super::RouterSettings) and its deployment.
 #[derive(Clone)]
-pub struct Settings {
+pub struct RouteeSettings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
     pub stash_capacity: Option<u32>,
@@ -79,7 +80,7 @@ pub struct Settings {
     pub are_numbered: bool,
 }
 
-impl Settings {
+impl RouteeSettings {
     /// Of the routee of this number.
     pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
         Plan {
@@ -104,15 +105,15 @@ impl Settings {
     }
 }
 
-pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &Settings) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<Held<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
-pub type CheckRoutee = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+pub type CheckRoutee = fn(&AnyRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
 pub enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
     Group(Vec<Routee<M>>),
-    Places { paths: Vec<String>, fan_out: Option<FanOut<M>> },
+    Paths { paths: Vec<String>, fan_out: Option<FanOut<M>> },
 }
 
 /// Restarts of a failing routee, unless told otherwise.
@@ -126,7 +127,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             name,
             members,
             logic: RoundRobin::new(),
-            settings: Settings {
+            settings: RouteeSettings {
                 dispatcher: None,
                 mailbox: MailboxKind::Chosen(None),
                 stash_capacity: None,
@@ -191,55 +192,60 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run on.
-    /// No message passes through the head: this is for management that must not wait behind other actors.
+    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run
+    /// on. No message passes through the head: this is for management that must not wait behind other actors.
     pub fn head_dispatcher(mut self, name: &str) -> Self {
         self.head_dispatcher = Some(name.to_owned());
         self
     }
 
     /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
-    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and number.
+    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and
+    /// number.
     ///
     /// This is the one place to say it: routees have no builder of their own, and routees added from
     /// elsewhere are judged by their own parents. A routee that fails while it is made is stopped, unless a
     /// [decider](Strategy::decide) says otherwise.
     ///
-    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent decides for
-    /// the router as a whole: resume lets all go on, the failing one with its state; a restart keeps the list and
-    /// restarts every routee in its place; a stop ends the router. Meanwhile all own routees pause, and messages
-    /// are routed into their mailboxes. What limits such restarts is what the parent says of the router.
+    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent
+    /// decides for the router as a whole: resume lets all go on, the failing one with its state; a restart
+    /// keeps the list and restarts every routee in its place; a stop ends the router. Meanwhile all own
+    /// routees pause, and messages are routed into their mailboxes. What limits such restarts is what the
+    /// parent says of the router.
     pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
         self.strategy = strategy.into();
         self
     }
 
-    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes, unless said
-    /// otherwise. Then it stops after its current message, and what it has left is routed again. With zero it does so
-    /// at once. In a router that [drains](super::Router::drain), what is left then are dead letters.
+    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes,
+    /// unless said otherwise. Then it stops after its current message, and what it has left is routed again.
+    /// With zero it does so at once. In a router that [drains](super::Router::drain), what is left then are
+    /// dead letters.
     ///
     /// Costs one timer for each routee that leaves; it waits until it is due even if the routee has ended.
-    pub fn drain_within(mut self, deadline: Duration) -> Self {
+    pub fn leave_within(mut self, deadline: Duration) -> Self {
         self.leave.within = Some(deadline);
         self
     }
 
-    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make` makes
-    /// as its last message from the router, and is to [stop](crate::Context::stop) itself when it is done. What
-    /// arrives behind that it handles as long as it runs; what is left in its mailbox then is routed again.
+    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make`
+    /// makes as its last message from the router, and is to [stop](crate::Context::stop) itself when it is
+    /// done. What arrives behind that it handles as long as it runs; what is left in its mailbox then is
+    /// routed again.
     ///
     /// A routee that never stops keeps a draining router from ending, unless there is a
-    /// [deadline](Self::drain_within). When `make` panics, nobody is removed.
+    /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         self.leave.farewell = Some(StdArc::new(make));
         self
     }
 
-    /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with size 0.
+    /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with
+    /// size 0.
     ///
-    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none is left, as in
-    /// Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It ends without loss, as by
-    /// [`drain`](super::Router::drain).
+    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none
+    /// is left, as in Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It
+    /// ends without loss, as by [`drain`](super::Router::drain).
     pub fn stay_when_empty(mut self) -> Self {
         self.stays_when_empty = true;
         self
@@ -251,7 +257,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
         let members = match &self.members {
             Initial::Pool { size, .. } => format!("pool of {size}"),
             Initial::Group(group) => format!("group of {}", group.len()),
-            Initial::Places { paths, .. } => format!("group at {paths:?}"),
+            Initial::Paths { paths, .. } => format!("group at {paths:?}"),
         };
         f.debug_struct("RouterPlan")
             .field("name", &self.name)

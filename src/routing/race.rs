@@ -1,8 +1,9 @@
 //! One question, several attempts: what scatter-gather and tail-chopping have in common.
 //!
-//! A race is open until its outcome: the first success (or, as an option, the first reply), the failure of all,
-//! or the deadline. Everything that it needs lies in one box behind its lock, [`Open`]; whoever takes the box out
-//! brings the outcome, and nobody else can. So what is left for the losers' ports to hold is an empty race.
+//! A race is open until its outcome: the first success (or, as an option, the first reply), the failure of
+//! all, or the deadline. Everything that it needs lies in one box behind its lock, [`Open`]; whoever takes
+//! the box out brings the outcome, and nobody else can. So what is left for the losers' ports to hold is an
+//! empty race.
 //!
 //! ```text
 //!            routee 0 ◀── copy, port of attempt 0 ─┐            ┌─ the asker's port
@@ -11,12 +12,12 @@
 //!                                                               └─ the queue: the message, who is not asked yet
 //! ```
 //!
-//! * **The end of an attempt** is told by its port, wherever that is answered or dropped, and by whoever finds
-//!   that its routee does not take it. It is heard once for each attempt.
+//! * **The end of an attempt** is told by its port, wherever that is answered or dropped, and by whoever
+//!   finds that its routee does not take it. It is heard once for each attempt.
 //! * **The starter's hold.** While attempts are being started, one more is counted as under way, so that the
 //!   failure of those so far is not taken for the failure of all. Given back also when user code unwinds.
-//! * **Who starts the next attempt** takes the kept message out of the queue, and puts it back when nothing is
-//!   due any more. Whoever finds it taken only notes that one more is due: it looks again before it puts
+//! * **Who starts the next attempt** takes the kept message out of the queue, and puts it back when nothing
+//!   is due any more. Whoever finds it taken only notes that one more is due: it looks again before it puts
 //!   it back. So attempts are started one after the other, no user code runs under the lock, and an attempt
 //!   that fails while it is being started begins the next without recursion.
 //! * **The alarm** is one timer, for whatever comes first. Each setting has a number, and only the number set
@@ -26,7 +27,7 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use super::reference::{About, hops, with_hops};
+use super::reference::{RouterInfo, hops, with_hops};
 use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
@@ -367,10 +368,10 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
-        let about = About::new::<M>(head.clone(), self.router.number());
-        let row = about.system.ledger().mine();
+        let info = RouterInfo::new::<M>(head.clone(), self.router.number());
+        let row = info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &about);
+        let cx = RouteContext::new(row, &info);
         let make = || match (start.last, kept) {
             (Some(last), _) => last,
             (None, Some(kept)) => kept.clone(),
@@ -391,8 +392,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         drop_guarded(message);
     }
 
-    /// Starts all attempts that are due, unless somebody is at it. Returns what the first unwound with, if one
-    /// did: the others go on.
+    /// Starts all attempts that are due, unless somebody is at it. Returns what the first unwound with, if
+    /// one did: the others go on.
     fn start_due(self: &StdArc<Self>) -> Option<Box<dyn Any + Send>> {
         let mut kept = None;
         let mut unwound = None;
@@ -574,7 +575,8 @@ impl<M: Send + 'static> Open<M> {
     fn ring(&mut self, now: Duration) -> bool {
         let is_up = now >= self.deadline;
         if let Some(queue) = &mut self.queue {
-            // A tick on the very deadline is one, unless told otherwise: 1 + within / interval routees are asked.
+            // A tick on the very deadline is one, unless told otherwise: 1 + within / interval routees are
+            // asked.
             let is_tick = if is_up {
                 queue.next_tick == self.deadline && !queue.pace.ends_before_deadline
             } else {

@@ -1,10 +1,8 @@
 //! Any routee, with equal chance.
 
+use super::generators::Generators;
 use super::{Pick, RouteContext, Routees, RoutingLogic};
-use crate::striped::PerThread;
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
-use std::cell::RefCell;
+use rand::RngExt;
 use std::fmt;
 
 /// Chooses any routee, with equal chance.
@@ -57,7 +55,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
             return Pick::None;
         }
         let index = self.0.draw(cx, |generator| generator.random_range(0..routees.len()));
-        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     fn name(&self) -> Option<&str> {
@@ -68,31 +66,5 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
 impl fmt::Debug for Random {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Random").field("seed", &self.0.seed).finish()
-    }
-}
-
-/// A generator of random numbers for each sending thread.
-pub(super) struct Generators {
-    /// `None`: the router's.
-    pub seed: Option<u64>,
-    by_thread: PerThread<RefCell<SmallRng>>,
-}
-
-/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-impl Generators {
-    pub fn new(seed: Option<u64>) -> Self {
-        Self { seed, by_thread: PerThread::new() }
-    }
-
-    /// Draws by the calling thread's generator.
-    #[inline]
-    pub fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
-        let make = |number: usize| {
-            let seed = self.seed.unwrap_or_else(|| cx.seed());
-            RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))
-        };
-        self.by_thread.with(make, |generator| draw(&mut generator.borrow_mut()))
     }
 }

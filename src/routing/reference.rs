@@ -1,4 +1,13 @@
 //! What stands behind a reference that routes.
+//!
+//! | type | what it is | who has it |
+//! |---|---|---|
+//! | [`Routing`] | a router's recipient: runs the logic over the table | the reference that others hold |
+//! | [`LeftoverRouting`] | the same, to one routee whatever the logic | the reference that leaving routees hand back by |
+//! | [`SharedRouter`] | the table, and whether the router has stopped | both of these, the handle, the head |
+//! | [`RouterInfo`] | who the router is: what never changes, without the type of message | the above, and what routes without a head |
+//!
+//! A pool with a resizer has one more around its `Routing`, which counts: `resizer/trigger.rs`.
 
 use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
@@ -15,20 +24,21 @@ use std::sync::Arc as StdArc;
 /// So many routers behind each other are a circle.
 const HOPS_MAX: u32 = 16;
 
-/// What the references to a router, its handle and its head share.
-pub struct Shared<M: Send + 'static> {
+/// The part of a router that its references, its handle and its head share: what changes while it routes.
+pub struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// Cloned into each table of this router's that is not freed.
     alive: StdArc<()>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
-    pub about: StdArc<About>,
+    pub info: StdArc<RouterInfo>,
     /// Of a pool whose size follows its load.
     pub resizing: Option<StdArc<Resizing>>,
 }
 
-/// What a message's way through a router needs to know of it, without the type of message.
-pub struct About {
+/// Who a router is: what a message's way through it needs to know that never changes, without the type of
+/// message.
+pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
     pub message_type: &'static str,
@@ -40,12 +50,12 @@ pub struct About {
     found_empty: Option<FoundEmpty>,
 }
 
-impl<M: Send + 'static> Shared<M> {
+impl<M: Send + 'static> SharedRouter<M> {
     pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
-        let about = StdArc::new(About { found_empty, ..About::new::<M>(head, number) });
-        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), about, resizing }
+        let info = StdArc::new(RouterInfo { found_empty, ..RouterInfo::new::<M>(head, number) });
+        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), info, resizing }
     }
 
     /// Publishes a table.
@@ -67,7 +77,7 @@ impl<M: Send + 'static> Shared<M> {
     }
 }
 
-impl About {
+impl RouterInfo {
     /// Routers of different numbers draw other random numbers.
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
@@ -94,7 +104,7 @@ impl About {
 
 /// What stands behind an `ActorRef<M>` to a router.
 pub struct Routing<M: Send + 'static, L> {
-    pub shared: StdArc<Shared<M>>,
+    pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
 }
 
@@ -151,23 +161,23 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         tried: &mut Option<u64>,
         by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
     ) -> Result<(), SendError<M>> {
-        // Ordering: Relaxed; see `Shared::close`.
+        // Ordering: Relaxed; see `SharedRouter::close`.
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(SendError::Closed(message));
         }
-        let about = &self.shared.about;
-        let cx = RouteContext::new(about.system.ledger().mine(), about);
+        let info = &self.shared.info;
+        let cx = RouteContext::new(info.system.ledger().mine(), info);
         let done = {
             let section = grace::section();
             let table = self.shared.table.read(&section);
             // Nobody took it, and nothing has changed since: nobody will.
             if tried.replace(table.version()) == Some(table.version()) {
-                cx.take_open();
-                return Err(SendError::NoRoutee(message));
+                Err(SendError::NoRoutee(message))
+            } else {
+                by(&self.logic, message, table, &cx)
             }
-            by(&self.logic, message, table, &cx)
         };
-        cx.end(&done);
+        cx.finish(&done);
         done
     }
 
@@ -186,7 +196,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             match self.route_once(message, &mut tried, &by) {
                 Ok(()) => return Ok(Accepted::Passed),
                 Err(again) if tried == before => {
-                    self.shared.about.nobody_took();
+                    self.shared.info.nobody_took();
                     return Err(again);
                 }
                 Err(again) => refused = again,
@@ -210,10 +220,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     }
 }
 
-/// What a leaving routee hands its messages to: each was for one, and goes to one.
-pub struct Leftovers<M: Send + 'static, L>(pub Routing<M, L>);
+/// Routes what a routee leaves behind: each message was for one, and goes to one, by `select`.
+pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Leftovers<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         self.0.deliver_by(message, logic::route_to_one)
     }
@@ -238,7 +248,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn is_closed(&self) -> bool {
-        // Ordering: Relaxed; see `Shared::close`.
+        // Ordering: Relaxed; see `SharedRouter::close`.
         self.shared.closed.load(Ordering::Relaxed)
     }
 
@@ -252,10 +262,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn any(&self) -> Option<AnyRef> {
-        Some(self.shared.about.head.clone())
+        Some(self.shared.info.head.clone())
     }
 
     fn system(&self) -> Option<SystemRef> {
-        Some(SystemRef::new(self.shared.about.system.clone()))
+        Some(SystemRef::new(self.shared.info.system.clone()))
     }
 }

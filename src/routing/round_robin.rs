@@ -54,9 +54,10 @@ impl RoundRobin {
         Self(Cursor::Shared(CachePadded::new(AtomicUsize::new(0))))
     }
 
-    /// As [`new`](Self::new), and when the routees change, each thread goes on where it was: with the routee that was
-    /// next, or if that has gone, with the one behind the routee that was last. Only if both have gone it starts over
-    /// at the front. So a change neither skips a routee nor serves one twice. From Akka's typed routers.
+    /// As [`new`](Self::new), and when the routees change, each thread goes on where it was: with the routee
+    /// that was next, or if that has gone, with the one behind the routee that was last. Only if both have
+    /// gone it starts over at the front. So a change neither skips a routee nor serves one twice. From Akka's
+    /// typed routers.
     ///
     /// Costs a look at the next routee for each message, and a search through the table after a change.
     pub fn keeping_position() -> Self {
@@ -90,7 +91,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                 index
             })),
             Cursor::Shared(cursor) => match next(cursor, count) {
-                index if cx.attempt() == 0 => Pick::One(index),
+                index if cx.refusals() == 0 => Pick::One(index),
                 // The others advance the cursor too: from here on it may never come to the one that lives.
                 index => routees.first_open(index),
             },
@@ -106,8 +107,8 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
 #[derive(Clone, Copy)]
 struct Position {
     index: usize,
-    /// Who is at `index`, and who was before. 0 at the start. An address that is used again for another routee leads
-    /// to a wrong place, which is no harm.
+    /// Who is at `index`, and who was before. 0 at the start. An address that is used again for another
+    /// routee leads to a wrong place, which is no harm.
     next: usize,
     last: usize,
 }
@@ -141,8 +142,8 @@ fn address<M: Send + 'static>(routees: &Routees<M>, index: usize) -> usize {
     routees.get(index).map_or(0, |routee| routee.actor().address())
 }
 
-/// Where a shared cursor is set back: far from both ends, so that it never wraps around, which would skip routees
-/// (Akka 17738, 21800).
+/// Where a shared cursor is set back: far from both ends, so that it never wraps around, which would skip
+/// routees (Akka 17738, 21800).
 #[cfg(not(pointsman_loom))]
 const SET_BACK: usize = 1 << (usize::BITS - 1);
 /// Soon enough for a model.
@@ -210,8 +211,8 @@ mod tests {
         assert_eq!(served, [400; COUNT]);
     }
 
-    /// Routees are known by a letter. Takes `before` messages over the old list and says who gets the next `count`
-    /// over the new one.
+    /// Routees are known by a letter. Takes `before` messages over the old list and says who gets the next
+    /// `count` over the new one.
     fn goes_on(old: &str, before: usize, new: &str, count: usize) -> String {
         let mut position = Position::start(0).get();
         let mut take = |list: &str| {

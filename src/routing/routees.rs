@@ -29,12 +29,12 @@ enum Identity<M> {
     Given(StdArc<str>),
     Several(StdArc<Parts<M>>),
     None,
-    /// It is a path, and this is whoever stands there.
-    Place(StdArc<Place>),
+    /// The path as it was written does; who stands there may change.
+    AtPath(StdArc<WrittenPath>),
 }
 
-/// A path as it was written, and what it means.
-struct Place {
+/// A path as it was written, and what it selects.
+struct WrittenPath {
     selection: Selection,
     text: Box<str>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Parts<M> {
 /// The routees of a router at one moment, and what its logic looks up in them.
 pub struct Routees<M> {
     list: StdArc<[Routee<M>]>,
-    index: Option<Box<dyn Any + Send + Sync>>,
+    prepared: Option<Box<dyn Any + Send + Sync>>,
     /// Counts the tables that this router has published.
     version: u64,
     /// Shared by the tables of a router that are not freed.
@@ -63,14 +63,14 @@ impl<M: Send + 'static> Routee<M> {
 
     /// Whoever stands at a path when a message is sent.
     pub(super) fn at(selection: Selection, text: &str, actor: ActorRef<M>) -> Self {
-        Self { actor, identity: Identity::Place(StdArc::new(Place { selection, text: text.into() })) }
+        Self { actor, identity: Identity::AtPath(StdArc::new(WrittenPath { selection, text: text.into() })) }
     }
 
     /// The actor whose end takes it out of the table; none behind a path, a function, or several.
     pub(super) fn watched(&self) -> Option<AnyRef> {
         match &self.identity {
             Identity::Path(_) | Identity::Given(_) => self.actor.any(),
-            Identity::Several(_) | Identity::None | Identity::Place(_) => None,
+            Identity::Several(_) | Identity::None | Identity::AtPath(_) => None,
         }
     }
 
@@ -82,7 +82,7 @@ impl<M: Send + 'static> Routee<M> {
     /// Whom control that is meant for this routee is sent to.
     pub(super) fn actors(&self) -> Vec<AnyRef> {
         match &self.identity {
-            Identity::Place(place) => match place.selection.resolve() {
+            Identity::AtPath(path) => match path.selection.resolve() {
                 Found::Actors(actors) => actors,
                 Found::Missing(_) => Vec::new(),
             },
@@ -91,8 +91,8 @@ impl<M: Send + 'static> Routee<M> {
         }
     }
 
-    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can tell
-    /// it from others.
+    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can
+    /// tell it from others.
     pub fn with_identity(actor: ActorRef<M>, identity: &str) -> Self {
         Self { actor, identity: Identity::Given(identity.into()) }
     }
@@ -113,21 +113,25 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// What it is known by on hash rings: its path without the number of its incarnation, the
-    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the path as it
-    /// was written.
+    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the
+    /// path as it was written.
     pub fn identity(&self) -> &str {
         match &self.identity {
             Identity::Path(text) | Identity::Given(text) => text,
             Identity::Several(parts) => &parts.identity,
             Identity::None => "none",
-            Identity::Place(place) => &place.text,
+            Identity::AtPath(path) => &path.text,
         }
     }
 }
 
 impl<M: Send + 'static> Routees<M> {
-    pub(super) fn new(list: Vec<Routee<M>>, index: Option<Box<dyn Any + Send + Sync>>, version: u64) -> Self {
-        Self { list: list.into(), index, version, _alive: None }
+    pub(super) fn new(
+        list: Vec<Routee<M>>,
+        prepared: Option<Box<dyn Any + Send + Sync>>,
+        version: u64,
+    ) -> Self {
+        Self { list: list.into(), prepared, version, _alive: None }
     }
 
     /// This table, to be counted by the clones of `alive`.
@@ -168,8 +172,8 @@ impl<M: Send + 'static> Routees<M> {
         }
     }
 
-    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at random goes
-    /// on when the one it drew has. `start` is below [`len`](Self::len).
+    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at
+    /// random goes on when the one it drew has. `start` is below [`len`](Self::len).
     pub(super) fn first_open(&self, start: usize) -> Pick {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
@@ -198,10 +202,10 @@ impl<M: Send + 'static> Routees<M> {
         self.list.clone()
     }
 
-    /// What the logic's [`index`](super::RoutingLogic::index) made for this table.
+    /// What the logic's [`prepare`](super::RoutingLogic::prepare) made for this table.
     #[inline]
-    pub fn index<T: 'static>(&self) -> Option<&T> {
-        self.index.as_deref().and_then(|index| index.downcast_ref())
+    pub fn prepared<T: 'static>(&self) -> Option<&T> {
+        self.prepared.as_deref().and_then(|prepared| prepared.downcast_ref())
     }
 
     #[inline]
@@ -217,7 +221,7 @@ impl<M> Clone for Routee<M> {
             Identity::Given(text) => Identity::Given(text.clone()),
             Identity::Several(parts) => Identity::Several(parts.clone()),
             Identity::None => Identity::None,
-            Identity::Place(place) => Identity::Place(place.clone()),
+            Identity::AtPath(path) => Identity::AtPath(path.clone()),
         };
         Self { actor: self.actor.clone(), identity }
     }
@@ -230,7 +234,9 @@ impl<M> PartialEq for Routee<M> {
             (Identity::Given(one), Identity::Given(two)) => one == two,
             (Identity::Several(one), Identity::Several(two)) => one.list == two.list,
             (Identity::None, Identity::None) => true,
-            (Identity::Place(one), Identity::Place(two)) => one.text == two.text && self.actor == other.actor,
+            (Identity::AtPath(one), Identity::AtPath(two)) => {
+                one.text == two.text && self.actor == other.actor
+            }
             _ => false,
         }
     }

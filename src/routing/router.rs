@@ -3,7 +3,7 @@
 use super::manage::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo,
 };
-use super::reference::Shared;
+use super::reference::SharedRouter;
 use super::{RouteContext, Routee};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
 use crate::grace;
@@ -42,7 +42,7 @@ use std::sync::Arc as StdArc;
 pub struct Router<M: Send + 'static> {
     pub(super) reference: ActorRef<M>,
     pub(super) head: ActorRef<Manage<M>>,
-    pub(super) shared: StdArc<Shared<M>>,
+    pub(super) shared: StdArc<SharedRouter<M>>,
 }
 
 impl<M: Send + 'static> Router<M> {
@@ -71,9 +71,9 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
-    /// [`resize_to`](Self::resize_to) does; smaller than 0 means 0. A pool that has become empty by this lives on,
-    /// and grows again when it is told to; an empty pool and a `delta` of 0 or less is no change. Akka's
-    /// `AdjustPoolSize`.
+    /// [`resize_to`](Self::resize_to) does; smaller than 0 means 0. A pool that has become empty by this
+    /// lives on, and grows again when it is told to; an empty pool and a `delta` of 0 or less is no change.
+    /// Akka's `AdjustPoolSize`.
     ///
     /// Returns the size after.
     ///
@@ -94,8 +94,9 @@ impl<M: Send + 'static> Router<M> {
         self.manage(AddRoutee { routee: routee.into() })?
     }
 
-    /// Removes every entry of a routee. One that the pool created handles everything that it has been sent, and ends;
-    /// who is refused meanwhile chooses again. Any other is only unlisted. Returns whether it was one.
+    /// Removes every entry of a routee. One that the pool created handles everything that it has been sent,
+    /// and ends; who is refused meanwhile chooses again. Any other is only unlisted. Returns whether it was
+    /// one.
     ///
     /// By a plain reference every entry of that reference is removed, also one
     /// [with an identity](Routee::with_identity); by one with an identity those with the same.
@@ -134,11 +135,11 @@ impl<M: Send + 'static> Router<M> {
         })
     }
 
-    /// Sends a copy to every routee, whatever the logic; returns how many there were. Where there are none, or the router
-    /// has stopped, the message is a dead letter. (Akka lets it vanish where there are none.)
+    /// Sends a copy to every routee, whatever the logic; returns how many there were. Where there are none,
+    /// or the router has stopped, the message is a dead letter. (Akka lets it vanish where there are none.)
     ///
-    /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which ends before
-    /// it is done: to route it again would double it for somebody.
+    /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which
+    /// ends before it is done: to route it again would double it for somebody.
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,
@@ -150,23 +151,24 @@ impl<M: Send + 'static> Router<M> {
         let routees = {
             let section = grace::section();
             let table = self.shared.table.read(&section);
-            let row = self.shared.about.system.ledger().mine();
+            let row = self.shared.info.system.ledger().mine();
             row.sent(1);
-            let cx = RouteContext::new(row, &self.shared.about);
+            let cx = RouteContext::new(row, &self.shared.info);
             super::broadcast::to_all(message, table, &cx);
             table.len()
         };
         if let Some(resizing) = &self.shared.resizing {
-            resizing.sent(&self.shared.about.head, routees == 0);
+            resizing.sent(&self.shared.info.head, routees == 0);
         }
         routees
     }
 
-    /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this thread
-    /// has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays when empty.
+    /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this
+    /// thread has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays
+    /// when empty.
     ///
-    /// The routees of a [balancing pool](super::Balancing) end with the queue that they share as it is; what the last of
-    /// them leaves there becomes dead letters. [`drain`](Self::drain) such a pool.
+    /// The routees of a [balancing pool](super::Balancing) end with the queue that they share as it is; what
+    /// the last of them leaves there becomes dead letters. [`drain`](Self::drain) such a pool.
     ///
     /// For the router's own end see [`drain`](Self::drain) and [`stop`](Self::stop).
     /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
@@ -175,8 +177,8 @@ impl<M: Send + 'static> Router<M> {
         self.each_routee(AnyRef::poison)
     }
 
-    /// Makes each routee fail, whoever made it, once it has handled everything that this thread has sent it so far.
-    /// Returns how many there were. What becomes of a pool's routees is said by
+    /// Makes each routee fail, whoever made it, once it has handled everything that this thread has sent it
+    /// so far. Returns how many there were. What becomes of a pool's routees is said by
     /// [`on_failure`](super::RouterPlan::on_failure): by default they stop.
     pub fn kill_routees(&self) -> usize {
         self.each_routee(AnyRef::kill)
@@ -186,14 +188,14 @@ impl<M: Send + 'static> Router<M> {
         let section = grace::section();
         let table = self.shared.table.read(&section);
         // A path with a wildcard may lead to the router itself, which is none of its routees.
-        let is_other = |actor: &&AnyRef| **actor != self.shared.about.head;
+        let is_other = |actor: &&AnyRef| **actor != self.shared.info.head;
         table.iter().for_each(|routee| routee.actors().iter().filter(is_other).for_each(&act));
         table.len()
     }
 
-    /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have, and
-    /// when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the router
-    /// refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
+    /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have,
+    /// and when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the
+    /// router refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
     /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```
@@ -221,8 +223,8 @@ impl<M: Send + 'static> Router<M> {
         self.manage(Drain)
     }
 
-    /// Stops the router: a pool's routees with it after their current messages, a group's not. What a pool's routees
-    /// have in their mailboxes become dead letters; [`drain`](Self::drain) lets them handle it first.
+    /// Stops the router: a pool's routees with it after their current messages, a group's not. What a pool's
+    /// routees have in their mailboxes become dead letters; [`drain`](Self::drain) lets them handle it first.
     pub fn stop(&self) {
         self.head.stop();
     }

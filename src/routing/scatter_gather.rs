@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Asks all routees at once, and passes the first success on to the asker.
 ///
 /// A reply is a success if [`Request::is_success`](crate::Request::is_success) says so. With
-/// [`first_completion`](Self::first_completion) the first reply is passed on, whatever it is. If there is none, the ask
-/// fails with
+/// [`first_completion`](Self::first_completion) the first reply is passed on, whatever it is. If there is
+/// none, the ask fails with
 ///
 /// | [`AskError`](crate::AskError) | when |
 /// |---|---|
@@ -21,8 +21,8 @@ use std::time::Duration;
 /// Give the ask itself more time than the router has, or its own timeout hides the router's error.
 ///
 /// Each routee gets a copy of the message with a reply port of its own, so the messages must be `Clone` and
-/// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and when
-/// the routee does not take the copy, which is then a dead letter. Once there is an outcome, the other
+/// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and
+/// when the routee does not take the copy, which is then a dead letter. Once there is an outcome, the other
 /// routees see it by [`ReplyTo::wanted`](crate::ReplyTo::wanted), and their replies are
 /// [late](crate::ReplyCounts::late). An asker that wants to know who answered asks by
 /// [`ask_traced`](crate::ActorRef::ask_traced). A message without a port goes to all, as by
@@ -70,13 +70,13 @@ use std::time::Duration;
 /// # Concurrency
 ///
 /// The copies are made and delivered on the sender's thread. A panic in `clone` or
-/// [`fork`](Answerable::fork) unwinds to the sender: copies that were not delivered are dead letters, and what
-/// is under way goes on. `is_success` runs where the reply is given; a panic in it is a failed attempt.
+/// [`fork`](Answerable::fork) unwinds to the sender: copies that were not delivered are dead letters, and
+/// what is under way goes on. `is_success` runs where the reply is given; a panic in it is a failed attempt.
 ///
 /// # Cost
 ///
-/// For a question four allocations, a timer, and a few read-modify-writes that the router's senders share; for
-/// each attempt one allocation, which is all that is left for a loser to keep.
+/// For a question four allocations, a timer, and a few read-modify-writes that the router's senders share;
+/// for each attempt one allocation, which is all that is left for a loser to keep.
 #[derive(Debug, Clone, Copy)]
 pub struct ScatterGatherFirstCompleted {
     rules: Rules,
@@ -93,8 +93,8 @@ impl ScatterGatherFirstCompleted {
         Self { rules: Rules { within, first_completion: false } }
     }
 
-    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it to
-    /// the others.
+    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it
+    /// to the others.
     pub const fn first_completion(mut self) -> Self {
         self.rules.first_completion = true;
         self

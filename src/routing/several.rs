@@ -1,6 +1,6 @@
 //! Several routees in the place of one, and none.
 
-use super::reference::About;
+use super::reference::RouterInfo;
 use super::routees::Parts;
 use super::{RouteContext, Routee};
 use crate::actor_ref::{Accepted, ActorRef, Load, Recipient};
@@ -8,11 +8,11 @@ use crate::error::SendError;
 use std::sync::Arc as StdArc;
 
 impl<M: Clone + Send + 'static> Routee<M> {
-    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery of its own,
-    /// and a dead letter of its own if it is not taken. The parts may be made of several, too.
+    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery
+    /// of its own, and a dead letter of its own if it is not taken. The parts may be made of several, too.
     ///
-    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts; its load
-    /// is that of its busiest part. A router's head does not watch the parts.
+    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts;
+    /// its load is that of its busiest part. A router's head does not watch the parts.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -39,28 +39,29 @@ impl<M: Clone + Send + 'static> Routee<M> {
         let list: Box<[Routee<M>]> = parts.into_iter().map(Into::into).collect();
         let names: Vec<&str> = list.iter().map(Routee::identity).collect();
         let identity = format!("({})", names.join(", "));
-        // A copy is counted by its part's system, and a message to all of them by the first system that counts.
-        let about = list.iter().find_map(|part| part.actor().system()).map(|system| {
+        // A copy is counted by its part's system, and a message to all of them by the first system that
+        // counts.
+        let info = list.iter().find_map(|part| part.actor().system()).map(|system| {
             let head = crate::SystemRef::new(system).dead_letters_ref::<M>().any_local();
-            About::new::<M>(head, 0)
+            RouterInfo::new::<M>(head, 0)
         });
         let parts = StdArc::new(Parts { list, identity });
-        Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), about }), parts)
+        Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), info }), parts)
     }
 }
 
 struct Several<M> {
     parts: StdArc<Parts<M>>,
     /// `None` if nobody counts what the parts get.
-    about: Option<About>,
+    info: Option<RouterInfo>,
 }
 
 impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        if let Some(about) = &self.about {
-            let cx = RouteContext::new(about.system.ledger().mine(), about);
+        if let Some(info) = &self.info {
+            let cx = RouteContext::new(info.system.ledger().mine(), info);
             let done = cx.deliver_to_each(message, self.parts.list.iter());
-            cx.end(&done);
+            cx.finish(&done);
             return done.map(|()| Accepted::Passed);
         }
         let Some((last, others)) = self.parts.list.split_last() else {
@@ -84,7 +85,7 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
     }
 
     fn system(&self) -> Option<crate::SystemRef> {
-        self.about.as_ref().map(|about| crate::SystemRef::new(about.system.clone()))
+        self.info.as_ref().map(|info| crate::SystemRef::new(info.system.clone()))
     }
 }
 

@@ -9,9 +9,9 @@ use std::fmt;
 /// Chooses the routee with the least to do, by looking at all of them.
 ///
 /// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
-/// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only if all
-/// that live are: the message waits there until the failure is decided. Of equals, each gets its turn: the
-/// scan starts behind the one that was chosen last, for each sending thread.
+/// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only
+/// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
+/// the scan starts behind the one that was chosen last, for each sending thread.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
@@ -70,8 +70,8 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     }
 }
 
-/// The first with the smallest rank in a part of the table that begins at the index `first`, if that is below the rank of
-/// the one found before; with its rank. Ends at an idle one, which nobody beats.
+/// The first with the smallest rank in a part of the table that begins at the index `first`, if that is below
+/// the rank of the one found before; with its rank. Ends at an idle one, which nobody beats.
 #[inline]
 fn least<M: Send + 'static>(
     part: &[Routee<M>],

@@ -1,30 +1,30 @@
 //! One routee after the other, until somebody has answered.
 
+use super::generators::Generators;
 use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
 use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, port_of};
 use crate::error::SendError;
-use crate::striped::PerThread;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::cell::RefCell;
 use std::fmt;
 use std::time::Duration;
 
-/// Asks one routee, and another one each time that no success has come for an [`interval`](Self::interval): so one
-/// slow routee does not make the answer slow, at the price of some work done twice.
+/// Asks one routee, and another one each time that no success has come for an [`interval`](Self::interval):
+/// so one slow routee does not make the answer slow, at the price of some work done twice.
 ///
 /// The order is random, derived from the system's seed. The first routee is asked on the sender's thread,
-/// before `tell` or `ask` returns; each next one an interval after the last, and at once when an attempt fails (but see
-/// [`wait_for_tick`](Self::wait_for_tick)); no routee twice. So at most 1 + within / interval routees are asked
-/// as long as none fails.
+/// before `tell` or `ask` returns; each next one an interval after the last, and at once when an attempt
+/// fails (but see [`wait_for_tick`](Self::wait_for_tick)); no routee twice. So at most 1 + within / interval
+/// routees are asked as long as none fails.
 ///
 /// What a success is, how an ask fails, and what becomes of late replies: all as with
-/// [`ScatterGatherFirstCompleted`](super::ScatterGatherFirstCompleted). A message without a reply port goes to one
-/// routee, and to another if that has stopped.
+/// [`ScatterGatherFirstCompleted`](super::ScatterGatherFirstCompleted). A message without a reply port goes
+/// to one routee, and to another if that has stopped.
 ///
 /// As Akka's, but that there the first send is not on the sender's thread, the first completion wins, and a
-/// failure ends all. The idea is known as hedged requests, after Dean and Barroso, "The Tail at Scale" (2013).
+/// failure ends all. The idea is known as hedged requests, after Dean and Barroso, "The Tail at Scale"
+/// (2013).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -60,29 +60,26 @@ use std::time::Duration;
 ///
 /// # When an asker gives up
 ///
-/// That is seen with the next attempt, which is not made then, with the next reply, or when the time is up. Until then
-/// the router keeps the message.
+/// That is seen with the next attempt, which is not made then, with the next reply, or when the time is up.
+/// Until then the router keeps the message.
 ///
 /// # Concurrency
 ///
-/// What is not asked at once is asked on the thread that runs the system's timers, or where the attempt before
-/// has failed: the message is cloned there, so `clone` should be short. A panic in it is a failed attempt there; on
-/// the sender's thread it unwinds to the sender, and what is under way goes on.
+/// What is not asked at once is asked on the thread that runs the system's timers, or where the attempt
+/// before has failed: the message is cloned there, so `clone` should be short. A panic in it is a failed
+/// attempt there; on the sender's thread it unwinds to the sender, and what is under way goes on.
 ///
 /// Two questions of one sender may reach the same routee in the other order, if one of them came there later.
 ///
 /// # Cost
 ///
-/// As for scatter-gather, and one clone of the message that is kept; a timer set anew for each attempt; and four
-/// bytes for each routee, so that questions to a thousand routees are not cheap.
+/// As for scatter-gather, and one clone of the message that is kept; a timer set anew for each attempt; and
+/// four bytes for each routee, so that questions to a thousand routees are not cheap.
 pub struct TailChopping {
     rules: Rules,
     pace: Pace,
-    generators: PerThread<RefCell<SmallRng>>,
+    generators: Generators,
 }
-
-/// Spreads the numbers of threads over the seeds: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl TailChopping {
     /// Within 5 seconds, one routee every 10 ms.
@@ -99,19 +96,19 @@ impl TailChopping {
                 wait_for_tick: false,
                 ends_before_deadline: false,
             },
-            generators: PerThread::new(),
+            generators: Generators::new(None),
         }
     }
 
-    /// Asks the next routee so long after the last one: 10 ms unless said otherwise. Zero is an error when the
-    /// router is created; timers count milliseconds, and are never early.
+    /// Asks the next routee so long after the last one: 10 ms unless said otherwise. Zero is an error when
+    /// the router is created; timers count milliseconds, and are never early.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.pace.interval = interval;
         self
     }
 
-    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it to
-    /// the others.
+    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it
+    /// to the others.
     pub fn first_completion(mut self) -> Self {
         self.rules.first_completion = true;
         self
@@ -130,10 +127,7 @@ impl TailChopping {
     }
 
     fn order<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Shuffled {
-        let make = |number: usize| {
-            RefCell::new(SmallRng::seed_from_u64(cx.seed() ^ SPREAD.wrapping_mul(number as u64 + 1)))
-        };
-        let seed = self.generators.with(make, |generator| generator.borrow_mut().random());
+        let seed = self.generators.draw(cx, RngExt::random);
         Shuffled::new(routees.len(), SmallRng::seed_from_u64(seed))
     }
 }

@@ -1,6 +1,6 @@
 //! Of two routees drawn at random, the one with less to do.
 
-use super::random::Generators;
+use super::generators::Generators;
 use super::{Pick, RouteContext, Routees, RoutingLogic};
 use rand::RngExt;
 use std::fmt;
@@ -8,12 +8,13 @@ use std::fmt;
 /// Draws two different routees at random and chooses the one with less to do, in the order of
 /// [`SmallestMailbox`](super::SmallestMailbox); of equals, the one drawn first.
 ///
-/// Its cost does not grow with the number of routees, and the longest of n queues stays within about log log n of the
-/// mean where one random draw lets it grow to log n / log log n (Mitzenmacher, "The Power of Two Choices in Randomized
-/// Load Balancing", 1996). It also keeps senders that look at the same time from all choosing the same routee.
+/// Its cost does not grow with the number of routees, and the longest of n queues stays within about log log
+/// n of the mean where one random draw lets it grow to log n / log log n (Mitzenmacher, "The Power of Two
+/// Choices in Randomized Load Balancing", 1996). It also keeps senders that look at the same time from all
+/// choosing the same routee.
 ///
-/// A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending thread has a
-/// generator of its own, as in [`Random`](super::Random).
+/// A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
+/// thread has a generator of its own, as in [`Random`](super::Random).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -65,7 +66,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         });
         let list = routees.as_slice();
         let index = if list[second].actor().rank() < list[first].actor().rank() { second } else { first };
-        if cx.attempt() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
     }
 
     fn name(&self) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! A router without a head: a value that routes, inside an actor or outside all of them.
 
-use super::reference::About;
+use super::reference::RouterInfo;
 use super::{RouteContext, Routee, Routees, RoutingLogic};
 use crate::actor::SystemRef;
 use crate::actor_ref::DeadLetterReason;
@@ -8,11 +8,11 @@ use crate::error::SendError;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among others
-/// themselves, and for code outside actors; nobody watches or supervises the routees.
+/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among
+/// others themselves, and for code outside actors; nobody watches or supervises the routees.
 ///
-/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on. Clones
-/// share everything; to clone costs two counts.
+/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on.
+/// Clones share everything; to clone costs two counts.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -67,11 +67,12 @@ use std::sync::Arc as StdArc;
 ///
 /// # Concurrency
 ///
-/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a router.
+/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a
+/// router.
 pub struct RouterValue<M: Send + 'static, L> {
     logic: StdArc<L>,
     routees: StdArc<Routees<M>>,
-    about: StdArc<About>,
+    info: StdArc<RouterInfo>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
@@ -83,10 +84,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     pub fn new(system: &SystemRef, logic: L) -> Result<Self, LogicError> {
         logic.check().map_err(|fault| LogicError { fault })?;
         let nobody = system.dead_letters_ref::<M>().any_local();
-        let about = About::new::<M>(nobody, system.core().next_uid());
-        let index = logic.index(&[]);
-        let routees = Routees::new(Vec::new(), index, 0);
-        Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), about: StdArc::new(about) })
+        let info = RouterInfo::new::<M>(nobody, system.core().next_uid());
+        let prepared = logic.prepare(&[]);
+        let routees = Routees::new(Vec::new(), prepared, 0);
+        Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), info: StdArc::new(info) })
     }
 
     /// This router with other routees.
@@ -107,9 +108,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     }
 
     fn with_list(&self, list: Vec<Routee<M>>) -> Self {
-        let index = self.logic.index(&list);
-        let routees = StdArc::new(Routees::new(list, index, self.routees.version() + 1));
-        Self { logic: self.logic.clone(), routees, about: self.about.clone() }
+        let prepared = self.logic.prepare(&list);
+        let routees = StdArc::new(Routees::new(list, prepared, self.routees.version() + 1));
+        Self { logic: self.logic.clone(), routees, info: self.info.clone() }
     }
 
     /// The routees, in order.
@@ -122,14 +123,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.logic
     }
 
-    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter, also where
-    /// the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has no sender.)
+    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter,
+    /// also where the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has
+    /// no sender.)
     pub fn route(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {
-            let system = &self.about.system;
+            let system = &self.info.system;
             system.ledger().mine().dead_lettered(1);
             let reason = DeadLetterReason::of(&refused);
-            system.dead_letters().bury(refused.into_inner(), reason, || self.about.head.path());
+            system.dead_letters().bury(refused.into_inner(), reason, || self.info.head.path());
         }
     }
 
@@ -139,27 +141,27 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// [`SendError`] as of [`try_tell`](crate::ActorRef::try_tell) on a router.
     pub fn try_route(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send(message.into()).inspect_err(|_| self.about.system.ledger().mine().handed_back(1))
+        self.send(message.into()).inspect_err(|_| self.info.system.ledger().mine().handed_back(1))
     }
 
     fn send(&self, message: M) -> Result<(), SendError<M>> {
-        let row = self.about.system.ledger().mine();
+        let row = self.info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &self.about);
+        let cx = RouteContext::new(row, &self.info);
         let done = self.logic.route(message, &self.routees, &cx);
-        cx.end(&done);
+        cx.finish(&done);
         done
     }
 
-    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the message is
-    /// a dead letter. (Akka lets it vanish.)
+    /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the
+    /// message is a dead letter. (Akka lets it vanish.)
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,
     {
-        let row = self.about.system.ledger().mine();
+        let row = self.info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &self.about);
+        let cx = RouteContext::new(row, &self.info);
         super::broadcast::to_all(message, &self.routees, &cx);
         self.routees.len()
     }
@@ -167,7 +169,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
 
 impl<M: Send + 'static, L> Clone for RouterValue<M, L> {
     fn clone(&self) -> Self {
-        Self { logic: self.logic.clone(), routees: self.routees.clone(), about: self.about.clone() }
+        Self { logic: self.logic.clone(), routees: self.routees.clone(), info: self.info.clone() }
     }
 }
 

@@ -74,8 +74,8 @@ pub fn is_worker_of(pool: &Pool) -> bool {
     with_worker(|worker| worker.is_some_and(|worker| worker.belongs_to(pool)))
 }
 
-/// Runs `act`, and leaves the tasks that it schedules where every worker of the pool can take them: they do not wait for
-/// the running turn.
+/// Runs `act`, and leaves the tasks that it schedules where every worker of the pool can take them: they do
+/// not wait for the running turn.
 pub fn aside<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::step_aside);

@@ -43,7 +43,8 @@ pub struct Task {
 pub enum Ran {
     /// The token went back into the task, which must not be touched again.
     Idle,
-    /// The budget is used up, or the turn was asked to [yield](Turn::should_yield); the runner still has the token and queues the task behind its peers.
+    /// The budget is used up, or the turn was asked to [yield](Turn::should_yield); the runner still has the
+    /// token and queues the task behind its peers.
     Requeue,
     /// Nothing can be done until some sender finishes what it began; the runner still has the token.
     Busy,

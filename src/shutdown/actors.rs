@@ -32,13 +32,14 @@ impl CoordinatedShutdown {
 
     /// Adds a task that drains `actors` along the flow of data: the first is poisoned, so that it handles what it
     /// has and ends; when it has ended nothing more comes from it, and the next one's turn comes. Whatever was
-    /// sent into the first before is so handled to the end, unless an actor is stopped for a failure on the way: what it
-    /// leaves are dead letters in the report's ledger, and the task goes on.
+    /// sent into the first before is so handled to the end, unless an actor is stopped for a failure on the
+    /// way: what it leaves are dead letters in the report's ledger, and the task goes on.
     ///
     /// The phase's timeout is the deadline. When it is over no further actor is poisoned; those that are left end
     /// with the system, and what is in their mailboxes becomes dead letters, counted. A pool is drained by its
-    /// routees: poisoned itself, it stops them. So does a [backoff supervisor](crate::Backoff) with its child: give it a
-    /// [last message](crate::Backoff::last_message) by [`add_actor_termination`](Self::add_actor_termination).
+    /// routees: poisoned itself, it stops them. So does a [backoff supervisor](crate::Backoff) with its
+    /// child: give it a [last message](crate::Backoff::last_message) by
+    /// [`add_actor_termination`](Self::add_actor_termination).
     ///
     /// # Errors
     ///

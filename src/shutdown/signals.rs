@@ -13,7 +13,8 @@ use std::sync::Arc as StdArc;
 impl CoordinatedShutdown {
     /// Begins the run when the process gets SIGTERM or SIGINT, with [`ShutdownReason::Signal`]. A second signal
     /// while the run goes on ends the process at once, as it would by default. Nothing listens to signals unless
-    /// this is called. When the system's actors have ended, a signal does again what it does by default. Needs the feature `signals`.
+    /// this is called. When the system's actors have ended, a signal does again what it does by default.
+    /// Needs the feature `signals`.
     ///
     /// The main thread then waits for the [outcome](Self::outcome), whoever begins the run:
     ///

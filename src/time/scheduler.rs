@@ -238,13 +238,9 @@ impl Scheduler {
         &self,
         initial: Duration,
         delay: Duration,
-        mut task: impl FnMut() + Send + 'static,
+        task: impl FnMut() + Send + 'static,
     ) -> Result<Cancellable, ScheduleError> {
-        let work = move || {
-            task();
-            true
-        };
-        self.schedule(initial, Repeat::After(delay), false, Box::new(work))
+        self.schedule(initial, Repeat::After(delay), false, repeated(task))
     }
 
     /// Runs `task` `initial` from now, and again at whole multiples of `period` after that: a late run does not
@@ -258,13 +254,9 @@ impl Scheduler {
         &self,
         initial: Duration,
         period: Duration,
-        mut task: impl FnMut() + Send + 'static,
+        task: impl FnMut() + Send + 'static,
     ) -> Result<Cancellable, ScheduleError> {
-        let work = move || {
-            task();
-            true
-        };
-        self.schedule(initial, Repeat::Every(period), false, Box::new(work))
+        self.schedule(initial, Repeat::Every(period), false, repeated(task))
     }
 
     /// Sends `message` to `target`, `delay` from now.
@@ -365,6 +357,13 @@ fn one_time(task: impl FnOnce() + Send + 'static) -> Work {
             task();
         }
         false
+    })
+}
+
+fn repeated(mut task: impl FnMut() + Send + 'static) -> Work {
+    Box::new(move || {
+        task();
+        true
     })
 }
 

@@ -184,7 +184,7 @@ impl GroupBuilder {
             };
             spawn_held::<A, _>(plan, ByContext(recipe))
         };
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
             let system = &parent.core().system;
             if system.has_deployments() {
                 // They may choose another mailbox.
@@ -199,7 +199,11 @@ impl GroupBuilder {
             copy,
             make: Box::new(make),
             check,
-            settings: Settings { dispatcher: None, mailbox: MailboxKind::Chosen(None), stash_capacity: None },
+            settings: MemberSettings {
+                dispatcher: None,
+                mailbox: MailboxKind::Chosen(None),
+                stash_capacity: None,
+            },
             policy: RestartPolicy::never(),
             while_restarting: WhileRestarting::default(),
             termination: Termination::Closing,
@@ -210,14 +214,14 @@ impl GroupBuilder {
 }
 
 /// How the actors of a group run.
-struct Settings {
+struct MemberSettings {
     dispatcher: Option<String>,
     mailbox: MailboxKind,
     stash_capacity: Option<u32>,
 }
 
 type MakeBy<M, K> = dyn Fn(Plan, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
-type Check = fn(&AnyRef, &Settings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
 /// A described group of messages `M` and keys `K`.
 ///
@@ -252,7 +256,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     copy: Option<Copy<M>>,
     make: Box<MakeBy<M, K>>,
     check: Check,
-    settings: Settings,
+    settings: MemberSettings,
     policy: RestartPolicy,
     while_restarting: WhileRestarting,
     termination: Termination<M>,

@@ -1,7 +1,7 @@
 //! What the configuration says of groups, and how it gets to them: in two phases.
 //!
-//! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A group whose
-//! part has not changed is left out, unless it is forced.
+//! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A
+//! group whose part has not changed is left out, unless it is forced.
 
 use super::Topology;
 use super::error::{Rejection, TopologyError};
@@ -86,9 +86,10 @@ pub(super) fn give(changes: &[Change]) -> Result<(), TopologyError> {
 }
 
 impl Topology {
-    /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. In two phases: each group is
-    /// asked whether it could go by its part; only if none rejects do all of them get it. Groups whose part has not
-    /// changed are left out of both, unless `force`. A group without a section has an empty one.
+    /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. In two phases:
+    /// each group is asked whether it could go by its part; only if none rejects do all of them get it.
+    /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
+    /// an empty one.
     ///
     /// Returns the names of the groups that got theirs, in the order of declaration.
     ///

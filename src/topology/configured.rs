@@ -37,13 +37,13 @@ where
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
-    /// Has the group go by its part of the [topology's](super::Topology) configuration, which changes in two phases: all
-    /// groups `decode` theirs, and if none rejects it, each applies it.
+    /// Has the group go by its part of the [topology's](super::Topology) configuration, which changes in two
+    /// phases: all groups `decode` theirs, and if none rejects it, each applies it.
     ///
     /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
     /// was decoded and makes it count: it [replaces the state](super::RouterState::update) of the inner router first,
-    /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the router sends to
-    /// all. Both run on the thread that brings the configuration, and never at once for one group.
+    /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the
+    /// router sends to all. Both run on the thread that brings the configuration, and never at once for one group.
     ///
     /// elfo's `ValidateConfig` and `UpdateConfig`, of which the second is routed by the new state.
     pub fn config<C: 'static>(

@@ -50,8 +50,8 @@ pub trait Member: Send + Sync + 'static {
 struct Plain(Option<AnyRef>);
 
 impl Member for Plain {
-    /// It takes no more messages, and ends once it has handled those that it has. Behind a router's reference stands its
-    /// head, which ends at once and stops its pool.
+    /// It takes no more messages, and ends once it has handled those that it has. Behind a router's reference
+    /// stands its head, which ends at once and stops its pool.
     fn terminate(&self, _: &str) {
         if let Some(actor) = &self.0 {
             // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.

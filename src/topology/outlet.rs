@@ -15,8 +15,8 @@ use std::sync::Arc as StdArc;
 
 /// What members of a group send messages of one type by, that are to go wherever the topology routes them.
 ///
-/// Resolved once, by [`Local::outlet`](super::Local::outlet) or [`Mounted::outlet`](super::Mounted::outlet), and kept: cloning it costs a
-/// count, and sending by it looks up nothing. Until its group is mounted it leads nowhere.
+/// Resolved once, by [`Local::outlet`](super::Local::outlet) or [`Mounted::outlet`](super::Mounted::outlet),
+/// and kept: cloning it costs a count, and sending by it looks up nothing. Until its group is mounted it leads nowhere.
 pub struct Outlet<M: Send + 'static> {
     pub(super) table: StdArc<Table<M>>,
 }

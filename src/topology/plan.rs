@@ -168,8 +168,8 @@ impl Topology {
     /// # Errors
     ///
     /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
-    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`], [`TopologyError::Started`]. After an
-    /// error it may be called again.
+    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
+    /// [`TopologyError::Started`]. After an error it may be called again.
     pub fn start(&self) -> Result<(), TopologyError> {
         let unmounted: Vec<_> = {
             let groups = lock(&self.shared.groups);
@@ -393,8 +393,8 @@ impl<D: Send + 'static> Local<D> {
     /// Routes messages of type `M` that members of this group send without an address to `to` if the condition holds.
     ///
     /// Several routes between two groups are one: the message goes there once if any of their conditions holds. (In
-    /// elfo it goes there once for each.) Conditions run on the senders' threads, many at a time, for each message; all of them
-    /// are asked, and they should be pure and short.
+    /// elfo it goes there once for each.) Conditions run on the senders' threads, many at a time, for each
+    /// message; all of them are asked, and they should be pure and short.
     pub fn route_to<M, E>(&self, to: &Local<E>, when: impl Fn(&M) -> bool + Send + Sync + 'static) -> &Self
     where
         M: Clone + Send + 'static,

@@ -13,9 +13,9 @@ use std::time::Duration;
 /// elfo's verbs: `send`, `try_send` and `unbounded_send`, to an [`Outlet`] (no address: the topology says which groups
 /// get it), to a group's reference (its inner router says which actors get it), or to an actor's.
 ///
-/// Each is done as soon as anybody has accepted the message; if nobody has, it comes back. Copies that are refused while
-/// others are accepted are dead letters, counted and shown. How many there are of each, [`send_by`](Self::send_by)
-/// tells.
+/// Each is done as soon as anybody has accepted the message; if nobody has, it comes back. Copies that are
+/// refused while others are accepted are dead letters, counted and shown. How many there are of each,
+/// [`send_by`](Self::send_by) tells.
 ///
 /// | verb | at a full mailbox | mode |
 /// |---|---|---|
@@ -91,8 +91,8 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     /// [`all`](Requesting::all) send.
     ///
     /// Every recipient gets a copy with a reply port of its own, whose end is counted exactly once: by the first reply
-    /// through it, or when it is dropped. A router on the way that makes copies counts as one recipient: the first reply of its
-    /// routees is its.
+    /// through it, or when it is dropped. A router on the way that makes copies counts as one recipient: the
+    /// first reply of its routees is its.
     ///
     /// ```
     /// use pointsman::prelude::*;

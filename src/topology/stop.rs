@@ -51,8 +51,8 @@ impl Topology {
         }
     }
 
-    /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this phase. The
-    /// phase's timeout bounds it: what is left then ends with the system.
+    /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this
+    /// phase. The phase's timeout bounds it: what is left then ends with the system.
     ///
     /// # Errors
     ///
@@ -63,9 +63,9 @@ impl Topology {
         self.system().coordinated_shutdown().add_future(phase, "stop the topology", stop)
     }
 
-    /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages of the actor,
-    /// whose code does not see it: an entry with the actor for each that answers, in the order of answers; one that
-    /// ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
+    /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages
+    /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
+    /// of answers; one that ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
     /// [`within`](Ask::within): who hangs in a handler does not answer.
     pub fn ping(&self) -> Ask<Replies<AnyRef>> {
         let actors = self.actors();

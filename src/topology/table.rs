@@ -3,12 +3,13 @@
 //! Entries lie in shards, in arrays with open addressing and linear probing. A shard's array is published through one
 //! pointer, and each of its places is a pointer to an entry that never changes. Readers go through both within a
 //! [section](crate::grace::section). Writers hold the shard's lock: they put an entry into an empty place, put
-//! another in its place, or leave a tombstone there, and when three quarters of an array are used they publish a new one that fits
-//! what lives. So an insertion costs O(1) on average, and nobody copies the whole table.
+//! another in its place, or leave a tombstone there, and when three quarters of an array are used they
+//! publish a new one that fits what lives. So an insertion costs O(1) on average, and nobody copies the whole table.
 //!
 //! **No user code under the lock.** Keys are compared by [`Table::find`] alone, outside of it. Who means to insert
 //! reads the shard's [version](Table::version), looks, takes the lock, and compares the version: unchanged, nobody
-//! has changed the shard since the look; otherwise it looks again. What writers have to find again they find by its address.
+//! has changed the shard since the look; otherwise it looks again. What writers have to find again they find
+//! by its address.
 //!
 //! **Old entries and arrays** go to the [`Limbo`], which has at most one bag of them in the process-wide list of
 //! replaced values at any time, and fills the next one meanwhile. So a reader that never returns delays the freeing

@@ -834,8 +834,8 @@ impl Actor for Once {
     }
 }
 
-/// Routees fail, stop, go and come back under load, all of them again and again, and at last the router drains. What was
-/// accepted while it was open is handled.
+/// Routees fail, stop, go and come back under load, all of them again and again, and at last the router
+/// drains. What was accepted while it was open is handled.
 fn storm_of_ends(executor: Dispatcher, queue: Mailbox) {
     const SENDERS: usize = 2;
     const EACH: usize = 1_000_000;

@@ -1095,7 +1095,7 @@ fn the_head_follows_its_section_too() {
         [deployment."/router".router]
         nr-of-instances = 0
         stay-when-empty = true
-        drain-within = "0s"
+        leave-within = "0s"
         "#,
     );
     let (make, got) = workers();
@@ -1207,7 +1207,7 @@ fn all_that_is_said_of_routers_prints_and_reads_again() {
         .routees_paths(["/user/a", "../b*"])
         .head_dispatcher("default")
         .pool_dispatcher("default")
-        .drain_within(2 * SECOND)
+        .leave_within(2 * SECOND)
         .stay_when_empty(true)
         .resizer(
             ResizerSettings::new()

@@ -155,7 +155,7 @@ impl RoutingLogic<u64> for Picky {
     fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
         Pick::None
     }
-    fn index(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+    fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         panic!("planted")
     }
 }

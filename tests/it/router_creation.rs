@@ -272,7 +272,7 @@ impl RoutingLogic<u64> for HeadThread {
     fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
         Pick::None
     }
-    fn index(&self, _: &[Routee<u64>]) -> Option<Box<dyn std::any::Any + Send + Sync>> {
+    fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn std::any::Any + Send + Sync>> {
         *self.0.lock().unwrap() = std::thread::current().name().unwrap_or_default().to_owned();
         None
     }

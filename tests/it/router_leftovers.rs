@@ -1,5 +1,5 @@
-//! What becomes of messages for a routee that leaves, or ends before it is done: each is handled once or shown once as a
-//! dead letter, and no copy is multiplied.
+//! What becomes of messages for a routee that leaves, or ends before it is done: each is handled once or
+//! shown once as a dead letter, and no copy is multiplied.
 
 use crate::router_support::*;
 use crate::support::panic_of;

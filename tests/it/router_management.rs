@@ -245,7 +245,7 @@ fn at_its_deadline_a_removed_routee_stops_and_what_it_has_is_routed_again() {
         let role = stage.role("w");
         let mut plan = stage.system.router("pool").pool(2, move |_| (role.recipe())());
         if let Some(within) = within {
-            plan = plan.drain_within(within);
+            plan = plan.leave_within(within);
         }
         let router = plan.spawn().unwrap();
         // In any order.

@@ -295,14 +295,18 @@ fn a_router_is_its_reference() {
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
-/// Panics while it makes the index of a table of the forbidden size.
+/// Panics while it prepares a table of the forbidden size.
 struct PanicsAtSize(Arc<AtomicU64>);
 impl RoutingLogic<u64> for PanicsAtSize {
     fn select(&self, message: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        assert_eq!(routees.index::<usize>(), Some(&routees.len()), "list and index are of one table");
+        assert_eq!(
+            routees.prepared::<usize>(),
+            Some(&routees.len()),
+            "list and what was prepared are of one table"
+        );
         Pick::One(*message as usize % routees.len())
     }
-    fn index(&self, routees: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
+    fn prepare(&self, routees: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         assert_ne!(routees.len() as u64, self.0.load(Ordering::Relaxed), "the forbidden size");
         Some(Box::new(routees.len()))
     }

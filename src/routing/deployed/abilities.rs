@@ -30,8 +30,8 @@ impl<M: Send + 'static> Default for Abilities<M> {
 }
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
-    /// Tells that the messages can be cloned, so that the [system](crate::routing::RouterSettings) may make this a
-    /// broadcast router, or a group at paths with wildcards.
+    /// Tells that the messages can be cloned, so that the [system](crate::routing::RouterSettings) may make
+    /// this a broadcast router, or a group at paths with wildcards.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -63,8 +63,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Tells that the messages can be cloned and answered, so that the [system](crate::routing::RouterSettings) may make
-    /// this a scatter-gather or tail-chopping router, or what [`cloneable`](Self::cloneable) allows.
+    /// Tells that the messages can be cloned and answered, so that the
+    /// [system](crate::routing::RouterSettings) may make this a scatter-gather or tail-chopping router, or
+    /// what [`cloneable`](Self::cloneable) allows.
     pub fn answerable(mut self) -> Self
     where
         M: Clone + Answerable,
@@ -74,8 +75,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self.cloneable()
     }
 
-    /// Tells the key of a message, so that the [system](crate::routing::RouterSettings) may make this a router by
-    /// [`ConsistentHashing`]. Not needed where the code has that logic.
+    /// Tells the key of a message, so that the [system](crate::routing::RouterSettings) may make this a
+    /// router by [`ConsistentHashing`]. Not needed where the code has that logic.
     pub fn keyed(mut self, key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static) -> Self {
         self.abilities.hashing = Some(Box::new(|| Box::new(ConsistentHashing::by(key))));
         self

@@ -4,7 +4,8 @@ use crate::actor::MailboxFault;
 use crate::actor::PathError;
 use std::fmt;
 
-/// Why an actor, mostly a router, cannot be as the system says of it: in [`SpawnError::Section`](crate::SpawnError::Section) and
+/// Why an actor, mostly a router, cannot be as the system says of it: in
+/// [`SpawnError::Section`](crate::SpawnError::Section) and
 /// [`BuildError::Section`](crate::BuildError::Section), which name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,7 +17,8 @@ pub enum SectionFault {
         /// The names that there are.
         known: Vec<String>,
     },
-    /// The code leaves it to the system to say what kind of router it is, and the system says nothing, or `from-code`.
+    /// The code leaves it to the system to say what kind of router it is, and the system says nothing, or
+    /// `from-code`.
     FromCode,
     /// The plan was not told that its messages can be routed so.
     Ability {

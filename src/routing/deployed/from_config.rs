@@ -5,8 +5,9 @@ use super::super::{RoundRobin, RouterBuilder, RouterPlan};
 use crate::actor::{Actor, Context, IntoActor};
 
 impl RouterBuilder {
-    /// A router of which the system [says](crate::routing::RouterSettings::router) what kind it is, with a recipe in case
-    /// that is a pool. It has one routee unless the system says how many. As Akka's `FromConfig`.
+    /// A router of which the system [says](crate::routing::RouterSettings::router) what kind it is, with a
+    /// recipe in case that is a pool. It has one routee unless the system says how many. As Akka's
+    /// `FromConfig`.
     ///
     /// ```
     /// # #[cfg(feature = "config")]
@@ -36,8 +37,8 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section) where the system says
-    /// nothing, or `from-code`.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section) where the
+    /// system says nothing, or `from-code`.
     pub fn pool_from_config<A, I>(
         self,
         recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
@@ -59,7 +60,7 @@ impl RouterBuilder {
     ///
     /// As for [`pool_from_config`](Self::pool_from_config); and where the system says a pool, or no paths.
     pub fn group_from_config<M: Send + 'static>(self) -> RouterPlan<M, RoundRobin> {
-        let mut plan = self.plan(Initial::Places { paths: Vec::new(), fan_out: None });
+        let mut plan = self.plan(Initial::Paths { paths: Vec::new(), fan_out: None });
         plan.is_from_config = true;
         plan
     }

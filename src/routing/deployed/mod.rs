@@ -1,10 +1,12 @@
-//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the plan, key by
-//! key. A router of whose path nothing is said pays for one look-up, and for none where the system says nothing at all.
+//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the
+//! plan, key by key. A router of whose path nothing is said pays for one look-up, and for none where the
+//! system says nothing at all.
 //!
-//! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Logics
-//! that need more of a message than that it can be sent are made by the plan's `abilities.rs`, others by those who
-//! gave them a name, `named.rs`. `check.rs` is what can be refused at the system's start, by the names of `known.rs`;
-//! `from_config.rs` the plans that cannot do without a section, `fault.rs` what can be wrong.
+//! Where the section names another logic than the code has, the router is built over
+//! `Box<dyn RoutingLogic<M>>`. Logics that need more of a message than that it can be sent are made by the
+//! plan's `abilities.rs`, others by those who gave them a name, `named.rs`. `check.rs` is what can be refused
+//! at the system's start, by the names of `known.rs`; `from_config.rs` the plans that cannot do without a
+//! section, `fault.rs` what can be wrong.
 
 mod abilities;
 mod check;
@@ -123,7 +125,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(name) = &says.head_dispatcher {
             self.head_dispatcher = Some(name.clone());
         }
-        self.leave.within = says.drain_within.or(self.leave.within);
+        self.leave.within = says.leave_within.or(self.leave.within);
         self.stays_when_empty = says.stay_when_empty.unwrap_or(self.stays_when_empty);
         self.ends_when_found_empty &= says.stay_when_empty.is_none();
     }
@@ -140,10 +142,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             _ if becomes_pool => self.follow_about_pool(says),
             (Some(paths), members) => {
                 let fan_out = match members {
-                    Initial::Places { fan_out: Some(fan_out), .. } => Some(*fan_out),
+                    Initial::Paths { fan_out: Some(fan_out), .. } => Some(*fan_out),
                     _ => self.abilities.fan_out,
                 };
-                self.members = Initial::Places { paths: paths.clone(), fan_out };
+                self.members = Initial::Paths { paths: paths.clone(), fan_out };
                 // It was the pool's.
                 self.resizer = if is_pool { None } else { self.resizer.take() };
             }

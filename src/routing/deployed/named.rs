@@ -23,12 +23,12 @@ struct Named {
 }
 
 impl SystemBuilder {
-    /// Gives a logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask for it on
-    /// routers of messages `M`. The same name may be given once for each type of message.
+    /// Gives a logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask
+    /// for it on routers of messages `M`. The same name may be given once for each type of message.
     ///
-    /// `make` gets all that is said of the router, with [options](crate::routing::RouterSettings::option) that the logic
-    /// alone understands. It is called when such a router is created, on the thread that creates it, and says what is
-    /// wrong with the settings.
+    /// `make` gets all that is said of the router, with [options](crate::routing::RouterSettings::option)
+    /// that the logic alone understands. It is called when such a router is created, on the thread that
+    /// creates it, and says what is wrong with the settings.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -64,8 +64,8 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the crate's own
-    /// kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
+    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the
+    /// crate's own kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
     /// [`SpawnError::Section`](crate::SpawnError::Section) for a router of other messages.
     pub fn routing_logic<M, L>(
         mut self,

@@ -3,8 +3,8 @@
 use crate::error::SpawnError;
 use std::fmt;
 
-/// Why [`SpawnRouter::spawn`](super::SpawnRouter::spawn) failed. What is wrong is looked for in the order of the
-/// variants, and the first fault is told.
+/// Why [`SpawnRouter::spawn`](super::SpawnRouter::spawn) failed. What is wrong is looked for in the order of
+/// the variants, and the first fault is told.
 ///
 /// GoAkt's fourth fault, consistent hashing without an extractor of keys, cannot be written down here.
 #[derive(Debug)]

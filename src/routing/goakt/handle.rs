@@ -5,14 +5,14 @@ use crate::routing::{ManageError, RouteContext};
 use std::fmt;
 use std::ops::Deref;
 
-/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`Router`](crate::Router), and so to the
-/// [`ActorRef`](crate::ActorRef) that routes.
+/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`Router`](crate::Router), and
+/// so to the [`ActorRef`](crate::ActorRef) that routes.
 ///
 /// # Waiting
 ///
 /// [`routees`](Self::routees) and [`resize_by`](Self::resize_by) wait for the router's head, as
-/// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head) instead:
-/// `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
+/// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head)
+/// instead: `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
 pub struct Router<M: Send + 'static>(crate::Router<M>);
 
 impl<M: Send + 'static> Router<M> {
@@ -20,8 +20,9 @@ impl<M: Send + 'static> Router<M> {
         Self(router)
     }
 
-    /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router. GoAkt's
-    /// `GetRoutees`. For references see [`Router::routees`](crate::Router::routees) of the router that this derefers to.
+    /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router.
+    /// GoAkt's `GetRoutees`. For references see [`Router::routees`](crate::Router::routees) of the router
+    /// that this dereferences to.
     ///
     /// # Errors
     ///
@@ -31,9 +32,9 @@ impl<M: Send + 'static> Router<M> {
         Ok(routees.iter().map(|routee| routee.path().name().to_owned()).collect())
     }
 
-    /// Adds `delta` routees, or if that is negative lets so many go, the last ones first, but no more than there are.
-    /// Those handle what they have. New routees get new numbers, which no routee of this router has had before. GoAkt's
-    /// `AdjustRouterPoolSize`.
+    /// Adds `delta` routees, or if that is negative lets so many go, the last ones first, but no more than
+    /// there are. Those handle what they have. New routees get new numbers, which no routee of this router
+    /// has had before. GoAkt's `AdjustRouterPoolSize`.
     ///
     /// Returns the size after. What is sent after that meets the routees that there are then.
     ///
@@ -44,8 +45,9 @@ impl<M: Send + 'static> Router<M> {
         self.0.adjust(delta as isize)
     }
 
-    /// Sends a copy to every routee, whatever the strategy, and returns how many have taken it. What one does not take is a
-    /// dead letter, and the others get theirs. With no routees the message is sent as by `tell`.
+    /// Sends a copy to every routee, whatever the strategy, and returns how many have taken it. What one does
+    /// not take is a dead letter, and the others get theirs. With no routees the message is sent as by
+    /// `tell`.
     pub fn fan_out(&self, message: M) -> usize
     where
         M: Clone,
@@ -57,9 +59,9 @@ impl<M: Send + 'static> Router<M> {
             if table.is_empty() {
                 message
             } else {
-                let row = shared.about.system.ledger().mine();
+                let row = shared.info.system.ledger().mine();
                 row.sent(1);
-                let cx = RouteContext::new(row, &shared.about);
+                let cx = RouteContext::new(row, &shared.info);
                 let accepted = cx.deliver_counting(message, table.iter());
                 cx.settle();
                 return accepted;

@@ -6,7 +6,7 @@ use crate::actor::{
 };
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
-use crate::routing::plan::{Initial, RouterPlan, Settings};
+use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
 use crate::routing::{
     Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
     WithoutKey,
@@ -16,21 +16,21 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How often [`restart_on_failure`](SpawnRouter::restart_on_failure) restarts a routee within [`RETRY_WINDOW`]: GoAkt's
-/// default.
+/// How often [`restart_on_failure`](SpawnRouter::restart_on_failure) restarts a routee within
+/// [`RETRY_WINDOW`]: GoAkt's default.
 pub const MAX_RETRIES: u32 = 3;
 
 /// See [`MAX_RETRIES`].
 pub const RETRY_WINDOW: Duration = Duration::from_secs(1);
 
-/// How many points each routee has on the ring of [`consistent_hash`](SpawnRouter::consistent_hash), unless told
-/// otherwise: GoAkt's default.
+/// How many points each routee has on the ring of [`consistent_hash`](SpawnRouter::consistent_hash), unless
+/// told otherwise: GoAkt's default.
 pub const VIRTUAL_NODES: u32 = 150;
 
 /// Describes a router that is about to be created, by [`SystemRef::spawn_router`].
 ///
-/// The order in which options are given decides nothing. A strategy can be chosen once, and what belongs to it only
-/// after it; without one, messages go to all routees. Each option names GoAkt's beside it.
+/// The order in which options are given decides nothing. A strategy can be chosen once, and what belongs to
+/// it only after it; without one, messages go to all routees. Each option names GoAkt's beside it.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -70,12 +70,12 @@ pub struct SpawnRouter<M: Send + 'static, S> {
 }
 
 impl SystemRef {
-    /// Starts to describe a top-level router of `pool_size` routees that `factory` makes, in GoAkt's words and with its
-    /// defaults: see [`goakt`](crate::goakt). GoAkt's `SpawnRouter`.
+    /// Starts to describe a top-level router of `pool_size` routees that `factory` makes, in GoAkt's words
+    /// and with its defaults: see [`goakt`](crate::goakt). GoAkt's `SpawnRouter`.
     ///
-    /// The factory gets the routee's number, from 0. It makes the routees before the router routes, on the thread that
-    /// calls [`spawn`](SpawnRouter::spawn), so that one that fails fails that; later ones, and those that are restarted,
-    /// it makes on the engine's threads.
+    /// The factory gets the routee's number, from 0. It makes the routees before the router routes, on the
+    /// thread that calls [`spawn`](SpawnRouter::spawn), so that one that fails fails that; later ones, and
+    /// those that are restarted, it makes on the engine's threads.
     pub fn spawn_router<A, I>(
         &self,
         name: &str,
@@ -87,10 +87,10 @@ impl SystemRef {
         I: IntoActor<Actor = A>,
     {
         let factory = StdArc::new(factory);
-        let make = move |head: &AnyRef, number: u32, settings: &Settings| {
+        let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
             make_routee::<A, I, _>(&factory, head, number, settings)
         };
-        let check = |parent: &AnyRef, settings: &Settings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         let mut plan =
@@ -109,7 +109,7 @@ fn make_routee<A, I, F>(
     factory: &StdArc<F>,
     head: &AnyRef,
     number: u32,
-    settings: &Settings,
+    settings: &RouteeSettings,
 ) -> Result<Held<A::Message>, SpawnError>
 where
     A: Actor,
@@ -132,8 +132,8 @@ where
 }
 
 impl<M: Send + 'static> SpawnRouter<M, Unset> {
-    /// To all routees, each copy in its routee's mailbox before the next: the default. GoAkt's `FanOutRouting`.
-    /// [`Router::fan_out`] tells how many have taken it.
+    /// To all routees, each copy in its routee's mailbox before the next: the default. GoAkt's
+    /// `FanOutRouting`. [`Router::fan_out`] tells how many have taken it.
     pub fn fan_out(self) -> SpawnRouter<M, Broadcast> {
         self.strategy(Broadcast)
     }
@@ -149,8 +149,8 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
         self.strategy(Random::new())
     }
 
-    /// To the routee that owns the key which `key` extracts; to any routee, with equal chance, if that is empty. GoAkt's
-    /// `AsConsistentHashRouter`.
+    /// To the routee that owns the key which `key` extracts; to any routee, with equal chance, if that is
+    /// empty. GoAkt's `AsConsistentHashRouter`.
     ///
     /// When the owner has ended, the next living routee on the ring gets the message.
     ///
@@ -186,8 +186,8 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
         })
     }
 
-    /// As [`consistent_hash`](Self::consistent_hash), by a key of any type: `key` feeds it, or returns `None` if the
-    /// message has none.
+    /// As [`consistent_hash`](Self::consistent_hash), by a key of any type: `key` feeds it, or returns `None`
+    /// if the message has none.
     pub fn consistent_hash_by(
         self,
         key: impl Fn(&M, &mut KeySink) -> Option<()> + Send + Sync + 'static,
@@ -198,17 +198,18 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
     }
 
     /// Asks all routees, and the first success is the outcome; within `within`, or it is a failure. GoAkt's
-    /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original message
-    /// [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and [within](crate::Context::ask_or_back).
+    /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original
+    /// message [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and
+    /// [within](crate::Context::ask_or_back).
     pub fn scatter_gather_first(self, within: Duration) -> SpawnRouter<M, ScatterGatherFirstCompleted> {
         self.strategy(ScatterGatherFirstCompleted::within(within))
     }
 
-    /// Asks one routee after the other, in random order, another each `interval`, until the first success; within
-    /// `within` in all, or it is a failure. GoAkt's `AsTailChopping`. See [`TailChopping`].
+    /// Asks one routee after the other, in random order, another each `interval`, until the first success;
+    /// within `within` in all, or it is a failure. GoAkt's `AsTailChopping`. See [`TailChopping`].
     ///
-    /// No routee is asked at the deadline or later. So with an interval of `within` or more one routee is asked, and
-    /// another only if an attempt has failed.
+    /// No routee is asked at the deadline or later. So with an interval of `within` or more one routee is
+    /// asked, and another only if an attempt has failed.
     pub fn tail_chopping(self, within: Duration, interval: Duration) -> SpawnRouter<M, TailChopping> {
         self.strategy(TailChopping::within(within).interval(interval).ends_before_deadline())
     }
@@ -223,28 +224,29 @@ where
     M: Send + 'static,
     F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
-    /// How many points each routee has on the ring: [`VIRTUAL_NODES`] unless told otherwise, also if told 0; at most
-    /// 65,536. GoAkt's `WithConsistentHashVirtualNodes`.
+    /// How many points each routee has on the ring: [`VIRTUAL_NODES`] unless told otherwise, also if told 0;
+    /// at most 65,536. GoAkt's `WithConsistentHashVirtualNodes`.
     pub fn virtual_nodes(self, count: u32) -> Self {
         let count = if count == 0 { VIRTUAL_NODES } else { count };
         self.map_strategy(|logic| logic.virtual_nodes(count))
     }
 
-    /// Hashes by `hash` instead of xxh3-64: see [`ConsistentHashing::hasher`]. GoAkt's `WithConsistentHashHasher`.
+    /// Hashes by `hash` instead of xxh3-64: see [`ConsistentHashing::hasher`]. GoAkt's
+    /// `WithConsistentHashHasher`.
     pub fn hasher(self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Self {
         self.map_strategy(|logic| logic.hasher(hash))
     }
 
-    /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come back to
-    /// `try_tell`.
+    /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come
+    /// back to `try_tell`.
     pub fn refuse_without_key(self) -> Self {
         self.map_strategy(|logic| logic.without_key(WithoutKey::Refuse))
     }
 }
 
 impl<M: Send + 'static> SpawnRouter<M, TailChopping> {
-    /// Waits for the next interval also when an attempt has failed, as GoAkt does. Otherwise the next routee is asked at
-    /// once.
+    /// Waits for the next interval also when an attempt has failed, as GoAkt does. Otherwise the next routee
+    /// is asked at once.
     pub fn wait_for_tick(self) -> Self {
         self.map_strategy(TailChopping::wait_for_tick)
     }
@@ -256,8 +258,8 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         SpawnRouter { plan, strategy: change(strategy), pool_size, directive, two_directives }
     }
 
-    /// Ends a routee that fails, and takes it out of the pool: the default. What it has queued become dead letters. GoAkt's
-    /// `WithStopRouteeOnFailure`.
+    /// Ends a routee that fails, and takes it out of the pool: the default. What it has queued become dead
+    /// letters. GoAkt's `WithStopRouteeOnFailure`.
     pub fn stop_on_failure(self) -> Self {
         self.directive("stop_on_failure", Strategy::stop())
     }
@@ -268,14 +270,16 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         self.restart_on_failure_up_to(MAX_RETRIES, RETRY_WINDOW)
     }
 
-    /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it ends. The window
-    /// is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its place and what it has queued,
-    /// and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
+    /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it
+    /// ends. The window is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its
+    /// place and what it has queued, and the message that it failed at is not handled again. GoAkt's
+    /// `WithRestartRouteeOnFailure`.
     pub fn restart_on_failure_up_to(self, max_retries: u32, window: Duration) -> Self {
         self.directive("restart_on_failure", Restart::up_to(max_retries).within(window).into())
     }
 
-    /// Lets a routee that fails go on with the next message, with its state. GoAkt's `WithResumeRouteeOnFailure`.
+    /// Lets a routee that fails go on with the next message, with its state. GoAkt's
+    /// `WithResumeRouteeOnFailure`.
     pub fn resume_on_failure(self) -> Self {
         // One that could not begin has no state to go on with.
         let resume = Strategy::decide(|failure| match failure.kind() {
@@ -294,8 +298,9 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         self
     }
 
-    /// Keeps the router when it has no routees left. Otherwise it ends with the message that finds it empty, as in GoAkt:
-    /// that is a dead letter, and then the name is free. Not before, so that [`Router::resize_by`] revives it.
+    /// Keeps the router when it has no routees left. Otherwise it ends with the message that finds it empty,
+    /// as in GoAkt: that is a dead letter, and then the name is free. Not before, so that
+    /// [`Router::resize_by`] revives it.
     pub fn stay_when_empty(mut self) -> Self {
         self.plan.ends_when_found_empty = false;
         self
@@ -317,8 +322,8 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     ///
     /// # Errors
     ///
-    /// [`RouterError`]. Nothing is left behind, and the name is free once what was begun has ended; where options are
-    /// wrong, nothing was begun.
+    /// [`RouterError`]. Nothing is left behind, and the name is free once what was begun has ended; where
+    /// options are wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, RouterError>
     where
         S: RoutingStrategy<M>,

@@ -3,7 +3,7 @@
 use super::super::board::Board;
 use super::super::head::Head;
 use super::super::plan::{Initial, RouterPlan};
-use super::super::reference::Shared;
+use super::super::reference::SharedRouter;
 use super::super::{Manage, RoutingLogic};
 use super::{AskResizer, Resizer, ResizerError, Resizing};
 use crate::actor::{Context, Done};
@@ -11,8 +11,8 @@ use crate::actor_ref::Load;
 use crate::grace;
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
-    /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with size 0, and
-    /// stays when it is empty. A second call replaces the first.
+    /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with
+    /// size 0, and stays when it is empty. A second call replaces the first.
     ///
     /// What is wrong with the resizer's settings is an error of [`spawn`](Self::spawn):
     ///
@@ -60,9 +60,9 @@ pub fn check<M: Send + 'static>(
 }
 
 impl Resizing {
-    /// How many routees a pool begins with that was described with `size`: they would be idle, so none need be made to be
-    /// looked at.
-    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &Shared<M>) -> usize {
+    /// How many routees a pool begins with that was described with `size`: they would be idle, so none need
+    /// be made to be looked at.
+    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
         if !self.resizer.is_time_for_resize(0) {
             return size;
         }
@@ -73,8 +73,8 @@ impl Resizing {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
-    /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one. Runs its
-    /// code.
+    /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
+    /// Runs its code.
     pub fn clamp(&self, size: usize) -> usize {
         self.shared.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
     }

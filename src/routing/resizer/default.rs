@@ -6,10 +6,10 @@ use std::time::Duration;
 
 /// Grows a pool in which all routees are busy, shrinks one in which few are.
 ///
-/// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up. If fewer
-/// than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds hold. So with the
-/// defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten messages, and an idle one
-/// shrinks by one routee for each ten messages or ten seconds.
+/// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up.
+/// If fewer than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds
+/// hold. So with the defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten
+/// messages, and an idle one shrinks by one routee for each ten messages or ten seconds.
 ///
 /// | parameter | default | allowed |
 /// |---|---|---|
@@ -22,8 +22,8 @@ use std::time::Duration;
 /// | [`messages_per_resize`](Self::messages_per_resize) | 10 | at least 1 |
 /// | [`tick_interval`](Self::tick_interval) | 10 s | more than 0, or none |
 ///
-/// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and 15
-/// begins with 4.
+/// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and
+/// 15 begins with 4.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -44,8 +44,8 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)` allows,
-/// grows by one when messages come. And the tick.
+/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)`
+/// allows, grows by one when messages come. And the tick.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultResizer {
     lower_bound: usize,
@@ -85,8 +85,8 @@ impl DefaultResizer {
         self
     }
 
-    /// What makes a routee busy: 0, that it handles a message or is about to; n ≥ 1, that n messages wait in its mailbox
-    /// besides.
+    /// What makes a routee busy: 0, that it handles a message or is about to; n ≥ 1, that n messages wait in
+    /// its mailbox besides.
     pub fn pressure_threshold(mut self, messages: usize) -> Self {
         self.pressure_threshold = messages;
         self

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 /// Searches the size at which a pool handles most messages, by trying sizes out.
 ///
-/// Every `action_interval` it looks at the pool. If all routees had something to do now and the time before, it
-/// notes how long a message took at this size: the time that has passed, by the messages that were handled in it.
-/// Then it *explores* (a random step up, or down) or *optimizes* (half the way to the best size noted near by).
-/// While some routee is idle it keeps the size; when that lasts for `downsize_after_underutilized_for`, it shrinks the
-/// pool to `downsize_ratio` of the most routees that were in use at once.
+/// Every `action_interval` it looks at the pool. If all routees had something to do now and the time before,
+/// it notes how long a message took at this size: the time that has passed, by the messages that were handled
+/// in it. Then it *explores* (a random step up, or down) or *optimizes* (half the way to the best size noted
+/// near by). While some routee is idle it keeps the size; when that lasts for
+/// `downsize_after_underutilized_for`, it shrinks the pool to `downsize_ratio` of the most routees that were
+/// in use at once.
 ///
-/// For work whose best size nobody knows beforehand, as when routees share something outside: more of them may be
-/// slower. It walks at random, so its sizes change even when the load does not.
+/// For work whose best size nobody knows beforehand, as when routees share something outside: more of them
+/// may be slower. It walks at random, so its sizes change even when the load does not.
 ///
 /// | parameter | default | allowed |
 /// |---|---|---|
@@ -56,11 +57,12 @@ use std::time::Duration;
 ///
 /// One is for one pool: it remembers what it has measured, a number for each size tried.
 ///
-/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees in use are
-/// counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
-/// without traffic. A step explored may be as large as `explore_step_size` says, where Akka's is always smaller. A pool of
-/// size 0, which `lower_bound(0)` allows, grows by one when messages come. What is random derives from the system's
-/// seed.
+/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
+/// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
+/// the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
+/// without traffic. A step explored may be as large as `explore_step_size` says, where Akka's is always
+/// smaller. A pool of size 0, which `lower_bound(0)` allows, grows by one when messages come. What is random
+/// derives from the system's seed.
 pub struct OptimalSizeExploringResizer {
     lower_bound: usize,
     upper_bound: usize,

@@ -69,8 +69,8 @@ impl RouteeLoads {
         self.loads.is_empty()
     }
 
-    /// The load of each routee, in the order of the table. A routee that a failure has suspended counts as busy
-    /// in the resizers of this crate: it has stopped working, not run out of work.
+    /// The load of each routee, in the order of the table. A routee that a failure has suspended counts as
+    /// busy in the resizers of this crate: it has stopped working, not run out of work.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Load> + '_ {
         self.loads.iter().copied()
     }

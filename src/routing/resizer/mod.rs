@@ -1,8 +1,9 @@
 //! Pools whose size follows their load.
 //!
-//! A [`Resizer`] says when a pool's size is to be looked at, and what it should be. `loads.rs` is what it is shown,
-//! `default.rs` and `exploring.rs` are the two that come with the crate, `error.rs` is what can be wrong with their
-//! settings; `trigger.rs` is how the senders count and tell the head, `change.rs` what the head does then.
+//! A [`Resizer`] says when a pool's size is to be looked at, and what it should be. `loads.rs` is what it is
+//! shown, `default.rs` and `exploring.rs` are the two that come with the crate, `error.rs` is what can be
+//! wrong with their settings; `trigger.rs` is how the senders count and tell the head, `change.rs` what the
+//! head does then.
 
 mod change;
 mod default;
@@ -27,10 +28,10 @@ const TICK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](super::RouterPlan::resizer).
 ///
-/// The pool asks its resizer [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize) says so,
-/// when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end, or lets its
-/// youngest routees go; those handle what they have, and what arrives behind that is routed again. So a pool that
-/// is resized while it is loaded loses nothing.
+/// The pool asks its resizer [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize)
+/// says so, when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end,
+/// or lets its youngest routees go; those handle what they have, and what arrives behind that is routed
+/// again. So a pool that is resized while it is loaded loses nothing.
 ///
 /// A resizer of your own needs two methods:
 ///
@@ -66,38 +67,38 @@ const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// # Cost
 ///
 /// Each message to the router pays for a count of the sending thread's own, and for the call of
-/// [`is_time_for_resize`](Self::is_time_for_resize). Each time that says yes there is one read-modify-write of a flag that
-/// all senders share, and unless a trigger is pending already, two allocations and a system message to the head.
-/// Routers without a resizer pay nothing.
+/// [`is_time_for_resize`](Self::is_time_for_resize). Each time that says yes there is one read-modify-write
+/// of a flag that all senders share, and unless a trigger is pending already, two allocations and a system
+/// message to the head. Routers without a resizer pay nothing.
 ///
 /// As in Akka, with a tick, and with a count for each thread instead of one for all.
 pub trait Resizer: Send + Sync + 'static {
-    /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its messages was
-    /// routed, with the number of messages that this thread has sent to the router so far, that one included; on
-    /// many threads at a time. Called with 0 once, before the router routes: true resizes the pool, as
-    /// asked for, before it is created.
+    /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its
+    /// messages was routed, with the number of messages that this thread has sent to the router so far, that
+    /// one included; on many threads at a time. Called with 0 once, before the router routes: true resizes
+    /// the pool, as asked for, before it is created.
     ///
-    /// A broadcast is one message, management is none. A thread that ends leaves its count to one that begins. So
-    /// with "every n-th", one thread triggers exactly at every n-th message; k threads together trigger as often as one that had
-    /// sent all of them, less at most once for each thread.
+    /// A broadcast is one message, management is none. A thread that ends leaves its count to one that
+    /// begins. So with "every n-th", one thread triggers exactly at every n-th message; k threads together
+    /// trigger as often as one that had sent all of them, less at most once for each thread.
     ///
     /// A panic unwinds to the sender; the message is accounted for.
     fn is_time_for_resize(&self, messages: u64) -> bool;
 
-    /// By how many routees the pool is to grow, or to shrink if negative. Called on the head only, one call at a time.
-    /// What it says is [clamped](Self::clamp).
+    /// By how many routees the pool is to grow, or to shrink if negative. Called on the head only, one call
+    /// at a time. What it says is [clamped](Self::clamp).
     ///
     /// A panic is logged, and the size stays.
     fn resize(&self, loads: &RouteeLoads) -> isize;
 
-    /// The size that the pool may have which is nearest to `size`: also for sizes that are asked for by hand. By default
-    /// at least 1.
+    /// The size that the pool may have which is nearest to `size`: also for sizes that are asked for by hand.
+    /// By default at least 1.
     fn clamp(&self, size: usize) -> usize {
         size.max(1)
     }
 
-    /// How often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool shrinks: by
-    /// default every 10 seconds. `None`: only traffic asks it. Called when the head starts.
+    /// How often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool
+    /// shrinks: by default every 10 seconds. `None`: only traffic asks it. Called when the head starts.
     fn tick(&self) -> Option<Duration> {
         Some(TICK_INTERVAL)
     }

@@ -1,13 +1,14 @@
 //! How senders count, and tell the head that it is time.
 //!
-//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer says that
-//! it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it loose *before* it
-//! looks at the routees. So there is at most one word to the head at a time, and a trigger that was pulled without one is
-//! followed by a look that sees what its sender had done before: both sides change the flag by read-modify-writes,
-//! of which one comes first. No trigger is lost for good, whatever becomes of the look: the flag is loose again.
+//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer
+//! says that it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it
+//! loose *before* it looks at the routees. So there is at most one word to the head at a time, and a trigger
+//! that was pulled without one is followed by a look that sees what its sender had done before: both sides
+//! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
+//! becomes of the look: the flag is loose again.
 
 use super::super::head::Head;
-use super::super::reference::{Leftovers, Routing, Shared};
+use super::super::reference::{LeftoverRouting, Routing, SharedRouter};
 use super::super::{Routees, RoutingLogic};
 use super::{Resizer, RouteeLoads};
 use crate::actor::{Control, SystemRef};
@@ -31,8 +32,9 @@ impl Trigger {
     /// Pulls it; true if the caller must tell the head.
     #[must_use = "whoever finds it loose must tell the head"]
     pub fn pull(&self) -> bool {
-        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls between: who
-        // looks after that sees what each puller did before. A plain look first would save the write and lose this.
+        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls
+        // between: who looks after that sees what each puller did before. A plain look first would save the
+        // write and lose this.
         !self.0.swap(true, Ordering::AcqRel)
     }
 
@@ -67,8 +69,8 @@ impl Resizing {
         }
     }
 
-    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`: nobody
-    /// was there to take it.
+    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`:
+    /// nobody was there to take it.
     ///
     /// Runs the resizer's code.
     #[inline]
@@ -89,7 +91,7 @@ impl Resizing {
     }
 
     /// What the resizer is shown. Runs code of foreign routees.
-    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &Shared<M>) -> RouteeLoads {
+    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut loads = self.no_loads(shared);
         for routee in table.iter() {
             let load = routee.actor().load();
@@ -104,7 +106,7 @@ impl Resizing {
     }
 
     /// The same for a pool without routees; counts the asking.
-    pub fn no_loads<M: Send + 'static>(&self, shared: &Shared<M>) -> RouteeLoads {
+    pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut messages = 0u64;
         // Relaxed: see `sent`.
         self.counts.for_each(|count| messages = messages.wrapping_add(count.load(Ordering::Relaxed)));
@@ -113,35 +115,35 @@ impl Resizing {
         self.asked_at.store(messages, Ordering::Relaxed);
         RouteeLoads::default()
             .with_messages(messages, messages.wrapping_sub(before))
-            .at(shared.about.system.now())
-            .with_seed(shared.about.seed)
+            .at(shared.info.system.now())
+            .with_seed(shared.info.seed)
     }
 }
 
 /// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
 pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
-    shared: &StdArc<Shared<M>>,
+    shared: &StdArc<SharedRouter<M>>,
     logic: &StdArc<L>,
 ) -> (ActorRef<M>, ActorRef<M>) {
     let routing = || Routing { shared: shared.clone(), logic: logic.clone() };
     let reference = match &shared.resizing {
         Some(resizing) => {
-            ActorRef::to_own_recipient(Counted { routing: routing(), resizing: resizing.clone() })
+            ActorRef::to_own_recipient(CountedRouting { routing: routing(), resizing: resizing.clone() })
         }
         None => ActorRef::to_own_recipient(routing()),
     };
-    (reference, ActorRef::to_own_recipient(Leftovers(routing())))
+    (reference, ActorRef::to_own_recipient(LeftoverRouting(routing())))
 }
 
-/// What stands behind an `ActorRef<M>` to a pool with a resizer.
-struct Counted<M: Send + 'static, L> {
+/// What stands behind an `ActorRef<M>` to a pool with a resizer: routes, and counts what is sent.
+struct CountedRouting<M: Send + 'static, L> {
     routing: Routing<M, L>,
     resizing: StdArc<Resizing>,
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Counted<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
     fn sent(&self, unheard: bool) {
-        self.resizing.sent(&self.routing.shared.about.head, unheard);
+        self.resizing.sent(&self.routing.shared.info.head, unheard);
     }
 
     /// A message that nobody took counts too. It comes back, unless the resizer panics.
@@ -149,17 +151,17 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Counted<M, L> {
     fn refused(&self, refused: SendError<M>) -> SendError<M> {
         let unheard = matches!(refused, SendError::NoRoutee(_));
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent(unheard))) {
-            let about = &self.routing.shared.about;
+            let info = &self.routing.shared.info;
             let reason = DeadLetterReason::of(&refused);
-            about.system.ledger().mine().dead_lettered(1);
-            about.system.dead_letters().bury(refused.into_inner(), reason, || about.head.path());
+            info.system.ledger().mine().dead_lettered(1);
+            info.system.dead_letters().bury(refused.into_inner(), reason, || info.head.path());
             resume_unwind(panic);
         }
         refused
     }
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Counted<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L> {
     /// The message goes by the table that there is; then it counts.
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {

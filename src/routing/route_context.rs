@@ -1,0 +1,284 @@
+//! One message's way through one router: what a logic may know, and the books of its deliveries.
+//!
+//! A routed message is counted as sent once before it comes here, and what becomes of it is counted once: so
+//! the ledger balances whatever a logic does. A context keeps the number of *open* deliveries, those that are
+//! counted as sent and have no outcome yet. It begins at 1.
+//!
+//! | what happens | open | in the ledger |
+//! |---|---|---|
+//! | the logic announces n [copies](RouteContext::copies) | + n − 1 | n − 1 more are sent |
+//! | it delivers when none is open | + 1 | one more is sent |
+//! | a routee takes one | − 1 | handled, if that routee has handled it at once; else whoever has it counts it |
+//! | one becomes a dead letter here | − 1 | dead-lettered |
+//! | somebody else has taken the rest to account for ([`disown`](RouteContext::disown)) | 0 | nothing |
+//! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
+//! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
+
+use super::Routee;
+use super::reference::RouterInfo;
+use crate::actor::{ActorPath, SystemRef};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
+use crate::error::SendError;
+use crate::ledger::Row;
+use std::cell::Cell;
+use std::fmt;
+
+/// Why a router among the routees has not taken the message.
+#[derive(Clone, Copy)]
+pub(super) enum PassedOver {
+    Empty,
+    Full,
+}
+
+/// What a logic may know and do besides the table: one message's way through one router.
+pub struct RouteContext<'a> {
+    pub(super) row: &'a Row,
+    router: &'a RouterInfo,
+    /// Deliveries that are counted as sent and have no outcome yet.
+    open: Cell<u64>,
+    /// What is delivered are copies.
+    copying: Cell<bool>,
+    /// The last router among the routees that was passed over.
+    pub(super) passed_over: Cell<Option<PassedOver>>,
+    pub(super) refusals: Cell<usize>,
+}
+
+impl<'a> RouteContext<'a> {
+    /// The way of a message that is counted as sent.
+    #[inline]
+    pub(super) fn new(row: &'a Row, router: &'a RouterInfo) -> Self {
+        Self {
+            row,
+            router,
+            open: Cell::new(1),
+            copying: Cell::new(false),
+            passed_over: Cell::new(None),
+            refusals: Cell::new(0),
+        }
+    }
+
+    /// A number of this router's own that derives from the system's seed.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.router.seed
+    }
+
+    /// The system, whose clock and scheduler a logic uses that delivers copies later, too: by
+    /// [`ActorRef::tell`], which counts them. Costs a read-modify-write that the whole system shares.
+    pub fn system(&self) -> SystemRef {
+        SystemRef::new(self.router.system.clone())
+    }
+
+    /// The router's head.
+    pub(super) fn head(&self) -> &AnyRef {
+        &self.router.head
+    }
+
+    /// Nobody takes the message, and the logic sees to it itself.
+    pub(super) fn nobody_took(&self) {
+        self.router.nobody_took();
+    }
+
+    /// Which router this is.
+    pub(super) fn id(&self) -> RouterId {
+        self.router.id()
+    }
+
+    /// How many routees have refused this message: they had stopped, or were routers that were empty or full.
+    #[inline]
+    pub fn refusals(&self) -> usize {
+        self.refusals.get()
+    }
+
+    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what
+    /// a routee leaves behind is routed again, but for copies, which become dead letters.
+    #[inline]
+    pub fn copies(&self, copies: usize) {
+        let more = copies as u64;
+        if more > 1 {
+            self.row.sent(more - 1);
+            self.open.set(self.open.get() + more - 1);
+            self.copying.set(true);
+        }
+    }
+
+    /// One delivery has its outcome.
+    #[inline]
+    fn settle_one(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+    }
+
+    /// One delivery more than was counted.
+    #[cold]
+    fn count_another(&self) {
+        self.row.sent(1);
+        self.open.set(1);
+        self.copying.set(true);
+    }
+
+    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is
+    /// counted here, as one delivery more.
+    ///
+    /// # Errors
+    ///
+    /// It comes back if the routee does not take it.
+    #[inline(always)]
+    pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
+        if self.open.get() == 0 {
+            self.count_another();
+        }
+        if self.copying.get() {
+            routee.expect_copies();
+        }
+        let counted = routee.is_counted();
+        if counted {
+            // Settled before, so that of several routers behind each other only the one whose user code
+            // unwinds counts the message; and taken back if it comes back.
+            self.settle_one();
+        }
+        match routee.pass_on(message) {
+            Ok(accepted) => {
+                if !counted {
+                    self.settle_one();
+                }
+                if accepted == Accepted::Handled {
+                    self.row.handled(1);
+                }
+                Ok(())
+            }
+            Err(refused) => {
+                if counted {
+                    self.open.set(self.open.get() + 1);
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    /// A router among the routees that is empty or full is passed over like one that has stopped; what an
+    /// actor or anything else answers is final.
+    #[cold]
+    pub(super) fn pass_over<M: Send + 'static>(
+        &self,
+        routee: &Routee<M>,
+        refused: SendError<M>,
+    ) -> SendError<M> {
+        let why = match refused {
+            SendError::NoRoutee(_) => PassedOver::Empty,
+            SendError::Full(_) => PassedOver::Full,
+            _ => return refused,
+        };
+        if routee.actor().is_local() || routee.watched().is_none() {
+            return refused;
+        }
+        self.passed_over.set(Some(why));
+        SendError::Closed(refused.into_inner())
+    }
+
+    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
+    /// Returns whether it was taken.
+    #[inline]
+    pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
+        let done = self.deliver(routee, message);
+        let is_taken = done.is_ok();
+        if let Err(refused) = done {
+            self.refuse_copy(routee, refused);
+        }
+        is_taken
+    }
+
+    /// Makes a copy that came back a dead letter.
+    pub(super) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
+        if routee.is_counted() {
+            self.settle_one();
+            routee.dead_letter(refused);
+        } else {
+            let reason = DeadLetterReason::of(&refused);
+            self.bury_for(refused.into_inner(), reason, || routee.path());
+        }
+    }
+
+    /// Makes the message a dead letter of the router's.
+    pub(super) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
+        self.bury_for(message, reason, || self.router.head.path());
+    }
+
+    fn bury_for<M: Send + 'static>(
+        &self,
+        message: M,
+        reason: DeadLetterReason,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
+        self.settle_one();
+        self.row.dead_lettered(1);
+        self.router.system.dead_letters().bury(message, reason, recipient);
+    }
+
+    /// Somebody else accounts for what is open.
+    #[inline]
+    pub(super) fn disown(&self) {
+        self.open.set(0);
+    }
+}
+
+/// The end of the way.
+impl RouteContext<'_> {
+    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no
+    /// outcome was let fall, and is a dead letter.
+    #[inline]
+    pub(super) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
+        match done {
+            Ok(()) => self.settle(),
+            Err(_) => self.settle_but_one(),
+        }
+    }
+
+    /// As [`settle`](Self::settle), but one is handed back.
+    #[cold]
+    fn settle_but_one(&self) {
+        match self.open.replace(0) {
+            // The logic has delivered the message, and returns another.
+            0 => self.row.sent(1),
+            1 => {}
+            more => self.count_lost(more - 1, DeadLetterReason::NoRoutee),
+        }
+    }
+
+    /// The logic is done, and returns nothing: what it has let fall is a dead letter.
+    #[inline]
+    pub(super) fn settle(&self) {
+        self.settle_as(DeadLetterReason::NoRoutee);
+    }
+
+    #[inline]
+    fn settle_as(&self, reason: DeadLetterReason) {
+        let lost = self.open.replace(0);
+        if lost > 0 {
+            self.count_lost(lost, reason);
+        }
+    }
+
+    /// Dead letters of messages that are gone.
+    #[cold]
+    fn count_lost(&self, lost: u64, reason: DeadLetterReason) {
+        self.row.dead_lettered(lost);
+        for _ in 0..lost {
+            let router = self.router;
+            router.system.dead_letters().publish(reason, router.message_type, || router.head.path());
+        }
+    }
+}
+
+impl Drop for RouteContext<'_> {
+    /// User code has unwound: what it held is gone, and must not be gone from the books.
+    #[inline]
+    fn drop(&mut self) {
+        self.settle_as(DeadLetterReason::Panicked);
+    }
+}
+
+impl fmt::Debug for RouteContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteContext").field("refusals", &self.refusals()).finish_non_exhaustive()
+    }
+}
