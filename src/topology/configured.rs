@@ -43,7 +43,9 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
     /// was decoded and makes it count: it [replaces the state](super::RouterState::update) of the inner router first,
     /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the
-    /// router sends to all. Both run on the thread that brings the configuration, and never at once for one group.
+    /// router sends to all: a dead letter while there are none. An actor that a message creates meanwhile is not
+    /// told by it, so recipes read the state. Both run on the thread that brings the configuration, and never at
+    /// once for one group.
     ///
     /// elfo's `ValidateConfig` and `UpdateConfig`, of which the second is routed by the new state.
     pub fn config<C: 'static>(

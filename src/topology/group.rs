@@ -102,6 +102,9 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// now on. In a group that [terminates by a message](super::GroupPlan::terminate_by) each actor gets that message
     /// and ends when it thinks fit; meanwhile the group routes. A second call closes the mailboxes in any case. When
     /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know.
+    ///
+    /// Mailboxes that take no more refuse answers, too, that were to come as messages: a group whose actors ask others
+    /// should end by a message.
     pub fn terminate(&self, reason: &str) {
         self.board.terminate(reason);
     }

@@ -4,6 +4,7 @@ use super::{Group, GroupConfig, GroupKey};
 use crate::Router;
 use crate::actor::{Control, Leaving};
 use crate::actor_ref::{ActorRef, AnyRef};
+use crate::routing::Drain;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
@@ -46,12 +47,12 @@ pub trait Member: Send + Sync + 'static {
     fn actors(&self) -> Vec<AnyRef>;
 }
 
-/// One actor, or a router's head: whatever stands behind a reference.
+/// Whatever stands behind a reference: one actor, or the head of a router whose handle was not mounted.
 struct Plain(Option<AnyRef>);
 
 impl Member for Plain {
-    /// It takes no more messages, and ends once it has handled those that it has. Behind a router's reference
-    /// stands its head, which ends at once and stops its pool.
+    /// It takes no more messages, and ends once it has handled those that it has. A router's head has none, so
+    /// it ends at once and stops its pool: mount the [`Router`] itself.
     fn terminate(&self, _: &str) {
         if let Some(actor) = &self.0 {
             // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
@@ -84,7 +85,25 @@ impl<D: Send + 'static> Mount<D> for Router<D> {
     }
 
     fn member(&self) -> StdArc<dyn Member> {
-        StdArc::new(Plain(self.to_ref().any()))
+        StdArc::new(self.clone())
+    }
+}
+
+impl<D: Send + 'static> Member for Router<D> {
+    /// [Drains](Router::drain) it, and waits for nothing.
+    fn terminate(&self, _: &str) {
+        // A head that ends already needs no telling.
+        if !self.head().is_closed() {
+            drop(self.head().ask(Drain)); // the answer is of no use: the head's end is watched
+        }
+    }
+
+    fn watched(&self) -> Option<AnyRef> {
+        self.head().any()
+    }
+
+    fn actors(&self) -> Vec<AnyRef> {
+        self.watched().into_iter().collect()
     }
 }
 

@@ -4,7 +4,7 @@
 ///
 /// What each means depends on whether an actor of that key is present, and takes messages:
 ///
-/// | outcome | absent | present | restarting or ending |
+/// | outcome | absent | present | its actor is ending |
 /// |---|---|---|---|
 /// | [`Unicast`](Self::Unicast) | is created, and gets the message as its first | gets it | closed |
 /// | [`GentleUnicast`](Self::GentleUnicast) | closed | gets it | the same |
@@ -12,6 +12,8 @@
 /// | [`GentleMulticast`](Self::GentleMulticast) | are passed over | get a copy | the same, that copy alone |
 /// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | the same, that copy alone |
 /// | [`Discard`](Self::Discard), [`Default`](Self::Default) | closed | closed | closed |
+///
+/// Where an actor is about to be created again, the group [says](super::WhileRestarting) what becomes of the message.
 ///
 /// *Closed* means that the message comes back as [`SendError::Closed`](crate::SendError::Closed), or is a dead letter
 /// of `tell`. Of several copies it is enough that one is taken: the others are dead letters then. An empty list is

@@ -13,6 +13,9 @@ impl Topology {
     /// end, and told again once `patience` is over, by the system's clock. Over when all have ended; a group that ends
     /// in neither way keeps the later ones waiting.
     ///
+    /// Nothing is done before the future is polled. A thread without an executor says [`stop_in`](Self::stop_in) and
+    /// runs the shutdown.
+    ///
     /// A group whose messages another one still sends it should have the higher number: then whatever is on its way is
     /// handled to the end.
     ///
@@ -53,6 +56,22 @@ impl Topology {
 
     /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this
     /// phase. The phase's timeout bounds it: what is left then ends with the system.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::shutdown::phase;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let topology = system.topology();
+    /// // … groups, routes, and `topology.start()?`
+    /// topology.stop_in(phase::SERVICE_STOP, Duration::from_secs(1))?;
+    /// let report = system.coordinated_shutdown().run("the day is over").wait()?;
+    /// assert_eq!(report.ledger.dead_lettered, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -324,3 +324,30 @@ fn a_plain_actor_that_is_terminated_handles_what_it_has() {
     assert_eq!(whole.notes(), ["plain handled 1", "plain handled 2", "plain stopped"]);
     whole.stage.end(&[]);
 }
+
+#[test]
+fn a_mounted_router_that_is_terminated_has_its_routees_handle_what_they_have() {
+    let whole = Whole::new();
+    let log = whole.stage.log.clone();
+    let workers = whole
+        .stage
+        .system
+        .router("workers")
+        .pool(2, move |_| Idle("worker", log.clone()))
+        .spawn()
+        .expect("the name is free");
+    let group = whole.topology.local("workers").expect("free");
+    group.mount(&workers);
+    run_turns();
+    (1..=4u32).for_each(|number| workers.tell(number));
+    workers.member().terminate("enough");
+    workers.member().terminate("enough, I said");
+    run_turns();
+    assert!(workers.try_tell(5u32).is_err());
+    let mut notes = whole.notes();
+    notes.sort();
+    let handled = ["worker handled 1", "worker handled 2", "worker handled 3", "worker handled 4"];
+    assert_eq!(notes, [&handled[..], &["worker stopped", "worker stopped"]].concat());
+    assert!(workers.head().is_closed());
+    whole.stage.end(&[]);
+}
