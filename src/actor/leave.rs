@@ -58,8 +58,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// A new state was made, which knows of no farewell: it ends without.
     pub fn leave_if_told(&mut self) {
-        let was_told = self
-            .private(|private| private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell)));
+        let was_told = self.private(|private| {
+            private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell))
+        });
         if was_told {
             self.end_when_done();
         }

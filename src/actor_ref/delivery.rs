@@ -141,12 +141,18 @@ impl<M> LeftOver<M> {
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
 /// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does. It has no other routes.
+///
+/// # Errors
+///
+/// `Full` if anybody was full; else `Closed`, also where the message was for nobody (a keyed group discards it). So a
+/// router over keyed groups takes a group that discards a message for one that has stopped, and chooses another.
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
     several: &impl Spread<M>,
 ) -> Result<Accepted, SendError<M>> {
-    // As the mailboxes' own policies say, but waiting comes last, when no section is open.
+    // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
+    // group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = Way::of_counted(system, Mode::Wait);
     let left = several.spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
