@@ -408,6 +408,8 @@ struct ByReference<G, M> {
 impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
     fn take(&self, event: &dyn Any) {
         if let Some(event) = (self.convert)(event) {
+            // Others may get it, too.
+            self.actor.expect_copies();
             self.actor.tell(event);
         }
     }

@@ -148,6 +148,19 @@ impl Worker {
         }
     }
 
+    /// At its position: it has taken nothing before.
+    fn leave_unless_last(&self) {
+        self.taker.with_mut(|place| {
+            // SAFETY: it has not registered, so nobody else runs it.
+            let place = unsafe { &mut *place };
+            let mut taker = place.take().expect("it has not left");
+            while let Err(stays) = taker.leave_when_empty() {
+                taker = stays;
+                self.take_all(&taker, false);
+            }
+        });
+    }
+
     fn tell(&self, order: usize) {
         self.order.store(order, Ordering::Release);
         self.wake();
@@ -306,6 +319,28 @@ fn of_two_that_leave_when_empty_the_last_takes_all() {
         leaves.join().unwrap();
         assert_eq!(workers[0].handled() + workers[1].handled(), 2);
         assert_eq!(queue.len(), 0);
+    });
+}
+
+// Bound 3: three threads. One is to leave, unless it is the last, while the other one ends at once: of what was pushed
+// before nothing is lost, unless the other one was the last.
+#[test]
+fn one_that_leaves_unless_it_is_the_last_races_the_end_of_the_other() {
+    model("balancing_leave_when_empty_races_leave", 3, 20, || {
+        let queue = queue();
+        let (leaving, ending) = (Worker::join(&queue), Worker::join(&queue));
+        assert_eq!(push(&queue, 1).refused, 0);
+        let ends = {
+            let ending = ending.clone();
+            thread::spawn(move || ending.tell(LEAVE))
+        };
+        let pusher = pusher(&queue, 1);
+        leaving.leave_unless_last();
+        ends.join().unwrap();
+        let Outcome { refused, stranded } = pusher.join().unwrap();
+        let emptied = ending.emptied.load(SeqCst);
+        assert_eq!(leaving.handled() + emptied + stranded + refused, 2);
+        assert_eq!(queue.len(), 0, "nobody is left to take it");
     });
 }
 

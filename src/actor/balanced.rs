@@ -177,6 +177,17 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.balanced(|balanced| balanced.ends_when_empty = true);
     }
 
+    /// Ends now, if others take from the queue or there is nothing in it; else once it has emptied that.
+    pub fn end_unless_last(&mut self) {
+        if self.owes {
+            self.answer();
+        }
+        self.balanced(|balanced| balanced.ends_when_empty = true);
+        if let Acted::NothingDue = self.end_when_empty() {
+            self.begin_stop();
+        }
+    }
+
     /// Ends, if nobody has pushed after this actor's last look who counts on it alone.
     fn end_when_empty(&mut self) -> Acted {
         let Some(taker) = self.balanced(|balanced| balanced.taker.take()).flatten() else {

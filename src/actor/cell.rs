@@ -71,6 +71,8 @@ pub enum Control {
     Tick(u64),
     /// Leave a router (a [`Leave<M>`](crate::actor::Leave)); see [`Leaving`] for the position.
     Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
+    /// Positioned: the end of one that leaves, where its mailbox was closed.
+    HasLeft,
     /// Positioned: say who you are.
     Identify(Inquiry),
     /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.

@@ -2,7 +2,7 @@
 //!
 //! It handles everything that it has been sent, and then ends. To lose nothing it closes its mailbox first:
 //! from then on senders are refused and choose again, and the index of the close is the last position that
-//! there will be, at which a poison pill waits. It closes at the request's position, so that what it sends
+//! there will be, at which it ends. It closes at the request's position, so that what it sends
 //! itself on the way there reaches it, or at once; or it is told farewell, and ends when it thinks fit: see
 //! [`Leaving`].
 //!
@@ -46,8 +46,24 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.private(|private| {
             let positioned = &mut private.extras().positioned;
             let place = positioned.partition_point(|(other, _)| *other <= end);
-            positioned.insert(place, (end, Control::PoisonPill));
+            positioned.insert(place, (end, Control::HasLeft));
         });
+    }
+
+    /// All that it was sent is handled. One that shares a queue ends only if others are there for what is in it, which
+    /// may have gone while it got here: as the last it empties the queue first.
+    pub fn end_leaving(&mut self) {
+        if self.shares { self.end_unless_last() } else { self.begin_stop() }
+    }
+
+    /// A new state was made, which knows of no farewell: it ends without.
+    pub fn leave_if_told(&mut self) {
+        let was_told = self.private(|private| {
+            private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell))
+        });
+        if was_told {
+            self.end_when_done();
+        }
     }
 
     fn hear_farewell(&mut self, farewell: Option<A::Message>) {
@@ -55,10 +71,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Until now it was control, and in no books.
         self.row.sent(1);
         self.row.handled(1);
-        if let Err(failure) = self.receive(message) {
-            // Made anew it knows of no farewell.
-            self.end_when_done();
-            self.fail(failure, None);
+        match self.receive(message) {
+            Ok(()) => self.private(|private| private.extras().heard_farewell = true),
+            Err(failure) => {
+                // Resumed or made anew, it ends without.
+                self.end_when_done();
+                self.fail(failure, None);
+            }
         }
     }
 

@@ -203,6 +203,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Ok(()) => {
                 self.private(|private| private.created = true);
                 self.ctx.rearm_receive_timeout();
+                self.leave_if_told();
             }
             Err(failure) => {
                 self.drop_state();

@@ -87,6 +87,8 @@ pub struct Extras<M> {
     pub culprits: Vec<AnyRef>,
     /// Where what is left in the mailbox goes instead of to dead letters.
     pub reroute: Option<ActorRef<M>>,
+    /// Whether this state has been told farewell, by which it is to end.
+    pub heard_farewell: bool,
     /// The queue that this actor shares with others.
     pub balanced: Option<Balanced<M>>,
     /// Who looks after its children, if not it by its own hooks.
@@ -108,6 +110,7 @@ impl<M> Default for Extras<M> {
             stopping: HashSet::default(),
             culprits: Vec::new(),
             reroute: None,
+            heard_farewell: false,
             balanced: None,
             foster: None,
         }
@@ -550,6 +553,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Err(failure) => self.fail(failure, None),
             },
             Control::Leave { leave, leaving } => self.leave(leave, leaving),
+            Control::HasLeft => self.end_leaving(),
             Control::Identify(inquiry) => inquiry.answer(self.me()),
             Control::Apply(act) => {
                 if let Ok(act) = act.downcast::<Box<Act<A>>>() {

@@ -4,6 +4,11 @@
 //! once more, elsewhere one of the others twice. A message does not tell whether it is a copy. So an actor is marked
 //! before the first copy is sent to it, once for its life, and hands nothing to its router from then on. The mark costs
 //! other messages nothing, and each copy one load.
+//!
+//! Whatever in this crate sends a message to several marks them: a way through a router (`RouteContext::deliver`), a race
+//! (`race.rs`), a path (`by_path.rs`), a selection, a topology (`delivery.rs`), listeners, and the event stream, whose
+//! every event is taken for a copy. Who clones a message in code of their own and tells two routees sends two messages, and
+//! each of them may be routed again; a logic that delivers copies later says so by `RouteContext::copies_later`.
 
 use super::{ActorRef, Target};
 use crate::sync::atomic::{AtomicBool, Ordering};

@@ -106,6 +106,8 @@ pub struct Way<'a> {
     owed: RefCell<Option<Owed>>,
     /// Those that wait for room.
     later: RefCell<Vec<Box<dyn Later>>>,
+    /// What is offered are copies.
+    copying: Cell<bool>,
     /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
     route: Cell<usize>,
     /// Groups in which nobody was offered a copy.
@@ -139,12 +141,18 @@ impl<M> LeftOver<M> {
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
 /// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does. It has no other routes.
+///
+/// # Errors
+///
+/// `Full` if anybody was full; else `Closed`, also where the message was for nobody (a keyed group discards it). So a
+/// router over keyed groups takes a group that discards a message for one that has stopped, and chooses another.
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
     several: &impl Spread<M>,
 ) -> Result<Accepted, SendError<M>> {
-    // As the mailboxes' own policies say, but waiting comes last, when no section is open.
+    // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
+    // group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = Way::of_counted(system, Mode::Wait);
     let left = several.spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
@@ -170,6 +178,7 @@ impl<'a> Way<'a> {
             report: Cell::new(Report::default()),
             owed: RefCell::new(None),
             later: RefCell::new(Vec::new()),
+            copying: Cell::new(false),
             route: Cell::new(0),
             empty: Cell::new(0),
         }
@@ -185,6 +194,11 @@ impl<'a> Way<'a> {
             self.empty.set(self.empty.get() + 1);
         }
         done
+    }
+
+    /// What is offered from now on are copies: see `copies.rs`.
+    pub fn offers_copies(&self) {
+        self.copying.set(true);
     }
 
     fn offered(&self) -> usize {
@@ -342,6 +356,9 @@ impl<M: Send + 'static> Delivery<'_, M> {
                 };
             }
         };
+        if self.way.copying.get() {
+            to.expect_copies();
+        }
         self.way.begin();
         match to.push_by(local, message, self.way.mode) {
             Ok(()) => {
@@ -369,6 +386,9 @@ impl<M: Send + 'static> Delivery<'_, M> {
 
     fn offer_foreign(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         let way = self.way;
+        if way.copying.get() {
+            to.expect_copies();
+        }
         way.begin();
         let counted = to.is_counted();
         if !counted {
@@ -402,6 +422,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
 impl<M: Clone + Send + 'static> Delivery<'_, M> {
     /// One more copy of the message.
     pub fn copy(&self, message: &M) -> M {
+        self.way.offers_copies();
         let clone = message.clone();
         match self.copier {
             None => clone,

@@ -174,9 +174,12 @@ impl<M: Send + 'static> ActorRef<M> {
         Ok(accepted)
     }
 
-    /// Whether an actor's mailbox is behind, and nothing else.
-    pub(crate) fn is_local(&self) -> bool {
-        matches!(self.target(), Target::Local(_))
+    /// Whether a router is behind.
+    pub(crate) fn is_router(&self) -> bool {
+        match self.target() {
+            Target::Local(_) => false,
+            Target::Foreign(foreign) => foreign.recipient.is_router(),
+        }
     }
 
     /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.

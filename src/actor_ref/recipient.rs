@@ -74,6 +74,13 @@ pub trait Recipient<M>: Send + Sync + 'static {
         self.any().map(|any| SystemRef::new(any.core().system.clone()))
     }
 
+    /// Whether it is a router, whose being empty or full says nothing of the other routees of a router that it is
+    /// among: for the engine's own.
+    #[doc(hidden)]
+    fn is_router(&self) -> bool {
+        false
+    }
+
     /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
     #[doc(hidden)]
     fn spread(&self) -> Option<&dyn Spread<M>> {

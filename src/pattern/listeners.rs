@@ -123,6 +123,9 @@ impl<M: Send + 'static> Listeners<M> {
     {
         if let Some(((_, last), others)) = self.list.split_last() {
             let message = message.into();
+            if !others.is_empty() {
+                self.iter().for_each(ActorRef::expect_copies);
+            }
             others.iter().for_each(|(_, listener)| listener.tell(message.clone()));
             last.tell(message);
         }

@@ -31,8 +31,8 @@ pub struct Broadcast;
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
     /// Asked only for what a routee has left behind, which was for that one: any other gets it.
-    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        routees.first_open(0)
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        cx.next_in_turn(routees)
     }
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
@@ -89,6 +89,9 @@ impl RouteContext<'_> {
 pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
     match cx.deliver_to_each(message, routees.iter()) {
         Ok(()) => cx.settle(),
-        Err(nobody) => cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee),
+        Err(nobody) => {
+            cx.nobody_took();
+            cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee);
+        }
     }
 }

@@ -195,8 +195,10 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             self.warn();
             return Pick::None;
         };
-        let index = anyone.draw(cx, |generator| generator.random_range(0..routees.len()));
-        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 {
+            return cx.next_in_turn(routees);
+        }
+        Pick::One(anyone.draw(cx, |generator| generator.random_range(0..routees.len())))
     }
 
     #[cold]

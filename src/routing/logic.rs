@@ -1,7 +1,6 @@
 //! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
 //! that routee has stopped.
 
-use super::route_context::PassedOver;
 use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor_ref::Load;
 use crate::error::SendError;
@@ -56,7 +55,8 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
     ///
     /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a
-    /// router that is empty or full.
+    /// router that is empty or full; as often as there are routees. Nobody gets the message whom this does not
+    /// choose.
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
 
     /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
@@ -172,12 +172,25 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
 ) -> Result<(), SendError<M>> {
-    let index = match logic.select(&message, routees, cx) {
-        Pick::One(index) => index,
-        Pick::None => return Err(SendError::NoRoutee(message)),
-    };
+    match logic.select(&message, routees, cx) {
+        Pick::One(index) => deliver_to(index, message, routees, cx),
+        Pick::None => Err(SendError::NoRoutee(message)),
+    }
+}
+
+/// Delivers to the routee of this index. `Closed` says that another one is to be chosen.
+#[inline(always)]
+pub(super) fn deliver_to<M: Send + 'static>(
+    index: usize,
+    message: M,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
     match routees.get(index) {
-        Some(routee) => cx.deliver(routee.actor(), message).map_err(|refused| cx.pass_over(routee, refused)),
+        Some(routee) => {
+            let routee = routee.actor();
+            cx.deliver(routee, message).map_err(|refused| cx.pass_over(index, routee, refused))
+        }
         None => Err(SendError::BadPick { message, index, routees: routees.len() }),
     }
 }
@@ -196,21 +209,14 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     // Each routee may have stopped once; one selection more finds that nobody is left.
     for refusals in 1..=routees.len() {
         cx.refusals.set(refusals);
-        match deliver_to_selected(logic, message, routees, cx) {
+        let index = match logic.select(&message, routees, cx) {
+            Pick::One(index) => index,
+            Pick::None => break,
+        };
+        match deliver_to(index, message, routees, cx) {
             Err(SendError::Closed(refused)) => message = refused,
             done => return done,
         }
     }
-    let Some(passed_over) = cx.passed_over.get() else { return Err(SendError::NoRoutee(message)) };
-    // The logic may have chosen the same router each time.
-    for routee in routees.iter().filter(|routee| !routee.actor().is_closed()) {
-        match cx.deliver(routee.actor(), message) {
-            Ok(()) => return Ok(()),
-            Err(refused) => message = refused.into_inner(),
-        }
-    }
-    Err(match passed_over {
-        PassedOver::Full => SendError::Full(message),
-        PassedOver::Empty => SendError::NoRoutee(message),
-    })
+    Err(cx.nobody_left(message))
 }

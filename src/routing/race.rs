@@ -195,7 +195,8 @@ pub fn refuse_at_once<M: Send + 'static>(
     cx: &RouteContext<'_>,
 ) -> Option<M> {
     let (error, reason) = if asker.attempt_of() == Some(cx.id()) {
-        // Left behind by a routee that was removed, or routed in a circle: all the others are asked anyway.
+        // Routed in a circle, or sent back to the router by a routee of its own: all the others are asked anyway. (What a
+        // routee leaves behind comes as a leftover, for `select`.)
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
         (AskError::Undeliverable, reason)
     } else if routees.is_empty() {

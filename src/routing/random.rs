@@ -54,8 +54,10 @@ impl<M: Send + 'static> RoutingLogic<M> for Random {
         if routees.is_empty() {
             return Pick::None;
         }
-        let index = self.0.draw(cx, |generator| generator.random_range(0..routees.len()));
-        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        if cx.refusals() > 0 {
+            return cx.next_in_turn(routees);
+        }
+        Pick::One(self.0.draw(cx, |generator| generator.random_range(0..routees.len())))
     }
 
     fn name(&self) -> Option<&str> {

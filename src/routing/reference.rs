@@ -265,6 +265,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
         Some(self.shared.info.head.clone())
     }
 
+    fn is_router(&self) -> bool {
+        true
+    }
+
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.shared.info.system.clone()))
     }

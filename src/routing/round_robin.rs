@@ -93,7 +93,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
             Cursor::Shared(cursor) => match next(cursor, count) {
                 index if cx.refusals() == 0 => Pick::One(index),
                 // The others advance the cursor too: from here on it may never come to the one that lives.
-                index => routees.first_open(index),
+                _ => cx.next_in_turn(routees),
             },
         }
     }

@@ -14,8 +14,8 @@
 //! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
 //! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
 
-use super::Routee;
 use super::reference::RouterInfo;
+use super::{Pick, Routees};
 use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
 use crate::error::SendError;
@@ -25,7 +25,7 @@ use std::fmt;
 
 /// Why a router among the routees has not taken the message.
 #[derive(Clone, Copy)]
-pub(super) enum PassedOver {
+enum PassedOver {
     Empty,
     Full,
 }
@@ -38,9 +38,11 @@ pub struct RouteContext<'a> {
     open: Cell<u64>,
     /// What is delivered are copies.
     copying: Cell<bool>,
-    /// The last router among the routees that was passed over.
-    pub(super) passed_over: Cell<Option<PassedOver>>,
+    /// Why routers among the routees were passed over: full, if any of them was.
+    passed_over: Cell<Option<PassedOver>>,
     pub(super) refusals: Cell<usize>,
+    /// The routee that has refused last.
+    refused_by: Cell<usize>,
 }
 
 impl<'a> RouteContext<'a> {
@@ -54,6 +56,7 @@ impl<'a> RouteContext<'a> {
             copying: Cell::new(false),
             passed_over: Cell::new(None),
             refusals: Cell::new(0),
+            refused_by: Cell::new(0),
         }
     }
 
@@ -63,8 +66,8 @@ impl<'a> RouteContext<'a> {
         self.router.seed
     }
 
-    /// The system, whose clock and scheduler a logic uses that delivers copies later, too: by
-    /// [`ActorRef::tell`], which counts them. Costs a read-modify-write that the whole system shares.
+    /// The system, whose clock and scheduler a logic uses that delivers later, too: by [`ActorRef::tell`], which
+    /// counts. If that are copies, say so by [`copies_later`](Self::copies_later). Costs a read-modify-write that the whole system shares.
     pub fn system(&self) -> SystemRef {
         SystemRef::new(self.router.system.clone())
     }
@@ -91,7 +94,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what
-    /// a routee leaves behind is routed again, but for copies, which become dead letters.
+    /// a routee leaves behind is routed again, but not where copies may be among it. One is no copy.
     #[inline]
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
@@ -100,6 +103,15 @@ impl<'a> RouteContext<'a> {
             self.open.set(self.open.get() + more - 1);
             self.copying.set(true);
         }
+    }
+
+    /// Says that this routee will be sent copies of messages which others get, too, after the message's way through
+    /// the router has ended: by [`ActorRef::tell`], which cannot tell. To be called before each such copy is sent, from
+    /// here or by whoever delivers it; from then on what the routee leaves behind becomes dead letters, as after
+    /// [`copies`](Self::copies). May run code of the user's, that of a [`Recipient`](crate::Recipient).
+    #[inline]
+    pub fn copies_later<M: Send + 'static>(&self, routee: &ActorRef<M>) {
+        routee.expect_copies();
     }
 
     /// One delivery has its outcome.
@@ -155,24 +167,52 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// A router among the routees that is empty or full is passed over like one that has stopped; what an
-    /// actor or anything else answers is final.
+    /// Says of a refusal by the routee of this index whether another one is to be chosen: then it is `Closed`. A router
+    /// that is empty or full is passed over like one that has stopped; what an actor or anything else answers is final.
     #[cold]
     pub(super) fn pass_over<M: Send + 'static>(
         &self,
-        routee: &Routee<M>,
+        index: usize,
+        routee: &ActorRef<M>,
         refused: SendError<M>,
     ) -> SendError<M> {
+        self.refused_by.set(index);
         let why = match refused {
             SendError::NoRoutee(_) => PassedOver::Empty,
             SendError::Full(_) => PassedOver::Full,
             _ => return refused,
         };
-        if routee.actor().is_local() || routee.watched().is_none() {
+        if !routee.is_router() {
             return refused;
         }
-        self.passed_over.set(Some(why));
+        if !matches!(self.passed_over.get(), Some(PassedOver::Full)) {
+            self.passed_over.set(Some(why));
+        }
         SendError::Closed(refused.into_inner())
+    }
+
+    /// What the sender learns when there is nobody left to choose: that there is no room, if a router had none, for
+    /// then it may come to have some.
+    pub(super) fn nobody_left<M>(&self, message: M) -> SendError<M> {
+        match self.passed_over.get() {
+            Some(PassedOver::Full) => SendError::Full(message),
+            Some(PassedOver::Empty) | None => SendError::NoRoutee(message),
+        }
+    }
+
+    /// The first routee that has not stopped, behind the one that has refused last, going round: by asking again and
+    /// again, all are tried, in turn.
+    pub(super) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Pick {
+        match self.refused_by.get() + 1 {
+            next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
+            _ => routees.first_open(0),
+        }
+    }
+
+    /// Whether a router among the routees was passed over, whose load said nothing of its being empty or full.
+    #[inline]
+    pub(super) fn has_passed_over(&self) -> bool {
+        self.passed_over.get().is_some()
     }
 
     /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.

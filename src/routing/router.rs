@@ -139,7 +139,8 @@ impl<M: Send + 'static> Router<M> {
     /// or the router has stopped, the message is a dead letter. (Akka lets it vanish where there are none.)
     ///
     /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which
-    /// ends before it is done: to route it again would double it for somebody.
+    /// ends before it is done: to route it again would double it for somebody. The only copy that a broadcast makes,
+    /// to a single routee, is routed again.
     pub fn broadcast(&self, message: M) -> usize
     where
         M: Clone,

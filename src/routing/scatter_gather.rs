@@ -109,8 +109,8 @@ impl Default for ScatterGatherFirstCompleted {
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFirstCompleted {
     /// Asked only for what a routee has left behind, which was for that one: any other gets it.
-    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        routees.first_open(0)
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        cx.next_in_turn(routees)
     }
 
     fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {

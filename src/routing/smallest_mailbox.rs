@@ -13,6 +13,9 @@ use std::fmt;
 /// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
 /// the scan starts behind the one that was chosen last, for each sending thread.
 ///
+/// Where the one chosen is a router that turns out to be empty or full, those behind it in the table are tried in turn,
+/// whatever they have to do.
+///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
 ///
@@ -45,10 +48,14 @@ impl SmallestMailbox {
 
 impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     #[inline]
-    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let count = routees.len();
         if count == 0 {
             return Pick::None;
+        }
+        if cx.has_passed_over() {
+            // Its load may be the smallest again.
+            return cx.next_in_turn(routees);
         }
         let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
         // The table may have shrunk.

@@ -1,6 +1,7 @@
 //! One routee after the other, until somebody has answered.
 
 use super::generators::Generators;
+use super::logic::deliver_to;
 use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
 use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, port_of};
@@ -141,6 +142,9 @@ impl Default for TailChopping {
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
     /// Asked only for what a routee has left behind: goes to any other.
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        if cx.refusals() > 0 {
+            return cx.next_in_turn(routees);
+        }
         match self.order(routees, cx).next() {
             Some(index) => routees.first_open(index as usize),
             None => Pick::None,
@@ -155,13 +159,13 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
             }
             return Ok(());
         }
-        for routee in self.order(routees, cx).filter_map(|index| routees.get(index as usize)) {
-            match cx.deliver(routee.actor(), message) {
+        for index in self.order(routees, cx) {
+            match deliver_to(index as usize, message, routees, cx) {
                 Err(SendError::Closed(refused)) => message = refused,
                 done => return done,
             }
         }
-        Err(SendError::NoRoutee(message))
+        Err(cx.nobody_left(message))
     }
 
     fn check(&self) -> Result<(), String> {

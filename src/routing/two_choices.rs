@@ -13,7 +13,8 @@ use std::fmt;
 /// Choices in Randomized Load Balancing", 1996). It also keeps senders that look at the same time from all
 /// choosing the same routee.
 ///
-/// A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
+/// Where the one chosen has stopped, or is a router that is empty or full, those behind it in the table are tried in
+/// turn. A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
 /// thread has a generator of its own, as in [`Random`](super::Random).
 ///
 /// ```
@@ -58,6 +59,9 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         if count < 2 {
             return if count == 0 { Pick::None } else { Pick::One(0) };
         }
+        if cx.refusals() > 0 {
+            return cx.next_in_turn(routees);
+        }
         let (first, second) = self.0.draw(cx, |generator| {
             let first = generator.random_range(0..count);
             // Among the others: those from `first` on are one further.
@@ -65,8 +69,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
             (first, other + usize::from(other >= first))
         });
         let list = routees.as_slice();
-        let index = if list[second].actor().rank() < list[first].actor().rank() { second } else { first };
-        if cx.refusals() > 0 { routees.first_open(index) } else { Pick::One(index) }
+        Pick::One(if list[second].actor().rank() < list[first].actor().rank() { second } else { first })
     }
 
     fn name(&self) -> Option<&str> {

@@ -122,6 +122,7 @@ impl<M: Send + 'static> Table<M> {
             if copies.message().is_some_and(|message| route.holds(message)) {
                 // Nobody gets a copy before it is known that another one needs one, too.
                 if let Some((index, before)) = chosen.replace((index, route)) {
+                    way.offers_copies();
                     let copy = copies.next(|message| routes.copy(message, copier));
                     copies.take_back(before.offer(index, copy, way, copier).err());
                 }

@@ -387,6 +387,27 @@ fn a_router_that_drains_and_a_pool_that_shrinks_to_nobody_empty_the_queue_first(
     }
 }
 
+#[test]
+fn a_routee_that_leaves_and_turns_out_to_be_the_last_empties_the_queue_first() {
+    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let router = pool(&stage, 2);
+    let routees = router.routees().unwrap();
+    let held = [hold(&routees[0]), hold(&routees[1])];
+    (0..5).for_each(|_| router.tell(noting("shared")));
+    assert_eq!(router.resize_to(1).unwrap(), 1);
+    // The one that was to stay ends first.
+    routees[0].stop();
+    let [first, last] = held;
+    drop(first);
+    stage.expect(&["0 Stopped 1"]);
+    wait_until(|| routees[0].is_closed());
+    drop(last);
+    stage.expect(&["1 shared", "1 shared", "1 shared", "1 shared", "1 shared", "1 Stopped 1"]);
+    let system = stage.system.clone();
+    stage.end(&[]);
+    assert_eq!(system.ledger().dead_lettered, 0);
+}
+
 /// Ends the only routee of a loaded pool by `end`.
 fn leaves_to_dead_letters(end: impl Fn(&Router<Tell>)) {
     // The head runs on this thread: what it is told to do is done.

@@ -1153,6 +1153,16 @@ fn a_message_to_all_that_finds_nobody_ends_the_router_too() {
     assert!(router.is_closed());
     assert_eq!((router.fan_out(8), system.ledger().dead_lettered), (0, 2));
     system.finish();
+
+    // By the router that it is in our words, too.
+    let system = TestSystem::with_seed(1);
+    let (plan, _) = workers(&system, 1);
+    let router = plan.spawn().unwrap();
+    router.resize_by(-1).unwrap();
+    assert_eq!(router.broadcast(7), 0);
+    system.run_until_idle();
+    assert!(router.is_closed());
+    system.finish();
 }
 
 #[test]

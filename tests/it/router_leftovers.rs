@@ -9,7 +9,7 @@ use pointsman::routing::{
     ScatterGatherFirstCompleted,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{AttemptEnd, Full, Mailbox, SendError};
+use pointsman::{AttemptEnd, Full, Listeners, Mailbox, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -255,6 +255,123 @@ fn a_routee_that_fails_at_its_farewell_handles_the_rest_and_ends() {
         assert!(removed.wait().unwrap().unwrap() && routees[1].is_closed());
         assert_eq!(seen(&got), [(1, 1), (1, 2), (1, FAIL)]);
         router.stop();
+    });
+}
+
+/// Ends at the first message after its farewell.
+struct Polite {
+    number: usize,
+    log: Sender<(usize, u64)>,
+    is_leaving: bool,
+}
+
+impl Actor for Polite {
+    type Message = u64;
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+        self.log.send((self.number, message))?;
+        match message {
+            FAIL => return Err(Failure::msg("as told")),
+            END => self.is_leaving = true,
+            _ if self.is_leaving => ctx.stop(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn one_made_anew_after_its_farewell_ends<L: RoutingLogic<u64>>(
+    plan: impl Fn(&SystemRef, Sender<(usize, u64)>) -> RouterPlan<u64, L>,
+) {
+    for_seeds(20, |system| {
+        let (log, got) = channel();
+        let plan = plan(system, log).farewell(|| END).on_failure(Restart::always());
+        let router = plan.spawn().unwrap();
+        let routees = router.routees().unwrap();
+        router.drain().unwrap();
+        system.run_until_idle();
+        assert!(!router.head().is_closed(), "they wait for a message");
+        // It forgets that it was leaving.
+        routees.iter().for_each(|routee| [FAIL, 1].iter().for_each(|message| routee.tell(*message)));
+        system.run_until_idle();
+        assert!(routees.iter().all(ActorRef::is_closed));
+        assert!(router.head().is_closed());
+        assert_eq!(seen(&got), [(0, 1), (0, END), (0, FAIL), (1, 1), (1, END), (1, FAIL)]);
+        assert_eq!(system.ledger().balance(), 0);
+    });
+}
+
+#[test]
+fn a_routee_that_is_made_anew_after_its_farewell_handles_what_it_has_and_ends() {
+    let made = |log: Sender<_>| {
+        move |ctx: &mut Context<u64>| Polite {
+            number: ctx.routee_index(),
+            log: log.clone(),
+            is_leaving: false,
+        }
+    };
+    one_made_anew_after_its_farewell_ends(|system, log| system.router("pool").pool(2, made(log)));
+    one_made_anew_after_its_farewell_ends(|system, log| system.router("pool").balancing_pool(2, made(log)));
+}
+
+/// Sends a copy of 7 to each of a router's two routees, of which the second is about to leave and to end.
+fn copies_of_another_sender(send: impl Fn(&TestSystem, &[ActorRef<u64>])) {
+    for_seeds(30, |system| {
+        let (make, got) = workers();
+        let router = system.router("pool").pool(2, make).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[1]).into() });
+        routees[1].tell(END);
+        send(system, &routees);
+        system.run_until_idle();
+        assert!(removed.wait().is_ok());
+        assert_eq!(seen(&got), [(0, 7), (1, END)]);
+        assert_eq!(system.ledger().dead_lettered, 1);
+        router.stop();
+    });
+}
+
+#[test]
+fn a_copy_sent_to_a_selection_or_to_listeners_or_as_an_event_is_a_copy() {
+    copies_of_another_sender(|system, _| {
+        assert_eq!(system.select("/user/pool/*").unwrap().tell(7u64).reached, 2);
+    });
+    copies_of_another_sender(|_, routees| {
+        let mut listeners = Listeners::new();
+        routees.iter().for_each(|routee| assert!(listeners.listen(routee.clone())));
+        assert_eq!(listeners.gossip(7u64), 2);
+    });
+    copies_of_another_sender(|system, routees| {
+        routees.iter().for_each(|routee| assert!(system.events().subscribe::<u64, u64>(routee)));
+        system.events().publish(&7u64);
+    });
+}
+
+/// Delivers the first copy at once and the others by `tell`, as later by a timer.
+struct Later;
+
+impl RoutingLogic<u64> for Later {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::One(0)
+    }
+
+    fn route(
+        &self,
+        message: u64,
+        routees: &Routees<u64>,
+        cx: &RouteContext<'_>,
+    ) -> Result<(), SendError<u64>> {
+        routees.iter().for_each(|routee| cx.copies_later(routee.actor()));
+        routees.iter().skip(1).for_each(|routee| routee.actor().tell(message));
+        let first = routees.get(0).ok_or(SendError::NoRoutee(message))?;
+        cx.deliver(first.actor(), message)
+    }
+}
+
+#[test]
+fn a_copy_that_a_logic_delivers_later_is_a_copy() {
+    copies_of_another_sender(|system, routees| {
+        let value = RouterValue::new(system, Later).unwrap().with_routees(routees);
+        value.route(7u64);
     });
 }
 

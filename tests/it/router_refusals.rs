@@ -3,9 +3,14 @@
 use crate::router_support::*;
 use crate::support::{LONG, wait_until};
 use pointsman::prelude::*;
-use pointsman::routing::{ManageError, Routee, TailChopping};
+use pointsman::routing::{
+    ConsistentHashing, ManageError, Pick, Random, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
+    SmallestMailbox, TailChopping, TwoChoices,
+};
 use pointsman::testkit::TestSystem;
-use pointsman::{Accepted, DeadLetterReason, Full, Mailbox, ManualClock, Recipient, SendError};
+use pointsman::{
+    Accepted, Answerable, Attempt, DeadLetterReason, Full, Mailbox, ManualClock, Recipient, SendError,
+};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -45,6 +50,127 @@ fn a_router_among_the_routees_that_is_empty_or_full_is_passed_over() {
     assert_eq!(handled(&last_got), (1..=12).collect::<Vec<_>>());
     assert_eq!(handled(&got), [0]);
     assert_eq!(system.ledger().balance(), 0, "{}", system.ledger());
+    system.allow_running();
+    system.finish();
+}
+
+/// Numbers without a reply port.
+#[derive(Debug, Clone)]
+struct Bare(u64);
+
+impl Answerable for Bare {
+    fn fork(&mut self, _: &Attempt) -> bool {
+        false
+    }
+}
+
+struct Sink(Sender<u64>);
+
+impl Actor for Sink {
+    type Message = Bare;
+    fn receive(&mut self, Bare(number): Bare, _: &mut Context<Bare>) -> Done {
+        Ok(self.0.send(number)?)
+    }
+}
+
+/// Two routers that are full, one that is empty, and an actor.
+fn over_full_and_empty<L: RoutingLogic<Bare>>(logic: impl Fn() -> L) {
+    let system = TestSystem::new();
+    let (log, got) = channel();
+    let full = ["full", "full-too"].map(|name| {
+        let log = log.clone();
+        let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+        let pool = system.router(name).pool(1, move |_| Sink(log.clone())).mailbox(bounded);
+        let pool = pool.spawn().unwrap();
+        pool.tell(Bare(0));
+        pool.to_ref()
+    });
+    let empty = system.router("empty").group::<Bare>([]).stay_when_empty().spawn().unwrap().to_ref();
+    let last = system.spawn(move || Sink(log.clone())).unwrap();
+    let [one, two] = &full;
+    // Whatever it begins with.
+    for (name, list) in [("a", [one, &empty, two]), ("b", [&empty, one, &empty]), ("c", [two, one, one])] {
+        let router = system.router(name).group(list.map(Clone::clone)).logic(logic()).spawn().unwrap();
+        for number in 1..=20 {
+            let refused = router.try_tell(Bare(number));
+            assert!(matches!(refused, Err(SendError::Full(Bare(same))) if same == number), "{refused:?}");
+        }
+        let with_last = list.into_iter().chain([&last]).cloned();
+        let router =
+            system.router(&format!("{name}-and-last")).group(with_last).logic(logic()).spawn().unwrap();
+        (1..=20).for_each(|number| router.try_tell(Bare(number)).unwrap());
+    }
+    system.run_until_idle();
+    let mut all: Vec<u64> = got.try_iter().collect();
+    all.sort_unstable();
+    assert_eq!(all.len(), 2 + 3 * 20, "{all:?}");
+    assert_eq!(system.ledger().balance(), 0, "{}", system.ledger());
+    system.allow_running();
+    system.finish();
+}
+
+#[test]
+fn what_the_sender_learns_of_full_and_empty_routers_does_not_depend_on_where_the_logic_begins() {
+    over_full_and_empty(RoundRobin::new);
+    over_full_and_empty(RoundRobin::exact);
+    over_full_and_empty(RoundRobin::keeping_position);
+    over_full_and_empty(Random::new);
+    over_full_and_empty(SmallestMailbox::new);
+    over_full_and_empty(TwoChoices::new);
+    over_full_and_empty(|| ConsistentHashing::by(|bare: &Bare, key| key.feed(&bare.0)));
+    over_full_and_empty(|| TailChopping::within(LONG));
+}
+
+/// Even numbers left, odd numbers right.
+struct ByParity;
+
+impl RoutingLogic<u64> for ByParity {
+    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::One(*number as usize % routees.len())
+    }
+}
+
+#[test]
+fn nobody_gets_what_the_logic_would_not_choose_it_for() {
+    let system = TestSystem::new();
+    let (make, _got) = workers();
+    let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+    let evens = system.router("evens").pool(1, make).mailbox(bounded).spawn().unwrap();
+    evens.tell(0u64);
+    let (odds, got_odds) = foreign(&system, "odds", 1);
+    let router = system.router("all").group([evens.to_ref(), odds]).logic(ByParity).spawn().unwrap();
+    assert!(matches!(router.try_tell(2u64), Err(SendError::Full(2))));
+    router.try_tell(3u64).unwrap();
+    system.run_until_idle();
+    assert_eq!(handled(&got_odds), [3]);
+    system.allow_running();
+    system.finish();
+}
+
+/// Has no room, and an actor behind it.
+struct NoRoom(ActorRef<u64>);
+
+impl Recipient<u64> for NoRoom {
+    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+        Err(SendError::Full(message))
+    }
+    fn any(&self) -> Option<pointsman::AnyRef> {
+        self.0.any()
+    }
+}
+
+#[test]
+fn what_a_recipient_with_an_actor_behind_it_answers_is_final() {
+    let system = TestSystem::new();
+    let (actor, got) = foreign(&system, "actor", 0);
+    let group = [ActorRef::to_recipient(NoRoom(actor.clone())), actor];
+    let router = system.router("all").group(group).logic(ByParity).spawn().unwrap();
+    assert!(matches!(router.try_tell(2u64), Err(SendError::Full(2))));
+    let router = system.router("in-turn").group(router.routees().unwrap()).spawn().unwrap();
+    let taken = (0..4u64).filter(|number| router.try_tell(*number).is_ok()).count();
+    assert_eq!(taken, 2);
+    system.run_until_idle();
+    assert_eq!(handled(&got).len(), 2);
     system.allow_running();
     system.finish();
 }

@@ -203,6 +203,9 @@ impl Selection {
         let mut delivered = Delivered::default();
         let targets = self.targets::<M>(&mut delivered);
         let Some((last, others)) = targets.split_last() else { return delivered };
+        if !others.is_empty() {
+            targets.iter().for_each(ActorRef::expect_copies);
+        }
         for target in others {
             delivered.send(target, message.clone());
         }

@@ -186,6 +186,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L
         self.routing.any()
     }
 
+    fn is_router(&self) -> bool {
+        true
+    }
+
     fn system(&self) -> Option<SystemRef> {
         self.routing.system()
     }
