@@ -212,6 +212,71 @@ fn two_senders_who_race_for_a_key_create_one_actor() {
     });
 }
 
+/// Notes its messages in their order.
+struct Scribe(Arc<std::sync::Mutex<Vec<u32>>>);
+
+impl Actor for Scribe {
+    type Message = Addressed;
+    fn receive(&mut self, message: Addressed, _: &mut Context<Addressed>) -> Done {
+        self.0.lock().unwrap().push(message.number);
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+struct Addressed {
+    to: Outcome<u32>,
+    number: u32,
+}
+
+#[test]
+fn the_message_that_creates_an_actor_is_its_first() {
+    model("keyed_first_message", 2, 50, || {
+        let ground = ground();
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let scribe = seen.clone();
+        let router = |message: &Addressed| message.to.clone();
+        let group =
+            ground.system.group("group").keyed(router, move |_, _: &Start<u32>| Scribe(scribe.clone()));
+        let group = group.spawn().expect("sound");
+        let creates = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Addressed { to: Outcome::Unicast(7), number: 1 }))
+        };
+        let is_there = group.try_tell(Addressed { to: Outcome::GentleUnicast(7), number: 2 }).is_ok();
+        creates.join().unwrap();
+        drop(group);
+        ground.system.shutdown(Duration::MAX).expect("whoever stops it runs it");
+        let expected: &[u32] = if is_there { &[1, 2] } else { &[1] };
+        assert_eq!(*seen.lock().unwrap(), expected);
+    });
+}
+
+#[test]
+fn of_two_first_terminations_one_tells() {
+    model("keyed_two_terminations", 2, 50, || {
+        let ground = ground();
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = told.clone();
+        let make = move |_: &str| {
+            count.fetch_add(1, SeqCst);
+            Some(1)
+        };
+        let group = ground.plan().terminate_by(make).spawn().expect("sound");
+        group.tell(Some(1));
+        let other = {
+            let group = group.clone();
+            thread::spawn(move || group.terminate("over"))
+        };
+        group.terminate("over");
+        other.join().unwrap();
+        assert_eq!(told.load(SeqCst), 1);
+        assert!(group.head().is_closed(), "the other one has closed the mailbox");
+        drop(group);
+        ground.end();
+    });
+}
+
 #[test]
 fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
     model("keyed_end_races_message", 2, 1_500, || {

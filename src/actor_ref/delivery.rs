@@ -45,7 +45,8 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Mailboxes that took a copy.
+    /// Mailboxes that took a copy. One that [drops its newest](crate::Full::DropNewest) counts also when it is full and
+    /// drops this copy: that is its policy, and no refusal.
     pub accepted: usize,
     /// Mailboxes that were full, and stayed so for as long as was waited.
     pub full: usize,
@@ -286,8 +287,11 @@ impl<'a> Way<'a> {
         if self.report.get().accepted == 0 {
             match (left, waited) {
                 (Some(left), _) => {
-                    // One refusal, or the message that was never offered, is the delivery that comes back.
-                    self.open.set(0);
+                    // One refusal, or the message that was never offered, is the delivery that comes back. If all that
+                    // was offered has waited in vain, and so is dead letters, this copy is one delivery more.
+                    if owed.is_none() && self.open.take() == 0 {
+                        self.system.ledger().mine().sent(1);
+                    }
                     return Err(LeftOver::Message(left));
                 }
                 (None, Some((message, route))) => {

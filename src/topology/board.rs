@@ -36,6 +36,10 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn Configured<M, K>>>,
+    /// The key of a group of one, which a configuration mounts.
+    pub only: Option<K>,
+    /// How many names keys that print alike have been set apart by.
+    twins: AtomicUsize,
     /// Sets the hashes of this group apart from those of others.
     salt: u64,
     openness: AtomicU8,
@@ -76,6 +80,7 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn Configured<M, K>>>,
     pub shard_count: usize,
+    pub only: Option<K>,
 }
 
 /// What came of an attempt to create the actor of a key.
@@ -108,6 +113,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             while_restarting: parts.while_restarting,
             termination: parts.termination,
             configured: parts.configured,
+            only: parts.only,
+            twins: AtomicUsize::new(0),
             openness: AtomicU8::new(Openness::Open as u8),
             capacity: AtomicUsize::new(0),
             living: Mutex::default(),
@@ -213,8 +220,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let mut number = 0;
         loop {
             match (self.make)(&self.head, set_apart(&seed.name, number), seed) {
-                // A key that prints alike has it.
-                Err(SpawnError::NameTaken { .. }) => number += 1,
+                // A key that prints alike has it. No number is given twice, so that nobody tries those of others.
+                // Relaxed: only different numbers matter.
+                Err(SpawnError::NameTaken { .. }) => {
+                    number = self.twins.fetch_add(1, Ordering::Relaxed) as u64 + 1
+                }
                 done => return done,
             }
         }

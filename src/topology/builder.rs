@@ -151,7 +151,9 @@ impl GroupBuilder {
         self.plan(Box::new(move |message: &A::Message| Outcome::Unicast(key(message))), None, recipe)
     }
 
-    /// A group of one actor, which is created by the first message, and again by the next one when it has ended.
+    /// A group of one actor, which is created by the first message, and again by the next one when it has ended; in a
+    /// [topology](super::Topology) by the group's configuration, too: at the start, and when its part changes. So it is
+    /// in elfo.
     pub fn singleton<A, I>(
         self,
         recipe: impl Fn(&mut Context<A::Message>, &Start<'_, Singleton>) -> I + Send + Sync + 'static,
@@ -161,7 +163,7 @@ impl GroupBuilder {
         I: IntoActor<Actor = A>,
     {
         let router = |_: &A::Message| Outcome::Unicast(Singleton);
-        GroupPlan { shard_count: 1, ..self.plan(Box::new(router), None, recipe) }
+        GroupPlan { shard_count: 1, only: Some(Singleton), ..self.plan(Box::new(router), None, recipe) }
     }
 
     fn plan<A, I, K>(
@@ -209,6 +211,7 @@ impl GroupBuilder {
             termination: Termination::Closing,
             configured: None,
             shard_count: SHARDS,
+            only: None,
         }
     }
 }
@@ -262,6 +265,8 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     termination: Termination<M>,
     pub(super) configured: Option<Box<dyn Configured<M, K>>>,
     shard_count: usize,
+    /// The key of a group of one.
+    only: Option<K>,
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
@@ -358,6 +363,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             termination: self.termination,
             configured: self.configured,
             shard_count: self.shard_count,
+            only: self.only,
         };
         let made = StdArc::new(Board::new(head.clone(), parts));
         let reference = ActorRef::to_own_recipient(ToGroup(made.clone()));

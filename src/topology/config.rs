@@ -6,7 +6,7 @@
 use super::Topology;
 use super::error::{Rejection, TopologyError};
 use super::member::Member;
-use crate::actor::guarded;
+use crate::actor::{drop_guarded, guarded};
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
@@ -63,26 +63,47 @@ pub(super) struct Change {
     pub config: GroupConfig,
 }
 
-/// Gives each group its part, or none of them.
-pub(super) fn give(changes: &[Change]) -> Result<(), TopologyError> {
-    let rejects = |change: &Change| {
-        let valid = guarded(|| Ok(change.member.validate(&change.config)));
-        let reason = valid.unwrap_or_else(|failure| Err(format!("it panicked: {failure}"))).err()?;
-        Some(Rejection { group: change.name.clone(), reason })
-    };
-    let rejections: Vec<Rejection> = changes.iter().filter_map(rejects).collect();
+/// Gives each group its part, or none of them. Tells of each whether it goes by it: one that panics does not, and keeps
+/// nobody from theirs.
+pub(super) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
+    let mut rejections = Vec::new();
+    let mut prepared = Vec::with_capacity(changes.len());
+    for change in changes {
+        let found = guarded(|| Ok(change.member.prepare(&change.config)));
+        match found.unwrap_or_else(|failure| Err(format!("it panicked: {failure}"))) {
+            Ok(update) => prepared.push(update),
+            Err(reason) => rejections.push(Rejection { group: change.name.clone(), reason }),
+        }
+    }
     if !rejections.is_empty() {
+        // What they have read is the user's.
+        prepared.into_iter().for_each(drop_guarded);
         return Err(TopologyError::Rejected { rejections });
     }
-    for change in changes {
-        // What it makes of a configuration that it has found good is its own matter, and keeps nobody from theirs.
+    let update = |(change, update): (&Change, Box<dyn FnOnce() + '_>)| {
         let updated = guarded(|| {
-            change.member.update(&change.config);
+            update();
             Ok(())
         });
-        crate::actor::drop_guarded(updated);
-    }
-    Ok(())
+        let failure = updated.err();
+        let is_done = failure.is_none();
+        if let Some(failure) = failure {
+            log_failure(&change.name, &failure);
+            drop_guarded(failure);
+        }
+        is_done
+    };
+    Ok(changes.iter().zip(prepared).map(update).collect())
+}
+
+/// Says that a group has found its configuration sound and does not go by it.
+pub(super) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
+    // The logger and the text of the cause are user code.
+    let logged = guarded(|| {
+        log::error!(target: "pointsman", "group `{group}` does not go by its configuration: {failure}");
+        Ok(())
+    });
+    drop_guarded(logged);
 }
 
 impl Topology {
@@ -91,7 +112,9 @@ impl Topology {
     /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
     /// an empty one.
     ///
-    /// Returns the names of the groups that got theirs, in the order of declaration.
+    /// Returns the names of the groups that go by theirs now, in the order of declaration. One whose
+    /// [`update`](super::Member::update) panics is logged as an error and not among them; the next configuration counts
+    /// as changed for it, whatever it says.
     ///
     /// # Errors
     ///

@@ -45,7 +45,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the
     /// router sends to all: a dead letter while there are none. An actor that a message creates meanwhile is not
     /// told by it, so recipes read the state. Both run on the thread that brings the configuration, and never at
-    /// once for one group.
+    /// once for one group. If `apply` panics, that is logged, and the next configuration counts as changed for this
+    /// group.
     ///
     /// elfo's `ValidateConfig` and `UpdateConfig`, of which the second is routed by the new state.
     pub fn config<C: 'static>(
@@ -59,21 +60,19 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Whether the group could go by this.
-    pub(super) fn validate_config(&self, config: &GroupConfig) -> Result<(), String> {
-        match &self.board.configured {
-            Some(configured) => configured.decode(config).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    /// Goes by this from now on.
-    pub(super) fn update_config(&self, config: &GroupConfig) {
-        if let Some(configured) = &self.board.configured {
-            // It was found sound in the first phase.
-            if let Ok(decoded) = configured.decode(config) {
+    /// Reads the configuration, and returns what makes it count.
+    pub(super) fn prepare_config(&self, config: &GroupConfig) -> Result<Box<dyn FnOnce() + '_>, String> {
+        let configured = self.board.configured.as_deref();
+        let decoded =
+            configured.map(|configured| configured.decode(config).map(|decoded| (configured, decoded)));
+        let decoded = decoded.transpose()?;
+        Ok(Box::new(move || {
+            if let Some((configured, decoded)) = decoded {
                 configured.apply(self, decoded);
             }
-        }
+            if let Some(only) = &self.board.only {
+                self.board.mount(only.clone());
+            }
+        }))
     }
 }

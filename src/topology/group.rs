@@ -96,12 +96,15 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
         self.board.give_up_waiting();
     }
 
-    /// Ends the group without loss: no actor is created or restarted any more, and each is told to end.
+    /// Ends the group: no actor is created or restarted any more, and each is told to end. Whatever is in the mailboxes of
+    /// actors that run is handled. What has queued for one that waits to be restarted becomes dead letters, for it is
+    /// not restarted any more.
     ///
     /// By default each handles what it has in its mailbox, which takes no more, and the group refuses messages from
     /// now on. In a group that [terminates by a message](super::GroupPlan::terminate_by) each actor gets that message
     /// and ends when it thinks fit; meanwhile the group routes. A second call closes the mailboxes in any case. When
-    /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know.
+    /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know. Should the
+    /// message for an actor panic while it is made, that actor's mailbox closes as by default.
     ///
     /// Mailboxes that take no more refuse answers, too, that were to come as messages: a group whose actors ask others
     /// should end by a message.

@@ -93,7 +93,7 @@ impl<S: Send + Sync + 'static> RouterState<S> {
     /// meanwhile the old one counts.
     ///
     /// `change` runs without any lock, and once more if somebody else was faster: it should do nothing but make the
-    /// new state. If it panics, the old state stays.
+    /// new state. While it runs, no replaced state or table of the process is freed. If it panics, the old state stays.
     pub fn update(&self, change: impl Fn(&S) -> S) {
         let mut done = false;
         while !done {

@@ -1,5 +1,6 @@
 //! What stands behind a group, as the topology manages it.
 
+use super::config::log_failure;
 use super::{Group, GroupConfig, GroupKey};
 use crate::Router;
 use crate::actor::{Control, Leaving};
@@ -31,9 +32,18 @@ pub trait Member: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Second phase: goes by it from now on. No group has rejected its part.
+    /// Second phase: goes by it from now on. No group has rejected its part. If it panics, the group gets the next
+    /// configuration in any case.
     fn update(&self, config: &GroupConfig) {
         let _ = config;
+    }
+
+    /// Both phases in one: finds the configuration sound, and returns what goes by it. So what was read need not be read
+    /// again.
+    #[doc(hidden)]
+    fn prepare<'a>(&'a self, config: &'a GroupConfig) -> Result<Box<dyn FnOnce() + 'a>, String> {
+        self.validate(config)?;
+        Ok(Box::new(|| self.update(config)))
     }
 
     /// Tells the group to end, in whatever way it ends politely; called again: to take no more messages, and to end
@@ -119,11 +129,18 @@ impl<M: Send + 'static, K: GroupKey> Mount<M> for Group<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
-        self.validate_config(config)
+        self.prepare_config(config).map(drop)
     }
 
     fn update(&self, config: &GroupConfig) {
-        self.update_config(config);
+        match self.prepare_config(config) {
+            Ok(update) => update(),
+            Err(reason) => log_failure(self.head().path().as_str(), &reason),
+        }
+    }
+
+    fn prepare<'a>(&'a self, config: &'a GroupConfig) -> Result<Box<dyn FnOnce() + 'a>, String> {
+        self.prepare_config(config)
     }
 
     fn terminate(&self, reason: &str) {

@@ -105,7 +105,7 @@ struct Entry {
     stop_order: i32,
     /// Once it is mounted.
     member: Option<StdArc<dyn Member>>,
-    /// What it goes by.
+    /// What it goes by; `None` if it never got one, or has panicked about the last.
     config: Option<GroupConfig>,
     connections: Vec<Connection>,
 }
@@ -169,7 +169,8 @@ impl Topology {
     ///
     /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
     /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
-    /// [`TopologyError::Started`]. After an error it may be called again.
+    /// [`TopologyError::Started`]. After an error it may be called again; entrypoints that have started do not start
+    /// twice.
     pub fn start(&self) -> Result<(), TopologyError> {
         let unmounted: Vec<_> = {
             let groups = lock(&self.shared.groups);
@@ -181,7 +182,9 @@ impl Topology {
         }
         let configuring = Configuring::begin(&self.shared, Stage::Described)?;
         self.check_names(&self.shared.system.core().topology)?;
-        self.give_to(|entry| entry.is_entrypoint.then(GroupConfig::default))?;
+        // After a rejection it is called again, when they have started.
+        let starts = |entry: &Entry| entry.is_entrypoint && entry.config.is_none();
+        self.give_to(|entry| starts(entry).then(GroupConfig::default))?;
         let sections = &self.shared.system.core().topology;
         let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
         self.give_to(|entry| (!entry.is_entrypoint).then(|| part(&entry.name)))?;
@@ -224,12 +227,15 @@ impl Topology {
             groups.iter().enumerate().filter_map(change).unzip()
         };
         // Without the lock: this is user code.
-        give(&changes)?;
+        let done = give(&changes)?;
         let mut groups = lock(&self.shared.groups);
         let mut names = Vec::new();
-        for (index, change) in indices.into_iter().zip(changes) {
-            groups[index].config = Some(change.config);
-            names.push(change.name);
+        for ((index, change), is_done) in indices.into_iter().zip(changes).zip(done) {
+            // What one goes by that has panicked, nobody knows.
+            groups[index].config = is_done.then_some(change.config);
+            if is_done {
+                names.push(change.name);
+            }
         }
         Ok(names)
     }

@@ -38,7 +38,8 @@ where
         self
     }
 
-    /// Gives the answer so long, by the system's clock, from the moment when the request was sent.
+    /// Gives the answer so long, by the system's clock, from the moment when sending begins: time that is spent waiting
+    /// for room counts.
     ///
     /// Without it there is no limit, and none is needed for recipients that end: a copy whose actor stops, fails, or
     /// drops it is resolved at once.
@@ -54,9 +55,8 @@ where
     /// late, dropped and counted; the others are not told.
     pub fn any(self) -> Ask<Q::Reply> {
         let (asker, ask) = self.begin();
-        let limit = self.limit;
         self.send(Tokens::any(asker));
-        limited(ask, limit)
+        ask
     }
 
     /// Sends the request; the answer is what each copy came to, in the order in which they did: one entry for each
@@ -66,9 +66,8 @@ where
     /// With a limit all must have answered by then, or there is no list.
     pub fn all(self) -> Ask<Replies<Q::Reply>> {
         let (asker, ask) = self.begin();
-        let limit = self.limit;
         self.send(Tokens::all(asker));
-        limited(ask, limit)
+        ask
     }
 
     /// As [`any`](Self::any), for actors: the answer comes as a message, which `wrap` makes of it.
@@ -98,7 +97,12 @@ where
         if let Some(system) = self.target.system() {
             let _ = system.ledger().mine();
         }
-        ask::begin(self.target.timekeeper())
+        let (asker, ask) = ask::begin(self.target.timekeeper());
+        let ask = match self.limit {
+            Some(limit) => ask.within(limit),
+            None => ask,
+        };
+        (asker, ask)
     }
 
     fn port_in<A: Send + 'static, N: Send + 'static>(
@@ -129,13 +133,6 @@ where
             (left, _) => unread(|| drop_guarded(left)),
         }
         hold.release(report.recipients() + empty);
-    }
-}
-
-fn limited<A>(ask: Ask<A>, limit: Option<Duration>) -> Ask<A> {
-    match limit {
-        Some(limit) => ask.within(limit),
-        None => ask,
     }
 }
 

@@ -1,17 +1,19 @@
 //! How the groups of a topology end, and whether their actors are alive.
 
-use super::Topology;
 use super::tokens::{Replies, Tokens};
+use super::{Member, Topology};
 use crate::actor::{Done, drop_guarded, guarded};
 use crate::actor_ref::ask;
 use crate::actor_ref::{AnyRef, Ask, AskError};
 use crate::shutdown::{AddTaskError, TaskHandle};
+use crate::time::{TimerHandle, Timers};
 use std::time::Duration;
 
 impl Topology {
     /// Ends the groups in ascending [order](super::Local::stop_order), those of one order together: each is told to
     /// end, and told again once `patience` is over, by the system's clock. Over when all have ended; a group that ends
-    /// in neither way keeps the later ones waiting.
+    /// in neither way keeps the later ones waiting. Whoever drops the future tells nobody any more; groups that have been
+    /// told to end do so.
     ///
     /// Nothing is done before the future is polled. A thread without an executor says [`stop_in`](Self::stop_in) and
     /// runs the shutdown.
@@ -28,26 +30,24 @@ impl Topology {
             for members in topology.members_by_stop_order() {
                 let ends: Vec<Ask<()>> =
                     members.iter().filter_map(|member| Some(member.watched()?.when_ended())).collect();
-                members.iter().for_each(|member| member.terminate(&reason));
+                members.iter().for_each(|member| terminate(&**member, &reason));
                 let core = topology.system().core();
                 let due = core.timers().now().saturating_add(patience);
                 let impatient = reason.clone();
                 let again = move || {
                     for member in members {
                         // On the thread of all timers.
-                        let told = guarded(|| {
-                            member.terminate(&impatient);
-                            Ok(())
-                        });
-                        drop_guarded((told, member));
+                        terminate(&*member, &impatient);
+                        drop_guarded(member);
                     }
                 };
-                let timer = core.timers().call_at(due, Box::new(again));
+                let timers = core.timers();
+                let patience = Patience { timers, timer: Some(timers.call_at(due, Box::new(again))) };
                 let mut done = Ok(());
                 for end in ends {
                     done = done.and(end.await);
                 }
-                core.timers().cancel(timer);
+                drop(patience);
                 done?;
             }
             Ok(())
@@ -86,6 +86,8 @@ impl Topology {
     /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
     /// of answers; one that ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
     /// [`within`](Ask::within): who hangs in a handler does not answer.
+    ///
+    /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
     pub fn ping(&self) -> Ask<Replies<AnyRef>> {
         let actors = self.actors();
         let core = self.system().core();
@@ -101,5 +103,35 @@ impl Topology {
         }
         tokens.sent_to(actors.len());
         ask
+    }
+}
+
+/// Ends one group. What its user makes of it keeps nobody else from being told.
+fn terminate(member: &dyn Member, reason: &str) {
+    let told = guarded(|| {
+        member.terminate(reason);
+        Ok(())
+    });
+    // The logger and the text of the cause are user code, too.
+    let logged = guarded(|| {
+        if let Err(failure) = &told {
+            log::error!(target: "pointsman", "a group could not be told to end: {failure}");
+        }
+        Ok(())
+    });
+    drop_guarded((told, logged));
+}
+
+/// The second call, as long as somebody waits for the end.
+struct Patience<'a> {
+    timers: &'a Timers,
+    timer: Option<TimerHandle>,
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            self.timers.cancel(timer);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::GroupKey;
 use super::board::{Board, Openness};
-use crate::actor::{Control, Leaving, SystemCore};
+use crate::actor::{Control, Leaving, SystemCore, drop_guarded, guarded};
 use crate::actor_ref::delivery::{LeftOver, Way};
 use crate::actor_ref::{ActorRef, AnyRef, Mode};
 use crate::error::SendError;
@@ -19,31 +19,52 @@ pub enum Termination<M> {
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Ends the group: see [`Group::terminate`](super::Group::terminate).
     pub fn terminate(&self, reason: &str) {
-        let before = self.openness();
         match &self.termination {
-            Termination::Manual(make) if before < Openness::Terminating => {
-                self.advance(Openness::Terminating);
+            // Of several first calls at once only one advances it.
+            Termination::Manual(make) if self.advance(Openness::Terminating) < Openness::Terminating => {
                 self.give_up_waiting();
-                let actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
-                for actor in actors {
-                    if let Ok(actor) = actor.typed::<M>() {
-                        tell_beyond(&actor, &self.system, make(reason));
-                    }
+                for actor in self.actors() {
+                    self.tell_to_end(actor, make, reason);
                 }
             }
             _ => {
                 self.advance(Openness::Closed);
                 self.give_up_waiting();
-                let actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
-                for actor in actors {
-                    let leaving = Leaving::WhenEmpty;
-                    // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
-                    let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving });
-                }
+                self.actors().iter().for_each(leave);
             }
         }
         self.stop_if_over();
     }
+
+    fn actors(&self) -> Vec<AnyRef> {
+        lock(&self.living).keys().cloned().collect()
+    }
+
+    /// Tells an actor to end by the user's message; one that cannot be told so leaves once its mailbox is empty.
+    fn tell_to_end(&self, actor: AnyRef, make: &(dyn Fn(&str) -> M + Send + Sync), reason: &str) {
+        let told = guarded(|| {
+            if let Ok(actor) = actor.typed::<M>() {
+                tell_beyond(&actor, &self.system, make(reason));
+            }
+            Ok(())
+        });
+        if let Err(failure) = told {
+            leave(&actor);
+            // The logger and the text of the cause are user code.
+            let logged = guarded(|| {
+                log::error!(target: "pointsman", "{} could not be told to end: {failure}", actor.path());
+                Ok(())
+            });
+            drop_guarded((logged, failure));
+        }
+    }
+}
+
+/// Closes the actor's mailbox behind what is in it.
+fn leave(actor: &AnyRef) {
+    let leaving = Leaving::WhenEmpty;
+    // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
+    let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving });
 }
 
 /// Tells an actor although its mailbox may be full.

@@ -18,7 +18,9 @@ use std::sync::Arc as StdArc;
 pub enum RequestError {
     /// Nobody will answer it: it was not delivered, or was left unread in a mailbox whose actor has ended.
     Failed,
-    /// It was received, and its reply port was dropped without an answer.
+    /// It was received, and its reply port was dropped without an answer. A copy that is dropped because user code panics
+    /// while the request is being sent (a route's condition, a `Clone`) counts as this, too: who drops it is not told
+    /// apart.
     Ignored,
 }
 

@@ -12,9 +12,15 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
 /// Those who wait, by the address of their seeds.
-pub struct Waiting<K>(HashMap<usize, One<K>>);
+pub struct Waiting<K> {
+    all: HashMap<usize, One<K>>,
+    /// How many waits have begun.
+    begun: u64,
+}
 
 struct One<K> {
+    /// Which of all waits it is: the timer of an earlier one may be firing already when it is cancelled.
+    number: u64,
     /// Keeps the address.
     seed: StdArc<Seed<K>>,
     how: How,
@@ -31,17 +37,23 @@ pub enum How {
 
 impl<K> Default for Waiting<K> {
     fn default() -> Self {
-        Self(HashMap::default())
+        Self { all: HashMap::default(), begun: 0 }
     }
 }
 
 impl<K> Waiting<K> {
     fn take(&mut self, seed: &StdArc<Seed<K>>) -> Option<One<K>> {
-        self.0.remove(&(StdArc::as_ptr(seed) as usize))
+        self.all.remove(&(StdArc::as_ptr(seed) as usize))
+    }
+
+    /// Takes the wait of this number, if it has not ended otherwise.
+    fn take_numbered(&mut self, seed: &StdArc<Seed<K>>, number: u64) -> Option<One<K>> {
+        let is_it = self.all.get(&(StdArc::as_ptr(seed) as usize)).is_some_and(|one| one.number == number);
+        if is_it { self.take(seed) } else { None }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 }
 
@@ -56,8 +68,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             return Err(how);
         }
         let due = self.system.now().saturating_add(wait);
-        let timer = timers.call_at(due, Box::new(move || time_is_up(&board, &waiter)));
-        waiting.0.insert(StdArc::as_ptr(seed) as usize, One { seed: seed.clone(), how, timer });
+        waiting.begun += 1;
+        let number = waiting.begun;
+        let timer = timers.call_at(due, Box::new(move || time_is_up(&board, &waiter, number)));
+        waiting.all.insert(StdArc::as_ptr(seed) as usize, One { number, seed: seed.clone(), how, timer });
         Ok(())
     }
 
@@ -73,7 +87,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Gives up all who wait.
     pub fn give_up_waiting(&self) {
-        let all = std::mem::take(&mut lock(&self.waiting).0);
+        let all = std::mem::take(&mut lock(&self.waiting).all);
         for one in all.into_values() {
             self.system.timers().cancel(one.timer);
             self.give_up(&one.seed, one.how);
@@ -140,10 +154,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 /// On the timers' thread.
-fn time_is_up<M: Send + 'static, K: GroupKey>(board: &StdWeak<Board<M, K>>, seed: &StdArc<Seed<K>>) {
+fn time_is_up<M: Send + 'static, K: GroupKey>(
+    board: &StdWeak<Board<M, K>>,
+    seed: &StdArc<Seed<K>>,
+    number: u64,
+) {
     let Some(board) = board.upgrade() else { return };
     // Nobody there: it was created by a message, or the group ends.
-    let one = lock(&board.waiting).take(seed);
+    let one = lock(&board.waiting).take_numbered(seed, number);
     match one.map(|one| one.how) {
         None => {}
         Some(How::Anew) => board.renew_waiting(seed),

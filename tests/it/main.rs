@@ -63,4 +63,5 @@ mod testkit_time;
 mod timers;
 mod topology;
 mod topology_control;
+mod topology_failures;
 mod watch;

@@ -1,6 +1,6 @@
 //! A topology as a whole: its start, its configuration, its end, and whether it is alive.
 
-use crate::support::{Soon, Stage, run_turns};
+use crate::support::{Stage, run_turns, wait_until};
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
 use pointsman::topology::{GroupConfig, Local, Member, Mount, RequestError, Topology, TopologyError};
@@ -266,9 +266,11 @@ fn groups_end_in_ascending_order_each_after_those_before() {
     whole.topology.stop_in(phase::SERVICE_STOP, second).expect("the phase exists");
     let run = shutdown.run("a test");
     let mut notes = Vec::new();
-    while notes.len() < 8 {
-        notes.push(whole.stage.notes.soon().expect("it goes on"));
-    }
+    // The shutdown's thread notes first and stops the actor then: turns are needed after each note, too.
+    wait_until(|| {
+        notes.extend(whole.stage.notes.try_iter());
+        notes.len() == 8
+    });
     let order: Vec<&str> = notes.iter().map(|note| note.split(' ').next().expect("a name")).collect();
     assert_eq!((&order[..2], &order[6..]), (&["early"; 2][..], &["late"; 2][..]), "{notes:?}");
     assert_eq!(notes[0], "early terminates: shutdown");
