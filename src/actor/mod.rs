@@ -20,6 +20,7 @@ mod mailbox_kind;
 mod own_timers;
 mod path;
 mod receive_timeout;
+mod retire;
 mod spawn;
 mod stash;
 mod system;
