@@ -136,6 +136,13 @@ fn one_of_two_who_look_before_they_insert_inserts() {
 
 struct Lodger {
     handled: Arc<AtomicUsize>,
+    living: Arc<AtomicUsize>,
+}
+
+impl Drop for Lodger {
+    fn drop(&mut self) {
+        self.living.fetch_sub(1, SeqCst);
+    }
 }
 
 impl Actor for Lodger {
@@ -144,6 +151,7 @@ impl Actor for Lodger {
         self.handled.fetch_add(1, SeqCst);
         match message {
             Some(0) => ctx.stop(),
+            Some(9) => ctx.retire(),
             Some(_) => {}
             None => return Err(Failure::msg("told to")),
         }
@@ -156,6 +164,7 @@ struct Ground {
     clock: ManualClock,
     made: Arc<AtomicUsize>,
     handled: Arc<AtomicUsize>,
+    living: Arc<AtomicUsize>,
 }
 
 fn ground() -> Ground {
@@ -165,18 +174,19 @@ fn ground() -> Ground {
         .dispatcher("default", calling_dispatcher())
         .build()
         .expect("the settings are sound");
-    Ground { system, clock, made: Arc::default(), handled: Arc::default() }
+    Ground { system, clock, made: Arc::default(), handled: Arc::default(), living: Arc::default() }
 }
 
 impl Ground {
     /// A group of one key.
     fn plan(&self) -> GroupPlan<Option<u32>, u32> {
-        let (made, handled) = (self.made.clone(), self.handled.clone());
+        let (made, handled, living) = (self.made.clone(), self.handled.clone(), self.living.clone());
         self.system.group("group").by_key(
             |_: &Option<u32>| 7,
             move |_: &mut Context<Option<u32>>, _: &Start<u32>| {
                 made.fetch_add(1, SeqCst);
-                Lodger { handled: handled.clone() }
+                assert_eq!(living.fetch_add(1, SeqCst), 0, "one at a time");
+                Lodger { handled: handled.clone(), living: living.clone() }
             },
         )
     }
@@ -227,6 +237,24 @@ fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
         let (ledger, made, handled) = ground.end();
         assert_eq!(ledger.handed_back, u64::from(refused), "{ledger}");
         assert_eq!(handled as u64 + ledger.dead_lettered + ledger.handed_back, 3, "{ledger}");
+        assert!((1..=2).contains(&made));
+    });
+}
+
+#[test]
+fn a_message_that_races_a_retirement_is_handled() {
+    model("keyed_retirement_races_message", 2, 5_000, || {
+        let ground = ground();
+        let group = ground.group();
+        let retired = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(9)))
+        };
+        group.tell(Some(2));
+        retired.join().unwrap();
+        drop(group);
+        let (ledger, made, handled) = ground.end();
+        assert_eq!((handled, ledger.dead_lettered, ledger.handed_back), (2, 0, 0), "{ledger}");
         assert!((1..=2).contains(&made));
     });
 }
