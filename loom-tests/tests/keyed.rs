@@ -7,7 +7,8 @@
 //! whether the group still creates (`keyed_stop_spawning_races_spawn`, `keyed_terminate_races_spawn`); a termination that
 //! does not wait for whoever is creating (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that
 //! does not look whether a message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a
-//! comparison (`keyed_state_swap_races_route`).
+//! comparison (`keyed_state_swap_races_route`); a retirement that closes the mailbox without a comparison, and an heir that
+//! begins before the former actor has ended (`keyed_retirement_races_message`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

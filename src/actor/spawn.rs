@@ -130,7 +130,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             let deployment = &section.deployment;
             (
                 deployment.dispatcher.clone().or(dispatcher),
-                deployment.mailbox.as_deref().map_or(mailbox, MailboxKind::named),
+                mailbox.or_named(deployment.mailbox.as_deref()),
                 deployment.stash_capacity.map(stash_limit).or(stash_capacity),
             )
         }
