@@ -49,8 +49,6 @@ pub struct Books {
     pub aggregated: Count,
     /// Actors of hosts that were created.
     pub hosts: Count,
-    /// How often a line missed its host's actor and was sent again.
-    pub strays: Count,
     /// Windows that were closed, and the lines in them.
     pub windows: Count,
     pub in_windows: Count,
@@ -182,7 +180,6 @@ impl fmt::Display for Books {
             ("empty lines", &self.empty, "not counted as lines"),
             ("waits for room", &self.waits, "a connection read nothing until half of the mill was free"),
             ("hosts created", &self.hosts, ""),
-            ("strays", &self.strays, "lines that came when their host's actor ended, and were sent again"),
             ("windows", &self.windows, ""),
         ];
         for (name, count, remark) in rows {

@@ -1,8 +1,8 @@
 //! The stage that keeps something: an actor for each host, which counts what it has sent in the present window.
 //!
 //! A host's actor is created by its first line. Its window opens with a line and is closed by a timer; when nothing has
-//! come for a while the actor ends, and the next line creates another. A line that comes just then, too late for the one
-//! and too early for the other, would be a dead letter: [`Strays`] takes those, and sends them again.
+//! come for a while the actor retires, and the next line creates another. A line that comes just then is the first of the
+//! next actor, which begins when the former has ended and closed its window.
 
 use crate::calendar;
 use crate::gate::{Gate, Ticket};
@@ -10,13 +10,9 @@ use crate::record::Priority;
 use crate::sink::SinkMsg;
 use crate::stages::with_line_feed;
 use pointsman::prelude::*;
-use pointsman::{Answerable, Attempt};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-/// How long a stray waits: about as long as an actor needs to end.
-const STRAY_FOR: Duration = Duration::from_millis(1);
 
 /// What a host's actor takes.
 pub enum HostMsg {
@@ -44,13 +40,6 @@ impl HostMsg {
             // Told to one actor by its timers, never routed.
             HostMsg::Close | HostMsg::Idle => "".into(),
         }
-    }
-}
-
-/// So that lines can be taken from the dead letters; nobody asks hosts anything.
-impl Answerable for HostMsg {
-    fn fork(&mut self, _: &Attempt) -> bool {
-        false
     }
 }
 
@@ -156,7 +145,7 @@ impl Actor for Host {
                 self.desk.add(line, window);
             }
             HostMsg::Close => self.close()?,
-            HostMsg::Idle if self.window.is_none() => ctx.stop(),
+            HostMsg::Idle if self.window.is_none() => ctx.retire(),
             HostMsg::Idle => {}
         }
         Ok(())
@@ -165,63 +154,6 @@ impl Actor for Host {
     fn stopped(&mut self, _: &mut Context<HostMsg>) {
         if let Err(failure) = self.close() {
             eprintln!("logmill: a window is not written: {failure}");
-        }
-    }
-}
-
-/// What [`Strays`] takes.
-pub enum StrayMsg {
-    /// It has missed its host.
-    Line(HostLine),
-    /// Those that wait may try again.
-    Again,
-}
-
-/// Sends lines that have missed their host once more. When there are no hosts any more, at the end, it does their work.
-pub struct Strays {
-    hosts: ActorRef<HostMsg>,
-    desk: Desk,
-    waiting: Vec<HostLine>,
-}
-
-impl Strays {
-    pub fn new(hosts: ActorRef<HostMsg>, desk: Desk) -> Self {
-        Self { hosts, desk, waiting: Vec::new() }
-    }
-
-    /// Aggregates and writes a line without a host's actor: in a window of its own.
-    fn write(&self, line: HostLine) -> Done {
-        let (host, mut window) = (line.host.clone(), Window::open());
-        self.desk.add(line, &mut window);
-        self.desk.close(&host, &window)
-    }
-}
-
-impl Actor for Strays {
-    type Message = StrayMsg;
-
-    fn receive(&mut self, message: StrayMsg, ctx: &mut Context<StrayMsg>) -> Done {
-        match message {
-            StrayMsg::Line(line) if self.hosts.is_closed() => self.write(line)?,
-            StrayMsg::Line(line) => {
-                self.desk.gate.books.strays.add(1);
-                if self.waiting.is_empty() {
-                    ctx.after(STRAY_FOR, StrayMsg::Again);
-                }
-                self.waiting.push(line);
-            }
-            // What misses its host again is a dead letter again, and comes back.
-            StrayMsg::Again => self.waiting.drain(..).for_each(|line| self.hosts.tell(HostMsg::Line(line))),
-        }
-        Ok(())
-    }
-
-    /// The hosts have ended by now.
-    fn stopped(&mut self, _: &mut Context<StrayMsg>) {
-        for line in std::mem::take(&mut self.waiting) {
-            if let Err(failure) = self.write(line) {
-                eprintln!("logmill: a window is not written: {failure}");
-            }
         }
     }
 }

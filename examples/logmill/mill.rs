@@ -2,10 +2,9 @@
 
 use crate::connection::{Door, Intake, Receiver};
 use crate::gate::Gate;
-use crate::host::{Desk, Host, HostMsg, StrayMsg, Strays};
+use crate::host::{Desk, Host, HostMsg};
 use crate::sink::{self, Output, Sink, SinkMsg};
 use crate::stages::{Enricher, Parsed, Parser, Sabotage};
-use pointsman::Subscription;
 use pointsman::net::{Address, Listener};
 use pointsman::prelude::*;
 use pointsman::routing::ConsistentHashing;
@@ -65,8 +64,6 @@ impl Default for Settings {
 pub struct Mill {
     system: System,
     listener: Listener,
-    /// Ends when it is dropped.
-    missed: Subscription,
     pub gate: Arc<Gate>,
 }
 
@@ -110,22 +107,12 @@ impl Mill {
             .spawn()?;
 
         let desk = Desk { sinks: sinks.to_ref(), gate: gate.clone() };
-        let given = desk.clone();
         let hosts = system
             .group("hosts")
             .by_key(HostMsg::key, move |_, start| {
-                Host::new(start.key().clone(), given.clone(), window, idle_after)
+                Host::new(start.key().clone(), desk.clone(), window, idle_after)
             })
             .spawn()?;
-        let to = hosts.to_ref();
-        let strays = system.actor("strays").spawn(move || Strays::new(to.clone(), desk.clone()))?;
-        let to = strays.clone();
-        let missed = system.dead_letters().take::<HostMsg>(move |undelivered| {
-            if let HostMsg::Line(line) = undelivered.message {
-                to.tell(StrayMsg::Line(line));
-            }
-        })?;
-
         let to = hosts.to_ref();
         let enrichers = system
             .router("enrichers")
@@ -155,8 +142,8 @@ impl Mill {
             .listener("intake", Address::tcp(settings.listen.as_str()))
             .spawn(move |connection, ctx| Receiver::new(connection, shared.clone(), ctx))?;
 
-        let mill = Mill { system, listener, missed, gate };
-        mill.plan_end(intake, parsers, enrichers, hosts, strays, sinks)?;
+        let mill = Mill { system, listener, gate };
+        mill.plan_end(intake, parsers, enrichers, hosts, sinks)?;
         Ok(mill)
     }
 
@@ -167,7 +154,6 @@ impl Mill {
         parsers: Router<crate::connection::Line>,
         enrichers: Router<Parsed>,
         hosts: Group<HostMsg, Arc<str>>,
-        strays: ActorRef<StrayMsg>,
         sinks: Router<SinkMsg>,
     ) -> Result<(), Box<dyn Error>> {
         let shutdown = self.system.coordinated_shutdown();
@@ -184,8 +170,6 @@ impl Mill {
             let ended = hosts.head().when_ended();
             hosts.terminate("the mill ends");
             ended.wait()?;
-            // No line can miss its host any more.
-            strays.graceful_stop(Duration::MAX).wait()?;
             drain(&sinks)
         })?;
         Ok(())
@@ -209,7 +193,6 @@ impl Mill {
     /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).
     pub fn wait(self) -> Result<(Arc<Gate>, ShutdownReport), Box<dyn Error>> {
         let report = self.system.coordinated_shutdown().outcome().wait()?;
-        drop(self.missed);
         self.system.shutdown(Duration::from_secs(10))?;
         Ok((self.gate, report))
     }

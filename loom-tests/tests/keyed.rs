@@ -2,13 +2,13 @@
 //! runs it.
 //!
 //! Faults seen to be caught: an array that is published before the entries are in it (`keyed_growth_races_look_up`); an
-//! entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare
-//! the shard's version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does
-//! not look under the lock whether the group still creates (`keyed_stop_spawning_races_spawn`,
-//! `keyed_terminate_races_spawn`); a termination that does not wait for whoever is creating
-//! (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that does not look whether a
-//! message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a comparison
-//! (`keyed_state_swap_races_route`).
+//! entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare the shard's
+//! version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does not look under the lock
+//! whether the group still creates (`keyed_stop_spawning_races_spawn`, `keyed_terminate_races_spawn`); a termination that
+//! does not wait for whoever is creating (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that
+//! does not look whether a message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a
+//! comparison (`keyed_state_swap_races_route`); a retirement that closes the mailbox without a comparison, and an heir that
+//! begins before the former actor has ended (`keyed_retirement_races_message`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -137,6 +137,13 @@ fn one_of_two_who_look_before_they_insert_inserts() {
 
 struct Lodger {
     handled: Arc<AtomicUsize>,
+    living: Arc<AtomicUsize>,
+}
+
+impl Drop for Lodger {
+    fn drop(&mut self) {
+        self.living.fetch_sub(1, SeqCst);
+    }
 }
 
 impl Actor for Lodger {
@@ -145,6 +152,7 @@ impl Actor for Lodger {
         self.handled.fetch_add(1, SeqCst);
         match message {
             Some(0) => ctx.stop(),
+            Some(9) => ctx.retire(),
             Some(_) => {}
             None => return Err(Failure::msg("told to")),
         }
@@ -157,6 +165,7 @@ struct Ground {
     clock: ManualClock,
     made: Arc<AtomicUsize>,
     handled: Arc<AtomicUsize>,
+    living: Arc<AtomicUsize>,
 }
 
 fn ground() -> Ground {
@@ -166,18 +175,19 @@ fn ground() -> Ground {
         .dispatcher("default", calling_dispatcher())
         .build()
         .expect("the settings are sound");
-    Ground { system, clock, made: Arc::default(), handled: Arc::default() }
+    Ground { system, clock, made: Arc::default(), handled: Arc::default(), living: Arc::default() }
 }
 
 impl Ground {
     /// A group of one key.
     fn plan(&self) -> GroupPlan<Option<u32>, u32> {
-        let (made, handled) = (self.made.clone(), self.handled.clone());
+        let (made, handled, living) = (self.made.clone(), self.handled.clone(), self.living.clone());
         self.system.group("group").by_key(
             |_: &Option<u32>| 7,
             move |_: &mut Context<Option<u32>>, _: &Start<u32>| {
                 made.fetch_add(1, SeqCst);
-                Lodger { handled: handled.clone() }
+                assert_eq!(living.fetch_add(1, SeqCst), 0, "one at a time");
+                Lodger { handled: handled.clone(), living: living.clone() }
             },
         )
     }
@@ -293,6 +303,24 @@ fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
         let (ledger, made, handled) = ground.end();
         assert_eq!(ledger.handed_back, u64::from(refused), "{ledger}");
         assert_eq!(handled as u64 + ledger.dead_lettered + ledger.handed_back, 3, "{ledger}");
+        assert!((1..=2).contains(&made));
+    });
+}
+
+#[test]
+fn a_message_that_races_a_retirement_is_handled() {
+    model("keyed_retirement_races_message", 2, 5_000, || {
+        let ground = ground();
+        let group = ground.group();
+        let retired = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(9)))
+        };
+        group.tell(Some(2));
+        retired.join().unwrap();
+        drop(group);
+        let (ledger, made, handled) = ground.end();
+        assert_eq!((handled, ledger.dead_lettered, ledger.handed_back), (2, 0, 0), "{ledger}");
         assert!((1..=2).contains(&made));
     });
 }

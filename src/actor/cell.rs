@@ -40,6 +40,8 @@ use std::time::Duration;
 pub enum Control {
     /// End now: the rest of the mailbox becomes dead letters.
     Stop,
+    /// End now if there is nothing left to handle; otherwise do nothing.
+    Retire,
     /// Handle no messages until resumed; nests.
     Suspend,
     /// Undoes one `Suspend` or one failure.
@@ -279,6 +281,8 @@ pub struct Core {
     pub held: AtomicU32,
     /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
     pub takes_copies: AtomicBool,
+    /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
+    pub retired: AtomicBool,
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,

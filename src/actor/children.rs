@@ -29,6 +29,8 @@ struct Family {
     /// In order, so that what a parent does to all its children it does in the same order in each run.
     named: BTreeMap<Box<str>, AnyRef>,
     anonymous: Slab<AnyRef>,
+    /// Those whose names have passed on; they are ending.
+    nameless: Vec<AnyRef>,
     /// How many names were generated so far.
     generated: u64,
     /// The reference that the parent is known by where it is not its own: a router's, of its head.
@@ -101,7 +103,10 @@ impl Children {
         match &core.name {
             Name::Given(name) => match family.named.get(name) {
                 Some(known) if known == child => family.named.remove(name),
-                _ => None,
+                _ => {
+                    let at = family.nameless.iter().position(|known| known == child)?;
+                    Some(family.nameless.swap_remove(at))
+                }
             },
             Name::Generated(_) => match family.anonymous.get(core.slot as usize) {
                 Some(known) if known == child => Some(family.anonymous.remove(core.slot as usize)),
@@ -111,13 +116,24 @@ impl Children {
         }
     }
 
+    /// Frees the name of a child that is ending, for its successor.
+    pub fn pass_on_name(&self, child: &AnyRef) {
+        let mut inner = lock(&self.0);
+        let Some(family) = &mut inner.family else { return };
+        if let Name::Given(name) = &child.core().name
+            && family.named.get(name) == Some(child)
+        {
+            family.nameless.extend(family.named.remove(name));
+        }
+    }
+
     /// Whether `child` is one.
     pub fn contains(&self, child: &AnyRef) -> bool {
         let inner = lock(&self.0);
         let Some(family) = &inner.family else { return false };
         let core = child.core();
         match &core.name {
-            Name::Given(name) => family.named.get(name) == Some(child),
+            Name::Given(name) => family.named.get(name) == Some(child) || family.nameless.contains(child),
             Name::Generated(_) => family.anonymous.get(core.slot as usize) == Some(child),
             Name::Nobody(_) => false,
         }
@@ -142,7 +158,9 @@ impl Children {
 
     pub fn is_empty(&self) -> bool {
         let inner = lock(&self.0);
-        inner.family.as_ref().is_none_or(|family| family.named.is_empty() && family.anonymous.is_empty())
+        inner.family.as_ref().is_none_or(|family| {
+            family.named.is_empty() && family.anonymous.is_empty() && family.nameless.is_empty()
+        })
     }
 
     /// Whether no more children are taken.
@@ -191,7 +209,8 @@ impl Children {
 impl Inner {
     fn all(&self) -> Vec<AnyRef> {
         self.family.as_ref().map_or_else(Vec::new, |family| {
-            family.named.values().chain(family.anonymous.iter().map(|(_, child)| child)).cloned().collect()
+            let anonymous = family.anonymous.iter().map(|(_, child)| child);
+            family.named.values().chain(anonymous).chain(&family.nameless).cloned().collect()
         })
     }
 }

@@ -14,6 +14,22 @@ pub(crate) enum MailboxKind {
     Unbounded,
     /// For a user's: what the builder was told, if anything.
     Chosen(Option<MailboxChoice>),
+    /// As `Chosen`, of actors that have been asked already: for those that are created under a lock.
+    Asked(Option<MailboxChoice>, Answer),
+}
+
+/// What a type of actor says about its mailbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    own: Option<Mailbox>,
+    required: Option<MailboxRequirement>,
+}
+
+impl Answer {
+    /// Asks: calls user code.
+    pub fn of<A: Actor>() -> Self {
+        Self { own: A::mailbox(), required: A::mailbox_requirement() }
+    }
 }
 
 /// What a system knows about mailboxes.
@@ -31,10 +47,28 @@ impl MailboxKind {
         Self::Chosen(Some(name.into()))
     }
 
+    /// The one that the system knows by this name, whatever the builder was told.
+    pub fn or_named(self, name: Option<&str>) -> Self {
+        match (self, name) {
+            (own, None) => own,
+            (Self::Asked(_, answer), Some(name)) => Self::Asked(Some(name.into()), answer),
+            (_, Some(name)) => Self::named(name),
+        }
+    }
+
+    /// As it is, of actors that have given this answer.
+    pub fn asked(self, answer: Answer) -> Self {
+        match self {
+            Self::Chosen(by_builder) | Self::Asked(by_builder, _) => Self::Asked(by_builder, answer),
+            Self::Unbounded => Self::Unbounded,
+        }
+    }
+
     /// Checks what can be checked before anything is created and without knowing the actor.
     pub fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
         match self {
-            Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox)))) => {
+            Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox))))
+            | Self::Asked(Some(MailboxChoice(Choice::Recipe(mailbox))), _) => {
                 mailbox.check().map_err(|fault| refuse(path, fault))
             }
             _ => Ok(()),
@@ -59,28 +93,33 @@ impl MailboxKind {
         dispatcher: Option<&str>,
         path: &dyn Fn() -> String,
     ) -> Result<Prepared<A::Message>, SpawnError> {
+        let (known, dispatcher) = (&system.mailboxes, system.dispatchers.resolve(dispatcher));
         let chosen = match self {
             Self::Unbounded => Ok(Mailbox::unbounded()),
             Self::Chosen(by_builder) => {
-                choose::<A>(by_builder.as_ref(), &system.mailboxes, system.dispatchers.resolve(dispatcher))
+                choose(by_builder.as_ref(), A::mailbox, A::mailbox_requirement(), known, dispatcher)
+            }
+            Self::Asked(by_builder, Answer { own, required }) => {
+                choose(by_builder.as_ref(), || own.clone(), *required, known, dispatcher)
             }
         };
         chosen.and_then(|mailbox| mailbox.prepare()).map_err(|fault| refuse(path, fault))
     }
 }
 
-fn choose<A: Actor>(
+fn choose(
     by_builder: Option<&MailboxChoice>,
+    by_actor: impl FnOnce() -> Option<Mailbox>,
+    by_actors_need: Option<MailboxRequirement>,
     known: &Mailboxes,
     dispatcher: &str,
 ) -> Result<Mailbox, MailboxFault> {
     let of_dispatcher = known.of_dispatchers.get(dispatcher);
     let by_dispatcher = of_dispatcher.and_then(|says| says.own.as_ref());
     let by_dispatchers_need = of_dispatcher.and_then(|says| says.required);
-    let by_actors_need = A::mailbox_requirement();
     let mailbox = match by_builder.or(by_dispatcher) {
         Some(choice) => known.resolve(choice)?,
-        None => A::mailbox()
+        None => by_actor()
             .or_else(|| by_actors_need.and_then(MailboxRequirement::mailbox))
             .or_else(|| by_dispatchers_need.and_then(MailboxRequirement::mailbox))
             .unwrap_or_default(),

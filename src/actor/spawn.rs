@@ -63,6 +63,10 @@ pub(crate) struct Held<M: Send + 'static> {
     header: NonNull<Header>,
 }
 
+// SAFETY: it holds the cell's ownership token, which may be passed on by any thread, and a reference to a cell that
+// every thread may refer to.
+unsafe impl<M: Send + 'static> Send for Held<M> {}
+
 impl<M: Send + 'static> Held<M> {
     /// # Safety
     ///
@@ -126,7 +130,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             let deployment = &section.deployment;
             (
                 deployment.dispatcher.clone().or(dispatcher),
-                deployment.mailbox.as_deref().map_or(mailbox, MailboxKind::named),
+                mailbox.or_named(deployment.mailbox.as_deref()),
                 deployment.stash_capacity.map(stash_limit).or(stash_capacity),
             )
         }
@@ -163,6 +167,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             routee_index,
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             full,
             on_failure: on_failure.map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
@@ -269,6 +274,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         routee_index: 0,
         held: AtomicU32::new(0),
         takes_copies: AtomicBool::new(false),
+        retired: AtomicBool::new(false),
         full: FullPolicy::Refuse,
         on_failure: None,
         children: Children::default(),

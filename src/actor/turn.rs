@@ -509,6 +509,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::Restart(failure) => self.begin_restart(failure),
             Control::ChildFailed { child, failure } => self.judge(child, failure),
             Control::Stop => self.begin_stop(),
+            Control::Retire => self.retire(),
             Control::ChildStopped(child) => self.child_stopped(&child),
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));

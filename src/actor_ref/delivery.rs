@@ -122,6 +122,14 @@ struct Owed {
     recipient: ActorPath,
 }
 
+/// A copy that one recipient did not take.
+pub enum Untaken<M> {
+    /// The refusal is in the books.
+    Refused(M),
+    /// The recipient has retired; the copy still counts as sent.
+    Retired(M),
+}
+
 /// What is left of a message that nobody took.
 pub enum LeftOver<M> {
     /// The message, or a copy that was refused at once.
@@ -351,15 +359,39 @@ impl<M: Send + 'static> Delivery<'_, M> {
     /// The copy, if it is refused, to be offered to the next one. The refusal is in the books.
     #[inline]
     pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
-        let local = match to.target() {
-            Target::Local(local) => local,
-            Target::Foreign(foreign) => {
-                return match foreign.recipient.spread() {
-                    Some(several) => several.spread(message, self),
-                    None => self.offer_foreign(to, message),
-                };
+        match to.target() {
+            Target::Local(local) => {
+                self.offer_local(to, local, message).map_err(|refused| self.refused(to, refused))
             }
+            Target::Foreign(foreign) => match foreign.recipient.spread() {
+                Some(several) => several.spread(message, self),
+                None => self.offer_foreign(to, message),
+            },
+        }
+    }
+
+    /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::retire) is not in the books:
+    /// the copy is still to be offered to somebody, or [refused](Self::refuse).
+    ///
+    /// # Errors
+    ///
+    /// The copy.
+    #[inline]
+    pub fn offer_unless_retired(&self, to: &ActorRef<M>, message: M) -> Result<(), Untaken<M>> {
+        let Target::Local(local) = to.target() else {
+            return self.offer(to, message).map_err(Untaken::Refused);
         };
+        self.offer_local(to, local, message).map_err(|refused| {
+            if !to.is_retired() {
+                return Untaken::Refused(self.refused(to, refused));
+            }
+            self.way.open.set(self.way.open.get() + 1);
+            Untaken::Retired(refused.into_inner())
+        })
+    }
+
+    #[inline]
+    fn offer_local(&self, to: &ActorRef<M>, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         if self.way.copying.get() {
             to.expect_copies();
         }
@@ -369,7 +401,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
                 self.way.accept();
                 Ok(())
             }
-            Err(NotYet::Refused(refused)) => Err(self.refused(to, refused)),
+            Err(NotYet::Refused(refused)) => Err(refused),
             Err(NotYet::MayWait(message, own)) => {
                 let limit = match self.way.mode {
                     Mode::Within(limit) => limit,

@@ -20,6 +20,7 @@ pub mod promise;
 mod recipient;
 pub mod reply;
 pub mod reply_counts;
+mod retired;
 pub mod slot_memory;
 mod to_actor;
 mod traced;

@@ -798,6 +798,27 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         before.index()
     }
 
+    /// As [`close`](Self::close), but only if nothing is claimed beyond the head; false otherwise, and on a closed mailbox.
+    /// So either no sender's message was accepted that the owner has not taken, or the mailbox stays open.
+    pub fn close_if_empty(&mut self) -> bool {
+        let gate = self.gate();
+        loop {
+            let seen = gate.word.look();
+            if seen.is_closed() || seen.index() != self.head() {
+                return false;
+            }
+            // A failure is a claim, or news of the lane, which stays open.
+            if gate.word.try_close(seen) {
+                // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+                gate.close_index.store(seen.index(), Ordering::Release);
+                if let Some(room) = self.mailbox().room() {
+                    room.closed();
+                }
+                return true;
+            }
+        }
+    }
+
     /// Takes what a closed mailbox still holds. Compares with the close before looking, since refused pushes
     /// leave no message. Nothing is sorted any more.
     pub fn drain_next(&mut self) -> Drained<M> {

@@ -217,6 +217,12 @@ impl Word {
         State(self.0.fetch_or(CLOSED, Ordering::AcqRel))
     }
 
+    /// Owner only: as [`close`](Self::close), if the word is still `seen`.
+    pub fn try_close(&self, seen: State) -> bool {
+        // Ordering: AcqRel; as `close`.
+        self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     /// Owner only.
     pub fn set_suspended(&self, suspended: bool) {
         if suspended {

@@ -1,6 +1,7 @@
 //! What a group's references, its handle and its head share; and how an actor comes to its key.
 
 use super::configured::Configured;
+use super::heirs::Heirs;
 use super::key_name::set_apart;
 use super::restart::{RestartPolicy, WhileRestarting};
 use super::seed::Seed;
@@ -48,6 +49,7 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     /// The actors that have not ended. Locked after a shard, if both are.
     pub living: Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>,
     pub waiting: Mutex<Waiting<K>>,
+    pub heirs: Heirs<M>,
 }
 
 /// Who has a key.
@@ -81,6 +83,15 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub configured: Option<Box<dyn Configured<M, K>>>,
     pub shard_count: usize,
     pub only: Option<K>,
+}
+
+/// Who has had the key of an actor that is being created.
+enum Former<K> {
+    Nobody,
+    /// One that waits to be created again.
+    Waiting(StdArc<Seed<K>>),
+    /// One that has retired and may not have ended.
+    Retired(AnyRef),
 }
 
 /// What came of an attempt to create the actor of a key.
@@ -119,6 +130,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             capacity: AtomicUsize::new(0),
             living: Mutex::default(),
             waiting: Mutex::new(Waiting::default()),
+            heirs: Heirs::default(),
         }
     }
 
@@ -160,7 +172,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Creates the actor of a key that nobody has, and lets `first` have it before anybody finds it, and before its
-    /// first turn. If somebody waits to be created again for the key, it is done now, when `takes_over`.
+    /// first turn. If somebody waits to be created again for the key, it is done now, when `takes_over`. If the one who
+    /// has the key has retired, the new one has its first turn when that one has ended.
     ///
     /// `first` runs under the lock of the shard, so it runs no user code.
     pub fn create(
@@ -171,13 +184,16 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     ) -> Created {
         loop {
             let version = self.table.version(seed.hash);
-            let waiting = {
+            let former = {
                 let section = grace::section();
                 match self.table.find(seed.hash, &section, |seat| seat.seed.key == seed.key) {
+                    Some(Seat { actor: Some(actor), .. }) if actor.is_retired() => {
+                        Former::Retired(actor.any_local())
+                    }
                     Some(Seat { actor: Some(_), .. }) => return Created::Taken,
                     Some(_) if !takes_over => return Created::Taken,
-                    Some(seat) => Some(seat.seed.clone()),
-                    None => None,
+                    Some(seat) => Former::Waiting(seat.seed.clone()),
+                    None => Former::Nobody,
                 }
             };
             let mut shard = self.table.lock(seed.hash);
@@ -188,7 +204,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 return Created::Refused;
             }
             // Whoever waits keeps the count of its restarts.
-            let seed = waiting.as_ref().unwrap_or(seed);
+            let seed = if let Former::Waiting(waiting) = &former { waiting } else { seed };
+            if let Former::Retired(retired) = &former {
+                self.head.core().children.pass_on_name(retired);
+            }
             let held = match self.make(seed) {
                 Ok(held) => held,
                 Err(error) => {
@@ -199,18 +218,24 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             };
             first(held.actor());
             let seat = self.seat(seed, &held);
-            match &waiting {
-                Some(waiting) => {
+            let mut now = Some(held);
+            match &former {
+                Former::Nobody => shard.insert(seed.hash, seat),
+                Former::Waiting(waiting) => {
                     shard.replace(seed.hash, |seat| StdArc::ptr_eq(&seat.seed, waiting), Some(seat));
                 }
-                None => shard.insert(seed.hash, seat),
+                Former::Retired(retired) => {
+                    shard.replace(seed.hash, |seat| seat.is_of(retired), Some(seat));
+                    // Its end is not noticed before the lock is given back: it looks at the seat.
+                    self.heirs.add(retired, now.take());
+                }
             }
             drop(shard);
-            if let Some(waiting) = &waiting {
+            if let Former::Waiting(waiting) = &former {
                 self.forget_waiting(waiting);
             }
-            // Its first turn.
-            drop(held);
+            // Its first turn, unless that has to wait.
+            drop(now);
             return Created::Done;
         }
     }

@@ -12,8 +12,8 @@ use super::spread::ToGroup;
 use super::termination::Termination;
 use super::{GroupKey, InnerRouter, Outcome};
 use crate::actor::{
-    Actor, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan, SystemRef,
-    spawn_held,
+    Actor, Answer, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan,
+    SystemRef, spawn_held,
 };
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -188,11 +188,14 @@ impl GroupBuilder {
         };
         let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
             let system = &parent.core().system;
-            if system.has_deployments() {
+            // Asked once and here, since actors are created under a lock.
+            let answer = Answer::of::<A>();
+            if !system.has_deployments() {
                 // They may choose another mailbox.
-                return Ok(());
+                let asked = settings.mailbox.clone().asked(answer.clone());
+                asked.choose::<A>(system, settings.dispatcher.as_deref(), path)?;
             }
-            settings.mailbox.choose::<A>(system, settings.dispatcher.as_deref(), path).map(drop)
+            Ok(answer)
         };
         GroupPlan {
             parent: self.parent,
@@ -224,7 +227,7 @@ struct MemberSettings {
 }
 
 type MakeBy<M, K> = dyn Fn(Plan, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
-type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer, SpawnError>;
 
 /// A described group of messages `M` and keys `K`.
 ///
@@ -322,7 +325,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self.policy.check().map_err(|fault| SpawnError::Group { path: path(), fault })?;
         self.settings.mailbox.check(&path)?;
         system.check_dispatcher(self.settings.dispatcher.as_deref())?;
-        (self.check)(&parent, &self.settings, &path)?;
+        let answer = (self.check)(&parent, &self.settings, &path)?;
         // The board needs the head's reference, and the head its board: its first turn is kept back.
         let board: StdArc<OnceLock<StdArc<Board<M, K>>>> = StdArc::default();
         let late = board.clone();
@@ -341,7 +344,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         };
         let mut held = spawn_held::<Head<M, K>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
-        let (settings, make) = (self.settings, self.make);
+        let (mut settings, make) = (self.settings, self.make);
+        settings.mailbox = settings.mailbox.asked(answer);
         let make = move |head: &AnyRef, name: String, seed: &StdArc<Seed<K>>| {
             let plan = Plan {
                 parent: Ok(head.clone()),

@@ -6,6 +6,7 @@
 //! | fails | messages queue while it restarts | it stays suspended until its time has come, and restarts in its place |
 //! | fails | otherwise | it stops, and is restarted as one that has ended |
 //! | has ended | it is not to be restarted | its key is free |
+//! | has ended | it has retired | its key is free, or its heir begins |
 //! | has ended | messages queue while it restarts | it is created anew at once, and makes no state before its time |
 //! | has ended | otherwise | its seat is kept until its time has come; then it is created anew |
 
@@ -57,6 +58,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             board.forget_waiting(&seed);
             let end = seed.life(|life| std::mem::take(&mut life.end));
             let is_restarted = match board.policy.when {
+                _ if child.is_retired() => false,
                 When::Never => false,
                 When::OnFailure => end == End::Failed,
                 When::Always => end != End::GivenUp,
@@ -64,6 +66,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             let wait = if is_restarted && board.spawns() { self.next(&seed) } else { None };
             if !wait.is_some_and(|wait| self.restart(&seed, &child, wait)) {
                 board.table.lock(seed.hash).replace(seed.hash, |seat| seat.is_of(&child), None);
+                board.heirs.begin_after(&child);
             }
         }
         board.stop_if_over();

@@ -22,6 +22,7 @@ mod drawing;
 mod error;
 mod group;
 mod head;
+mod heirs;
 mod inner;
 mod keeper;
 mod key;

@@ -5,7 +5,7 @@ use super::key_name::key_name;
 use super::restart::WhileRestarting;
 use super::seed::{Seed, StartCause};
 use super::{GroupKey, Outcome};
-use crate::actor_ref::delivery::{Copies, Delivery, Spread, spread_told};
+use crate::actor_ref::delivery::{Copies, Delivery, Spread, Untaken, spread_told};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient};
 use crate::error::SendError;
 use crate::grace;
@@ -27,6 +27,8 @@ enum Met<M> {
     Actor(Result<(), M>),
     /// One that waits to be created again.
     Waiting(M),
+    /// One that has retired. The copy counts as sent, and is to be offered or refused.
+    Retired(M),
     Nobody(M),
 }
 
@@ -40,7 +42,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     fn meet(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Met<M> {
         let section = grace::section();
         match self.find(key, hash, &section) {
-            Some(Seat { actor: Some(actor), .. }) => Met::Actor(delivery.offer(actor, message)),
+            Some(Seat { actor: Some(actor), .. }) => match delivery.offer_unless_retired(actor, message) {
+                Ok(()) => Met::Actor(Ok(())),
+                Err(Untaken::Refused(message)) => Met::Actor(Err(message)),
+                Err(Untaken::Retired(message)) => Met::Retired(message),
+            },
             Some(_) => Met::Waiting(message),
             None => Met::Nobody(message),
         }
@@ -61,7 +67,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                 self.refuse(message, delivery)
             }
-            Met::Waiting(message) | Met::Nobody(message) => self.to_new(own(), hash, message, delivery),
+            Met::Waiting(message) | Met::Nobody(message) => {
+                self.to_new(own(), hash, message, false, delivery)
+            }
+            Met::Retired(message) => self.to_new(own(), hash, message, true, delivery),
         }
     }
 
@@ -69,17 +78,29 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     fn gently(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         match self.meet(key, hash, message, delivery) {
             Met::Actor(done) => done,
-            Met::Waiting(message) => self.refuse(message, delivery),
+            Met::Waiting(message) | Met::Retired(message) => self.refuse(message, delivery),
             Met::Nobody(message) => Err(message),
         }
     }
 
-    /// Creates the actor of the key, with this message as its first; or offers it to whoever was faster.
+    /// Creates the actor of the key, with this message as its first; or offers it to whoever was faster. `counts` is
+    /// whether it was offered to one that has retired, and so is to be offered or refused in any case.
     #[cold]
     #[inline(never)]
-    fn to_new(&self, key: K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+    fn to_new(
+        &self,
+        key: K,
+        hash: u64,
+        message: M,
+        mut counts: bool,
+        delivery: &Delivery<'_, M>,
+    ) -> Result<(), M> {
+        let nobody = |message, counts| match counts {
+            true => self.refuse(message, delivery),
+            false => Err(message),
+        };
         if !self.spawns() {
-            return Err(message);
+            return nobody(message, counts);
         }
         let name = key_name(&key.to_string());
         let seed = StdArc::new(Seed::new(key, hash, name, StartCause::OnMessage));
@@ -93,7 +114,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             });
             let Some(again) = message.take() else { return Ok(()) };
             match created {
-                Created::Done | Created::Refused => return Err(again),
+                Created::Done => return Err(again),
+                Created::Refused => return nobody(again, counts),
                 Created::Taken => {}
             }
             match self.meet(&seed.key, hash, again, delivery) {
@@ -101,6 +123,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Met::Waiting(again) if !takes_over => return self.refuse(again, delivery),
                 // It has gone meanwhile.
                 Met::Waiting(again) | Met::Nobody(again) => message = Some(again),
+                Met::Retired(again) => (message, counts) = (Some(again), true),
             }
         }
     }
@@ -131,7 +154,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 present.push((hash, key));
                 continue;
             }
-            let refused = self.to_new(key, hash, next(&mut copies), delivery).err();
+            let refused = self.to_new(key, hash, next(&mut copies), false, delivery).err();
             copies.take_back(refused);
         }
         for (hash, key) in present {
@@ -185,7 +208,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                     Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                         self.refuse(message, delivery)
                     }
-                    Met::Waiting(message) | Met::Nobody(message) => self.to_new(key, hash, message, delivery),
+                    Met::Waiting(message) | Met::Nobody(message) => {
+                        self.to_new(key, hash, message, false, delivery)
+                    }
+                    Met::Retired(message) => self.to_new(key, hash, message, true, delivery),
                 }
             }
             Outcome::GentleUnicast(key) => self.gently(&key, self.hash(&key), message, delivery),

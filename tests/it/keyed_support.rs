@@ -15,6 +15,7 @@ pub enum Do {
     Fail,
     Panic,
     Stop,
+    Retire,
 }
 
 /// A message that says whom it is for.
@@ -84,6 +85,7 @@ impl Actor for Lodger {
             Do::Fail => return Err(Failure::msg("told to")),
             Do::Panic => panic!("told to"),
             Do::Stop => ctx.stop(),
+            Do::Retire => ctx.retire(),
         }
         Ok(())
     }

@@ -16,6 +16,8 @@ mod goakt;
 mod inbox;
 mod keyed;
 mod keyed_life;
+mod keyed_mailbox;
+mod keyed_retire;
 mod keyed_support;
 mod ledger;
 mod lifecycle;

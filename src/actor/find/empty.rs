@@ -66,6 +66,7 @@ impl SystemCore {
             routee_index: 0,
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             full: FullPolicy::Refuse,
             on_failure: None,
             children: Children::default(),
