@@ -32,6 +32,7 @@ mod pipe;
 mod questions;
 mod receive_timeout;
 mod references;
+#[cfg(feature = "macros")]
 mod requests;
 mod resizers;
 #[cfg(feature = "config")]
@@ -63,6 +64,7 @@ mod testkit_supervision;
 mod testkit_system;
 mod testkit_time;
 mod timers;
+#[cfg(feature = "macros")]
 mod topology;
 mod topology_control;
 mod topology_failures;
