@@ -120,9 +120,8 @@ impl Children {
     pub fn pass_on_name(&self, child: &AnyRef) {
         let mut inner = lock(&self.0);
         let Some(family) = &mut inner.family else { return };
-        if let Name::Given(name) = &child.core().name
-            && family.named.get(name) == Some(child)
-        {
+        let Name::Given(name) = &child.core().name else { return };
+        if family.named.get(name) == Some(child) {
             family.nameless.extend(family.named.remove(name));
         }
     }
