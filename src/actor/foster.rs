@@ -1,5 +1,6 @@
 //! A parent of the engine's own that looks after its children itself: it is told what becomes of them in place of
-//! judging them by a strategy and watching each.
+//! judging them by a strategy and watching each. Its children's recipes are told how far their lives have come, and it
+//! is the parent who tells those who watch them of their ends, when it has done with them.
 
 use crate::actor::Actor;
 use crate::actor::turn::{ActorTurn, Recipe};

@@ -296,7 +296,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self
     }
 
-    /// Whether actors that have failed or ended are created again: by default never.
+    /// Whether actors that have failed or ended are created again: by default never. May change at run time, by the
+    /// [group](Group::set_restart_policy) or an [actor](Context::set_restart_policy) for itself.
     pub fn restart(mut self, policy: RestartPolicy) -> Self {
         self.policy = policy;
         self
