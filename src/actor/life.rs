@@ -26,7 +26,8 @@
 //! # The end
 //!
 //! Bottom up: no more children, stop them all, wait; `stopped`; close the mailbox and drain it into dead
-//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory.
+//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory. Watchers of
+//! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
 
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
