@@ -18,7 +18,9 @@ mod support;
 use loom::thread;
 use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, GroupPlan, MapRouter, Outcome, RestartPolicy, Start, WhileRestarting};
+use pointsman::topology::{
+    ActorStatus, Group, GroupPlan, MapRouter, Outcome, RestartPolicy, Start, StatusReport, WhileRestarting,
+};
 use pointsman::{Ledger, ManualClock};
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
@@ -419,5 +421,58 @@ fn a_message_is_routed_by_the_old_state_or_the_new_one() {
         state.update(|state| state + 10);
         writer.join().unwrap();
         assert_eq!(state.read(|state| *state), 12, "no update is lost");
+    });
+}
+
+/// Notes what it is told of the one key.
+fn reports() -> (ActorRef<StatusReport<u32>>, Arc<std::sync::Mutex<Vec<ActorStatus>>>) {
+    let told: Arc<std::sync::Mutex<Vec<ActorStatus>>> = Arc::default();
+    let reports = told.clone();
+    let subscriber =
+        ActorRef::from_fn(move |report: StatusReport<u32>| reports.lock().unwrap().push(report.status));
+    (subscriber, told)
+}
+
+const LIFE: [ActorStatus; 4] =
+    [ActorStatus::Initialising, ActorStatus::Normal, ActorStatus::Terminating, ActorStatus::Terminated];
+
+#[test]
+fn a_subscriber_is_told_each_status_once_from_some_point_on() {
+    model("keyed_subscription_races_life", 2, 100, || {
+        let ground = ground();
+        let group = ground.group();
+        let life = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(0)))
+        };
+        let (subscriber, told) = reports();
+        group.subscribe_statuses(&subscriber);
+        life.join().unwrap();
+        assert!(group.is_empty());
+        let told = told.lock().unwrap().clone();
+        assert!(LIFE.ends_with(&told), "{told:?}");
+        drop(group);
+        ground.end();
+    });
+}
+
+#[test]
+fn lives_of_one_key_are_told_one_after_the_other() {
+    model("keyed_end_races_next_life", 2, 100, || {
+        let ground = ground();
+        let group = ground.group();
+        let (subscriber, told) = reports();
+        group.subscribe_statuses(&subscriber);
+        let other = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(Some(9)))
+        };
+        group.tell(Some(9));
+        other.join().unwrap();
+        drop(group);
+        let (_, made, _) = ground.end();
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), made * LIFE.len(), "{told:?}");
+        assert!(told.chunks(LIFE.len()).all(|life| life == LIFE), "{told:?}");
     });
 }

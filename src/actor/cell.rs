@@ -53,8 +53,8 @@ pub enum Control {
     Restart(Failure),
     /// A child has failed and waits for a verdict.
     ChildFailed { child: AnyRef, failure: Failure },
-    /// A child has ended.
-    ChildStopped(AnyRef),
+    /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
+    ChildStopped { child: AnyRef, watchers: Box<[AnyRef]> },
     /// Tell this actor when you end.
     Watch(AnyRef),
     /// Don't.

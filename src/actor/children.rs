@@ -35,6 +35,8 @@ struct Family {
     generated: u64,
     /// The reference that the parent is known by where it is not its own: a router's, of its head.
     front: Option<Box<dyn Any + Send>>,
+    /// What its children find of their parent, whoever it is.
+    keeper: Option<Box<dyn Any + Send>>,
     /// How many messages wait for whichever child takes them.
     queued: Option<Box<dyn Fn() -> usize + Send>>,
 }
@@ -167,11 +169,21 @@ impl Children {
         lock(&self.0).closed
     }
 
-    /// Takes no more children from now on. Returns the front, to be dropped: it refers to the parent.
-    pub fn close(&self) -> Option<Box<dyn Any + Send>> {
+    /// Takes no more children from now on. Returns the front and the keeper, to be dropped: they refer to the parent.
+    pub fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
         let mut inner = lock(&self.0);
         inner.closed = true;
-        inner.family.as_mut().and_then(|family| family.front.take())
+        inner.family.as_mut().map(|family| [family.front.take(), family.keeper.take()]).unwrap_or_default()
+    }
+
+    /// Says what children find of their parent.
+    pub fn set_keeper<T: Clone + Send + 'static>(&self, keeper: T) {
+        lock(&self.0).family.get_or_insert_default().keeper = Some(Box::new(keeper));
+    }
+
+    /// What children find of their parent, if it is a `T`.
+    pub fn keeper<T: Clone + 'static>(&self) -> Option<T> {
+        lock(&self.0).family.as_ref()?.keeper.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Says which reference the parent is known by to those who look for one of its type.

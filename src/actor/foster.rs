@@ -1,5 +1,6 @@
 //! A parent of the engine's own that looks after its children itself: it is told what becomes of them in place of
-//! judging them by a strategy and watching each.
+//! judging them by a strategy and watching each. Its children's recipes are told how far their lives have come, and it
+//! is the parent who tells those who watch them of their ends, when it has done with them.
 
 use crate::actor::Actor;
 use crate::actor::turn::{ActorTurn, Recipe};
@@ -16,7 +17,29 @@ pub(crate) trait Foster: Send + Sync + 'static {
     fn ended(&self, child: AnyRef);
 }
 
+/// How far an actor's life has come, as its [`Recipe`] is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Its state is made, and the hook for its start has run.
+    Started,
+    /// It has failed, and waits for a verdict.
+    Failed,
+    /// It takes no more messages, or handles no more.
+    Ending,
+}
+
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    /// Tells the recipe, if there still is one. Nothing at all for most.
+    pub(super) fn reached(&mut self, stage: Stage) {
+        self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
+            // taken.
+            if let Some(recipe) = unsafe { &mut *recipe } {
+                recipe.reached(stage);
+            }
+        });
+    }
+
     pub(super) fn foster(&self) -> Option<StdArc<dyn Foster>> {
         self.private(|private| private.extras.as_ref().and_then(|extras| extras.foster.clone()))
     }

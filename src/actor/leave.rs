@@ -14,6 +14,7 @@
 
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Leaving};
+use crate::actor::foster::Stage;
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded};
 use crate::actor_ref::ActorRef;
 use crate::sync::atomic::Ordering;
@@ -43,6 +44,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Takes no more messages, and ends once those that there are have been handled.
     fn end_when_done(&mut self) {
         let end = self.owner().close();
+        self.reached(Stage::Ending);
         self.private(|private| {
             let positioned = &mut private.extras().positioned;
             let place = positioned.partition_point(|(other, _)| *other <= end);

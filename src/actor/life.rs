@@ -26,10 +26,12 @@
 //! # The end
 //!
 //! Bottom up: no more children, stop them all, wait; `stopped`; close the mailbox and drain it into dead
-//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory.
+//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory. Watchers of
+//! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
 
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
+use crate::actor::foster::Stage;
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
 use crate::actor::verdict::log_ignored;
 use crate::actor_ref::AnyRef;
@@ -50,7 +52,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             None => Ok(()),
         });
         match made {
-            Ok(()) => self.private(|private| private.created = true),
+            Ok(()) => {
+                self.private(|private| private.created = true);
+                self.reached(Stage::Started);
+            }
             Err(failure) => {
                 self.drop_state();
                 self.fail(failure.during_initialization(), None);
@@ -96,6 +101,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return;
         }
+        self.reached(Stage::Failed);
         self.suspend(culprit.as_ref());
         if let Some(culprit) = culprit {
             self.private(|private| private.extras().culprits.push(culprit));
@@ -202,6 +208,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match made {
             Ok(()) => {
                 self.private(|private| private.created = true);
+                self.reached(Stage::Started);
                 self.ctx.rearm_receive_timeout();
                 self.leave_if_told();
             }
@@ -224,8 +231,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn child_stopped(&mut self, child: &AnyRef) {
-        let Some(child) = self.core().children.remove(child) else { return };
+    /// `watchers` are told that the child has ended when its name is free, and the foster has done with it.
+    pub fn child_stopped(&mut self, child: &AnyRef, watchers: Box<[AnyRef]>) {
+        let Some(child) = self.core().children.remove(child) else {
+            return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
+        };
         let position = self.owner().gate().position();
         let restarting = self.private(|private| {
             let Some(extras) = &mut private.extras else { return false };
@@ -239,11 +249,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
         if let Some(foster) = self.foster() {
+            let ended = child.clone();
             let _ = guarded(|| {
-                foster.ended(child);
+                foster.ended(ended);
                 Ok(())
             });
         }
+        watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
         if restarting {
             self.finish_restart();
         }
@@ -257,6 +269,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         self.private(|private| private.phase = Phase::Stopping);
+        self.reached(Stage::Ending);
         self.ctx.cancel_all_timers();
         self.ctx.unwatch_all();
         let children = &self.core().children;
@@ -345,13 +358,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(home) = &core.own_home {
             home.leave(&system);
         }
-        if let Some(parent) = &core.parent {
-            let _ = parent.send_system(Control::ChildStopped(me.clone()));
-        }
         // By age, not by hash: the same order in each run.
         let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
         watchers.sort_by_key(AnyRef::uid);
-        for watcher in watchers {
+        let mut own: Box<[AnyRef]> = watchers.into();
+        if let Some(parent) = &core.parent {
+            let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
+            let stopped = Control::ChildStopped { child: me.clone(), watchers };
+            // A parent outlives its children; if this one took no more control, nobody else would tell them.
+            if let Err(Control::ChildStopped { watchers, .. }) = parent.send_system(stopped)
+                && F::IS_FOSTERED
+            {
+                own = watchers;
+            }
+        }
+        for watcher in own {
             watcher.notify_terminated(me.clone(), true);
         }
         // They came when this actor had ended, as do those whom its lane refuses from now on.

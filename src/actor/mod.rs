@@ -36,7 +36,7 @@ pub(crate) use cell::{gate, nudge, schedule, send_system};
 pub use context::Context;
 pub(crate) use find::Found;
 pub use find::{ActorIdentity, ActorNotFound, Delivered, LookupError, Resolution, SelectError, Selection};
-pub(crate) use foster::Foster;
+pub(crate) use foster::{Foster, Stage};
 pub use leave::Leave;
 pub(crate) use mailbox_kind::{Answer, MailboxKind, refuse};
 pub use mailbox_kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};

@@ -19,7 +19,7 @@
 
 use crate::actor::balanced::Balanced;
 use crate::actor::cell::{Act, Cell, Control, Core, Header};
-use crate::actor::foster::Foster;
+use crate::actor::foster::{Foster, Stage};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
 use crate::actor::stash::Stash;
@@ -148,7 +148,15 @@ impl<M> Private<M> {
 
 /// A recipe: makes an actor's state, at its creation and at each restart.
 pub trait Recipe<A: Actor>: Send + 'static {
+    /// Whether those who watch the actor are told of its end by the parent, when that has done with it.
+    const IS_FOSTERED: bool = false;
+
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
+
+    /// The actor's life has come so far. Runs in its turns, and never unwinds.
+    fn reached(&mut self, stage: Stage) {
+        let _ = stage;
+    }
 }
 
 /// A recipe from a closure.
@@ -510,7 +518,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::ChildFailed { child, failure } => self.judge(child, failure),
             Control::Stop => self.begin_stop(),
             Control::Retire => self.retire(),
-            Control::ChildStopped(child) => self.child_stopped(&child),
+            Control::ChildStopped { child, watchers } => self.child_stopped(&child, watchers),
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }

@@ -12,7 +12,7 @@
 //! the message that comes back, and is accounted for by whoever gets it back.
 
 use super::dead_letters::unread;
-use super::later::{Later, Waiter, wait_for_all};
+use super::later::{Later, Succession, Waiter, wait_for_all};
 use super::{Accepted, ActorRef, DeadLetterReason, Target};
 use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
 use crate::error::SendError;
@@ -361,7 +361,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
     pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         match to.target() {
             Target::Local(local) => {
-                self.offer_local(to, local, message).map_err(|refused| self.refused(to, refused))
+                self.offer_local(to, local, message, || None).map_err(|refused| self.refused(to, refused))
             }
             Target::Foreign(foreign) => match foreign.recipient.spread() {
                 Some(several) => several.spread(message, self),
@@ -371,17 +371,23 @@ impl<M: Send + 'static> Delivery<'_, M> {
     }
 
     /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::retire) is not in the books:
-    /// the copy is still to be offered to somebody, or [refused](Self::refuse).
+    /// the copy is still to be offered to somebody, or [refused](Self::refuse). Where it waits for room and the recipient
+    /// retires meanwhile, it goes on by `succession`.
     ///
     /// # Errors
     ///
     /// The copy.
     #[inline]
-    pub fn offer_unless_retired(&self, to: &ActorRef<M>, message: M) -> Result<(), Untaken<M>> {
+    pub fn offer_unless_retired(
+        &self,
+        to: &ActorRef<M>,
+        message: M,
+        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
+    ) -> Result<(), Untaken<M>> {
         let Target::Local(local) = to.target() else {
             return self.offer(to, message).map_err(Untaken::Refused);
         };
-        self.offer_local(to, local, message).map_err(|refused| {
+        self.offer_local(to, local, message, succession).map_err(|refused| {
             if !to.is_retired() {
                 return Untaken::Refused(self.refused(to, refused));
             }
@@ -391,7 +397,13 @@ impl<M: Send + 'static> Delivery<'_, M> {
     }
 
     #[inline]
-    fn offer_local(&self, to: &ActorRef<M>, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    fn offer_local(
+        &self,
+        to: &ActorRef<M>,
+        local: &Local<M>,
+        message: M,
+        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
+    ) -> Result<(), SendError<M>> {
         if self.way.copying.get() {
             to.expect_copies();
         }
@@ -407,7 +419,8 @@ impl<M: Send + 'static> Delivery<'_, M> {
                     Mode::Within(limit) => limit,
                     _ => own,
                 };
-                let later = Waiter::new(to.clone(), message, limit, self.way.route.get());
+                let later = Waiter::new(to.clone(), message, limit, self.way.route.get())
+                    .with_succession(succession(), self.way.copying.get());
                 self.way.later.borrow_mut().push(Box::new(later));
                 Ok(())
             }

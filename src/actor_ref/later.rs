@@ -11,6 +11,24 @@ use crate::sync::Arc;
 use std::any::Any;
 use std::time::{Duration, Instant};
 
+/// Where a message goes on that waits for room at an actor that retires.
+pub trait Succession<M: Send + 'static> {
+    /// Offers it to the successor, as the message counts already: sent, and without an outcome. `is_copy`: see
+    /// `copies.rs`. Calls user code, and is called without any lock.
+    fn offer(&self, message: M, is_copy: bool) -> Next<M>;
+}
+
+/// What the successor says.
+pub enum Next<M: Send + 'static> {
+    Accepted,
+    /// Its mailbox is full.
+    Full(ActorRef<M>, M),
+    /// Whoever was full has gone: try once more.
+    Again(M),
+    /// There is none.
+    Closed(M),
+}
+
 /// What has come of one more try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
@@ -46,11 +64,63 @@ pub struct Waiter<M: Send + 'static> {
     route: usize,
     /// Where it is enlisted.
     bell: Option<Arc<Bell>>,
+    succession: Option<Box<dyn Succession<M>>>,
+    is_copy: bool,
 }
 
 impl<M: Send + 'static> Waiter<M> {
     pub fn new(to: ActorRef<M>, message: M, limit: Duration, route: usize) -> Self {
-        Self { to, message: Some(message), limit, route, bell: None }
+        Self { to, message: Some(message), limit, route, bell: None, succession: None, is_copy: false }
+    }
+
+    /// Has it go on to whoever succeeds the actor, if that retires.
+    pub fn with_succession(mut self, succession: Option<Box<dyn Succession<M>>>, is_copy: bool) -> Self {
+        (self.succession, self.is_copy) = (succession, is_copy);
+        self
+    }
+
+    /// It was refused as closed: offers it to the successor of one that has retired.
+    #[cold]
+    fn go_on(&mut self, refused: M) -> Tried {
+        let mut message = refused;
+        if let Some(succession) = self.succession.as_deref().filter(|_| self.to.is_retired()) {
+            loop {
+                match succession.offer(message, self.is_copy) {
+                    Next::Accepted => return Tried::Accepted,
+                    Next::Again(again) => message = again,
+                    Next::Closed(again) => {
+                        message = again;
+                        break;
+                    }
+                    Next::Full(successor, again) => {
+                        self.message = Some(again);
+                        self.wait_at(successor);
+                        return Tried::Full;
+                    }
+                }
+            }
+        }
+        self.message = Some(message);
+        Tried::Closed
+    }
+
+    /// Waits for room at another actor. The next try comes before the bell is waited for.
+    fn wait_at(&mut self, actor: ActorRef<M>) {
+        let bell = self.dismiss();
+        self.to = actor;
+        if let Some(bell) = bell {
+            self.ring(&bell);
+            // There may have been room before it was enlisted.
+            bell.ring();
+        }
+    }
+
+    fn dismiss(&mut self) -> Option<Arc<Bell>> {
+        let bell = self.bell.take()?;
+        if let Target::Local(local) = self.to.target() {
+            local.mailbox.dismiss(&bell);
+        }
+        Some(bell)
     }
 }
 
@@ -68,10 +138,7 @@ impl<M: Send + 'static> Later for Waiter<M> {
                 self.to.displaced(local, displaced);
                 Tried::Accepted
             }
-            Err(Refused::Closed(message)) => {
-                self.message = Some(message);
-                Tried::Closed
-            }
+            Err(Refused::Closed(message)) => self.go_on(message),
             Err(Refused::Full(message)) => {
                 self.message = Some(message);
                 Tried::Full
@@ -105,9 +172,7 @@ impl<M: Send + 'static> Later for Waiter<M> {
 
 impl<M: Send + 'static> Drop for Waiter<M> {
     fn drop(&mut self) {
-        if let (Some(bell), Target::Local(local)) = (self.bell.take(), self.to.target()) {
-            local.mailbox.dismiss(&bell);
-        }
+        self.dismiss();
     }
 }
 

@@ -37,6 +37,7 @@ pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
 pub use delivery::{Mode, Report};
+pub(crate) use later::{Next, Succession};
 pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};

@@ -158,7 +158,7 @@ impl Bell {
         Self { rung: Mutex::new(0), changed: Condvar::new() }
     }
 
-    fn ring(&self) {
+    pub fn ring(&self) {
         *lock(&self.rung) += 1;
         self.changed.notify_one();
     }

@@ -5,6 +5,7 @@ use super::heirs::Heirs;
 use super::key_name::set_apart;
 use super::restart::{RestartPolicy, WhileRestarting};
 use super::seed::Seed;
+use super::status::Statuses;
 use super::table::Table;
 use super::termination::Termination;
 use super::waiting::Waiting;
@@ -34,6 +35,9 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub policy: RestartPolicy,
+    /// What the configuration has said since.
+    pub configured_policy: Mutex<Option<RestartPolicy>>,
+    pub statuses: StdArc<Statuses<K>>,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn Configured<M, K>>>,
@@ -77,6 +81,7 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub router: Box<dyn InnerRouter<M, K>>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
+    pub statuses: StdArc<Statuses<K>>,
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
@@ -121,6 +126,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             copy: parts.copy,
             make: parts.make,
             policy: parts.policy,
+            configured_policy: Mutex::new(None),
+            statuses: parts.statuses,
             while_restarting: parts.while_restarting,
             termination: parts.termination,
             configured: parts.configured,

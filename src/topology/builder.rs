@@ -8,8 +8,11 @@ use super::keeper::Keeper;
 use super::key_name::key_name;
 use super::restart::{RestartPolicy, WhileRestarting};
 use super::seed::{Seed, Start, StartCause};
+use super::sown::Sown;
 use super::spread::ToGroup;
+use super::status::Statuses;
 use super::termination::Termination;
+use super::ward::Ward;
 use super::{GroupKey, InnerRouter, Outcome};
 use crate::actor::{
     Actor, Answer, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan,
@@ -177,14 +180,13 @@ impl GroupBuilder {
         I: IntoActor<Actor = A>,
         K: GroupKey,
     {
+        let recipe =
+            move |ctx: &mut Context<A::Message>, start: &Start<'_, K>| recipe(ctx, start).into_actor();
         let recipe = StdArc::new(recipe);
+        let statuses: StdArc<Statuses<K>> = StdArc::default();
+        let known = statuses.clone();
         let make = move |plan: Plan, seed: &StdArc<Seed<K>>| {
-            let (recipe, seed) = (recipe.clone(), seed.clone());
-            let recipe = move |ctx: &mut Context<A::Message>| -> Result<A, Failure> {
-                let cause = seed.begin(ctx.now())?;
-                recipe(ctx, &Start::new(&seed.key, cause)).into_actor()
-            };
-            spawn_held::<A, _>(plan, ByContext(recipe))
+            spawn_held::<A, _>(plan, Sown::new(&recipe, seed, &known))
         };
         let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
             let system = &parent.core().system;
@@ -203,6 +205,7 @@ impl GroupBuilder {
             router,
             copy,
             make: Box::new(make),
+            statuses,
             check,
             settings: MemberSettings {
                 dispatcher: None,
@@ -261,6 +264,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     router: Box<dyn InnerRouter<M, K>>,
     copy: Option<Copy<M>>,
     make: Box<MakeBy<M, K>>,
+    statuses: StdArc<Statuses<K>>,
     check: Check,
     settings: MemberSettings,
     policy: RestartPolicy,
@@ -292,7 +296,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self
     }
 
-    /// Whether actors that have failed or ended are created again: by default never.
+    /// Whether actors that have failed or ended are created again: by default never. May change at run time, by the
+    /// [group](Group::set_restart_policy) or an [actor](Context::set_restart_policy) for itself.
     pub fn restart(mut self, policy: RestartPolicy) -> Self {
         self.policy = policy;
         self
@@ -362,6 +367,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             router: self.router,
             copy: self.copy,
             make: Box::new(make),
+            statuses: self.statuses,
             policy: self.policy,
             while_restarting: self.while_restarting,
             termination: self.termination,
@@ -371,8 +377,10 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         };
         let made = StdArc::new(Board::new(head.clone(), parts));
         let reference = ActorRef::to_own_recipient(ToGroup(made.clone()));
-        let foster: StdArc<dyn Foster> = StdArc::new(Keeper(made.clone()));
+        let keeper = StdArc::new(Keeper(made.clone()));
+        let (foster, ward): (StdArc<dyn Foster>, StdArc<dyn Ward>) = (keeper.clone(), keeper);
         held.private(|private| private.extras().foster = Some(foster));
+        head.core().children.set_keeper(ward);
         // Who looks the group up by its path finds what routes.
         head.core().children.set_front(reference.clone());
         let _ = board.set(made.clone());

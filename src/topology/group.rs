@@ -89,8 +89,8 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
         self.board.set_capacity(NonZeroUsize::new(message_count).unwrap_or(NonZeroUsize::MIN));
     }
 
-    /// Creates no more actors from now on: a message for a key that nobody has is closed. Those that there are go on,
-    /// and are not restarted once they end.
+    /// Creates no more actors from now on: a message for a key that nobody has, or whose actor is
+    /// [retiring](crate::Context::retire), is closed. Those that there are go on, and are not restarted once they end.
     pub fn stop_spawning(&self) {
         self.board.advance(Openness::NoSpawn);
         self.board.give_up_waiting();

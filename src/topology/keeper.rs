@@ -34,7 +34,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             return self.restart_in_place(&seed, child, failure, wait);
         }
         log_failure(&child, &failure);
-        if board.policy.when == When::Never || !board.spawns() {
+        if board.policy_of(&seed).when == When::Never || !board.spawns() {
             return child.stop();
         }
         if board.while_restarting != WhileRestarting::Queue {
@@ -57,7 +57,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             // It was stopped while it waited for its verdict.
             board.forget_waiting(&seed);
             let end = seed.life(|life| std::mem::take(&mut life.end));
-            let is_restarted = match board.policy.when {
+            let is_restarted = match board.policy_of(&seed).when {
                 _ if child.is_retired() => false,
                 When::Never => false,
                 When::OnFailure => end == End::Failed,
@@ -65,7 +65,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             };
             let wait = if is_restarted && board.spawns() { self.next(&seed) } else { None };
             if !wait.is_some_and(|wait| self.restart(&seed, &child, wait)) {
-                board.table.lock(seed.hash).replace(seed.hash, |seat| seat.is_of(&child), None);
+                board.free(&seed, |seat| seat.is_of(&child));
                 board.heirs.begin_after(&child);
             }
         }
@@ -75,8 +75,8 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
     fn next(&self, seed: &Seed<K>) -> Option<Duration> {
-        let now = self.0.system.now();
-        seed.life(|life| self.0.policy.next(&mut life.tries, now))
+        let (now, policy) = (self.0.system.now(), self.0.policy_of(seed));
+        seed.life(|life| policy.next(&mut life.tries, now))
     }
 
     fn restart_in_place(&self, seed: &StdArc<Seed<K>>, child: AnyRef, failure: Failure, wait: Duration) {

@@ -1,7 +1,8 @@
 //! What stands behind a group, as the topology manages it.
 
 use super::config::log_failure;
-use super::{Group, GroupConfig, GroupKey};
+use super::status::reports_to;
+use super::{Group, GroupConfig, GroupKey, StatusReport};
 use crate::Router;
 use crate::actor::{Control, Leaving};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -55,6 +56,11 @@ pub trait Member: Send + Sync + 'static {
 
     /// The actors that there are in it now.
     fn actors(&self) -> Vec<AnyRef>;
+
+    /// Tells how its actors are, and of each change, under this name of the group. By default nothing is told.
+    fn subscribe_statuses(&self, name: &str, subscriber: &ActorRef<StatusReport<String>>) {
+        let _ = (name, subscriber);
+    }
 }
 
 /// Whatever stands behind a reference: one actor, or the head of a router whose handle was not mounted.
@@ -153,5 +159,9 @@ impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
 
     fn actors(&self) -> Vec<AnyRef> {
         lock(&self.board.living).keys().cloned().collect()
+    }
+
+    fn subscribe_statuses(&self, name: &str, subscriber: &ActorRef<StatusReport<String>>) {
+        self.board.subscribe(reports_to(name, subscriber, K::to_string));
     }
 }

@@ -256,6 +256,12 @@ impl Topology {
         by_order.into_values().collect()
     }
 
+    /// What is mounted, by its name.
+    pub(super) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn Member>)> {
+        let groups = lock(&self.shared.groups);
+        groups.iter().filter_map(|entry| Some((entry.name.clone(), entry.member.clone()?))).collect()
+    }
+
     /// The actors of all groups.
     pub(super) fn actors(&self) -> Vec<AnyRef> {
         let members: Vec<_> =

@@ -1,6 +1,7 @@
 //! What an actor of a group is made from, over all its lives.
 
-use super::restart::Tries;
+use super::restart::{RestartPolicy, Tries};
+use super::status::ActorStatus;
 use crate::supervision::Failure;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
@@ -55,6 +56,12 @@ pub struct Life {
     pub end: End,
     /// The state of a new life is not to be made before so much time has passed.
     pub waits: Option<Duration>,
+    /// How the present actor is to be restarted, if it has said so itself.
+    pub policy: Option<Box<RestartPolicy>>,
+    /// How it is; `None` before its first turn.
+    pub status: Option<ActorStatus>,
+    /// The number of the last subscription that has been told.
+    pub told: u64,
 }
 
 /// Why the present life is being ended.
@@ -70,7 +77,15 @@ pub enum End {
 
 impl<K> Seed<K> {
     pub fn new(key: K, hash: u64, name: String, cause: StartCause) -> Self {
-        let life = Life { cause, tries: Tries::default(), end: End::Other, waits: None };
+        let life = Life {
+            cause,
+            tries: Tries::default(),
+            end: End::Other,
+            waits: None,
+            policy: None,
+            status: None,
+            told: 0,
+        };
         Self { key, hash, name: name.into(), life: Mutex::new(life) }
     }
 
@@ -90,6 +105,7 @@ impl<K> Seed<K> {
                 return Err(Failure::msg("it is not its time yet"));
             }
             life.tries.began = now;
+            life.policy = None;
             Ok(std::mem::replace(&mut life.cause, StartCause::Restarted))
         })
     }

@@ -4,9 +4,10 @@ use super::board::{Board, Created, Openness, Seat};
 use super::key_name::key_name;
 use super::restart::WhileRestarting;
 use super::seed::{Seed, StartCause};
+use super::succession::ToHeir;
 use super::{GroupKey, Outcome};
 use crate::actor_ref::delivery::{Copies, Delivery, Spread, Untaken, spread_told};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Succession};
 use crate::error::SendError;
 use crate::grace;
 use std::sync::Arc as StdArc;
@@ -33,20 +34,33 @@ enum Met<M> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    fn find<'s>(&'s self, key: &K, hash: u64, section: &'s grace::Section<'_>) -> Option<&'s Seat<M, K>> {
+    pub fn find<'s>(&'s self, key: &K, hash: u64, section: &'s grace::Section<'_>) -> Option<&'s Seat<M, K>> {
         self.table.find(hash, section, |seat| seat.seed.key == *key)
     }
 
-    /// Offers a copy to the actor that has the key now.
+    /// Offers a copy to the actor that has the key now. If it waits there for room and the actor retires, it goes on to
+    /// the next one, which `creates` says may be created.
     #[inline]
-    fn meet(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Met<M> {
+    fn meet(
+        self: &StdArc<Self>,
+        key: &K,
+        hash: u64,
+        message: M,
+        creates: bool,
+        delivery: &Delivery<'_, M>,
+    ) -> Met<M> {
         let section = grace::section();
         match self.find(key, hash, &section) {
-            Some(Seat { actor: Some(actor), .. }) => match delivery.offer_unless_retired(actor, message) {
-                Ok(()) => Met::Actor(Ok(())),
-                Err(Untaken::Refused(message)) => Met::Actor(Err(message)),
-                Err(Untaken::Retired(message)) => Met::Retired(message),
-            },
+            Some(Seat { actor: Some(actor), seed }) => {
+                let succession = || -> Option<Box<dyn Succession<M>>> {
+                    creates.then(|| Box::new(ToHeir { board: self.clone(), seed: seed.clone() }) as _)
+                };
+                match delivery.offer_unless_retired(actor, message, succession) {
+                    Ok(()) => Met::Actor(Ok(())),
+                    Err(Untaken::Refused(message)) => Met::Actor(Err(message)),
+                    Err(Untaken::Retired(message)) => Met::Retired(message),
+                }
+            }
             Some(_) => Met::Waiting(message),
             None => Met::Nobody(message),
         }
@@ -54,15 +68,15 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Offers a copy to the actor of the key, which is created if there is none.
     #[inline]
-    fn to_key(
-        &self,
+    pub fn to_key(
+        self: &StdArc<Self>,
         key: &K,
         hash: u64,
         message: M,
         delivery: &Delivery<'_, M>,
         own: impl FnOnce() -> K,
     ) -> Result<(), M> {
-        match self.meet(key, hash, message, delivery) {
+        match self.meet(key, hash, message, true, delivery) {
             Met::Actor(done) => done,
             Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                 self.refuse(message, delivery)
@@ -75,8 +89,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// As [`to_key`](Self::to_key), but nobody is created.
-    fn gently(&self, key: &K, hash: u64, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
-        match self.meet(key, hash, message, delivery) {
+    fn gently(
+        self: &StdArc<Self>,
+        key: &K,
+        hash: u64,
+        message: M,
+        delivery: &Delivery<'_, M>,
+    ) -> Result<(), M> {
+        match self.meet(key, hash, message, false, delivery) {
             Met::Actor(done) => done,
             Met::Waiting(message) | Met::Retired(message) => self.refuse(message, delivery),
             Met::Nobody(message) => Err(message),
@@ -88,7 +108,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     #[cold]
     #[inline(never)]
     fn to_new(
-        &self,
+        self: &StdArc<Self>,
         key: K,
         hash: u64,
         message: M,
@@ -118,7 +138,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Created::Refused => return nobody(again, counts),
                 Created::Taken => {}
             }
-            match self.meet(&seed.key, hash, again, delivery) {
+            match self.meet(&seed.key, hash, again, true, delivery) {
                 Met::Actor(done) => return done,
                 Met::Waiting(again) if !takes_over => return self.refuse(again, delivery),
                 // It has gone meanwhile.
@@ -136,7 +156,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// One copy for each key of the list. Those that are absent are created first, each with its copy as its first
     /// message.
-    fn to_each(&self, keys: Vec<K>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+    fn to_each(self: &StdArc<Self>, keys: Vec<K>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         let copy = self.copy.expect("whoever names several keys can clone messages");
         let mut left = keys.len();
         let mut copies = Copies::of(message);
@@ -195,7 +215,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Passes a message on to whom the inner router names.
-    fn route(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
+    fn route(self: &StdArc<Self>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         if self.openness() == Openness::Closed {
             delivery.refuse(|| self.head.path());
             return Err(message);
@@ -203,7 +223,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         match self.router.route(&message) {
             Outcome::Unicast(key) => {
                 let hash = self.hash(&key);
-                match self.meet(&key, hash, message, delivery) {
+                match self.meet(&key, hash, message, true, delivery) {
                     Met::Actor(done) => done,
                     Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                         self.refuse(message, delivery)
@@ -233,7 +253,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.openness() == Openness::Closed
     }
 }

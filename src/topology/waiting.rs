@@ -3,6 +3,7 @@
 use super::GroupKey;
 use super::board::{Board, Openness};
 use super::seed::Seed;
+use super::status::ActorStatus;
 use crate::actor::{Control, drop_guarded, guarded};
 use crate::actor_ref::AnyRef;
 use crate::supervision::Failure;
@@ -107,7 +108,17 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     fn vacate(&self, seed: &StdArc<Seed<K>>) {
         let is_it =
             |seat: &super::board::Seat<M, K>| seat.actor.is_none() && StdArc::ptr_eq(&seat.seed, seed);
-        self.table.lock(seed.hash).replace(seed.hash, is_it, None);
+        self.free(seed, is_it);
+    }
+
+    /// Takes the seat away for which `is` holds, if it is there, and tells that the key's actor is no more.
+    pub fn free(&self, seed: &StdArc<Seed<K>>, is: impl Fn(&super::board::Seat<M, K>) -> bool) {
+        let mut shard = self.table.lock(seed.hash);
+        shard.replace(seed.hash, is, None);
+        // Under the lock: before anything is noted of whoever has the key next.
+        self.statuses.note(seed, ActorStatus::Terminated, |_| true);
+        drop(shard);
+        self.statuses.deliver();
     }
 
     /// Creates the actor anew that waits in its seat.

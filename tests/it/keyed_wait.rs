@@ -1,0 +1,127 @@
+//! Senders that wait for room at an actor of a group which retires meanwhile.
+
+use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
+use crate::support::{LONG, Stage};
+use pointsman::prelude::*;
+use pointsman::topology::{Group, Outcome, Start};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+/// One message, and senders wait without end.
+fn narrow() -> Mailbox {
+    Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX))
+}
+
+// On a stage of turns a sender that waits runs the actors meanwhile: they are done when it looks again.
+
+#[test]
+fn a_message_that_waits_for_room_at_an_actor_that_retires_goes_to_the_next_one() {
+    let stage = Stage::turns();
+    let group = plan(&stage).mailbox(narrow()).spawn().unwrap();
+    let multicast = |text| Note::new(Outcome::Multicast(vec![1]), text);
+    group.tell(to(1, "a").act(Do::Retire));
+    group.try_tell(to(1, "b").act(Do::Retire)).expect("the next one takes it");
+    group.key(1).try_tell(to(1, "c").act(Do::Retire)).expect("and the next");
+    group.try_tell(multicast("d")).expect("and the next");
+    let lives = |text: &str| ["1 OnMessage".to_owned(), format!("1 {text}"), "1 stopped".to_owned()];
+    let mut expected = ["a", "b", "c", "d"].map(lives).concat();
+    expected.pop();
+    assert_eq!(noted(&stage), expected);
+    let ledger = books(stage);
+    assert_eq!((ledger.handled, ledger.dead_lettered, ledger.handed_back), (4, 0, 0), "{ledger}");
+}
+
+#[test]
+fn one_that_creates_nobody_is_refused_as_before() {
+    let stage = Stage::turns();
+    let group = plan(&stage).mailbox(narrow()).spawn().unwrap();
+    group.tell(to(1, "a").act(Do::Retire));
+    assert_eq!(closed(group.try_tell(gently(1, "gently"))), Some("gently"));
+    let ledger = books(stage);
+    assert_eq!((ledger.handled, ledger.handed_back, ledger.dead_lettered), (1, 1, 0), "{ledger}");
+}
+
+#[test]
+fn a_message_that_finds_the_next_actor_full_too_waits_there() {
+    let stage = Stage::turns();
+    let known: Arc<OnceLock<Group<Note, u32>>> = Arc::default();
+    let (anyone, log, once) = (known.clone(), stage.log.clone(), Arc::new(AtomicBool::new(false)));
+    let group = stage
+        .system
+        .group("heirs")
+        .keyed(
+            |note: &Note| note.to.clone(),
+            move |_: &mut Context<Note>, _: &Start<u32>| {
+                let _ = log.send("begins".to_owned());
+                Leaver { anyone: anyone.clone(), log: log.clone(), once: once.clone() }
+            },
+        )
+        .mailbox(narrow())
+        .spawn()
+        .unwrap();
+    let _ = known.set(group.clone());
+    group.tell(to(1, "a").act(Do::Retire));
+    group.try_tell(to(1, "b")).expect("it waits for its turn");
+    assert_eq!(noted(&stage), ["a", "b", "begins", "begins", "between"]);
+    let ledger = books(stage);
+    assert_eq!((ledger.handled, ledger.dead_lettered, ledger.handed_back), (3, 0, 0), "{ledger}");
+}
+
+/// Retires where it is told to; when the first ends, it sends one more to its key.
+struct Leaver {
+    anyone: Arc<OnceLock<Group<Note, u32>>>,
+    log: std::sync::mpsc::Sender<String>,
+    once: Arc<AtomicBool>,
+}
+
+impl Actor for Leaver {
+    type Message = Note;
+
+    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> Done {
+        self.log.send(note.text.to_owned())?;
+        if note.act == Do::Retire {
+            ctx.retire();
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<Note>) {
+        if !self.once.swap(true, SeqCst) {
+            self.anyone.get().expect("set first").tell(to(1, "between"));
+        }
+    }
+}
+
+const SENDERS: usize = 4;
+const EACH: u64 = 2_000;
+
+#[test]
+fn a_storm_of_waits_and_retirements_loses_nothing() {
+    struct Brief;
+    impl Actor for Brief {
+        type Message = u64;
+        fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
+            ctx.retire();
+            Ok(())
+        }
+    }
+    let system = System::builder("waits").build().unwrap();
+    let group =
+        system.group("brief").by_key(|_: &u64| 1_u32, |_, _| Brief).mailbox(narrow()).spawn().unwrap();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|_| {
+            let group = group.to_ref();
+            thread::spawn(move || (0..EACH).all(|number| group.try_tell(number).is_ok()))
+        })
+        .collect();
+    assert!(senders.into_iter().all(|sender| sender.join().unwrap()), "nobody is refused");
+    let ended = group.head().when_ended();
+    group.terminate("over");
+    ended.within(LONG).wait().unwrap();
+    drop(group);
+    let ledger = system.shutdown(LONG).unwrap();
+    let sent = EACH * SENDERS as u64;
+    assert_eq!((ledger.handled, ledger.dead_lettered, ledger.balance()), (sent, 0, 0), "{ledger}");
+}
