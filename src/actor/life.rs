@@ -232,7 +232,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// `watchers` are told that the child has ended when its name is free, and the foster has done with it.
-    pub fn child_stopped(&mut self, child: &AnyRef, watchers: Box<[AnyRef]>) {
+    pub fn child_stopped(&mut self, child: &AnyRef, watchers: &[AnyRef]) {
         let Some(child) = self.core().children.remove(child) else {
             return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
         };

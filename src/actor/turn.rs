@@ -518,7 +518,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::ChildFailed { child, failure } => self.judge(child, failure),
             Control::Stop => self.begin_stop(),
             Control::Retire => self.retire(),
-            Control::ChildStopped { child, watchers } => self.child_stopped(&child, watchers),
+            Control::ChildStopped { child, watchers } => self.child_stopped(&child, &watchers),
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }
