@@ -366,10 +366,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
             let stopped = Control::ChildStopped { child: me.clone(), watchers };
             // A parent outlives its children; if this one took no more control, nobody else would tell them.
-            if let Err(Control::ChildStopped { watchers, .. }) = parent.send_system(stopped)
-                && F::IS_FOSTERED
-            {
-                own = watchers;
+            match parent.send_system(stopped) {
+                Err(Control::ChildStopped { watchers, .. }) if F::IS_FOSTERED => own = watchers,
+                _ => {}
             }
         }
         for watcher in own {
