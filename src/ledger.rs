@@ -112,6 +112,12 @@ macro_rules! adders {
 impl Row {
     adders! { sent handled dead_lettered handed_back dropped ticked }
 
+    /// Counts what became of an ask.
+    #[inline]
+    pub fn ask(&self, kind: reply_counts::Row) {
+        self.add(&self.counts.asks[kind as usize], 1);
+    }
+
     /// Counts fewer as handled: a handler could not keep what it had got.
     pub fn take_back_handled(&self, count: u64) {
         // The sum of all rows wraps, too.
@@ -184,15 +190,15 @@ impl Drop for Leases {
     }
 }
 
-/// Counts what became of an ask, in the row that this thread used last.
+/// Counts a late reply, in the row that this thread used last.
 #[inline]
-pub fn count_ask(kind: reply_counts::Row) {
+pub fn count_late() {
     let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
     // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
     // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
     let row = unsafe { latest.as_ref() };
     if let Some(row) = row {
-        row.add(&row.counts.asks[kind as usize], 1);
+        row.ask(reply_counts::Row::Late);
     }
 }
 

@@ -174,8 +174,8 @@ pub use actor::{
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, Asker,
     Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters,
-    Dropped, LateReply, Load, Pending, Recipient, ReplyCounts, ReplySink, ReplyTo, Request, SinkTaken,
-    StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
+    Dropped, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request, SinkTaken, StatusFailure,
+    SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
 };
 pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};

@@ -16,6 +16,7 @@ use super::reply_counts::{Row, count};
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
+use crate::ledger::Books;
 use crate::sync::{hint, per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
@@ -159,6 +160,18 @@ pub enum Timekeeper {
     Shared(Arc<dyn Alarms>),
 }
 
+impl Timekeeper {
+    /// Where asks by this clock are counted.
+    #[inline]
+    fn books(&self) -> Option<&Books> {
+        match self {
+            Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Served(server) => Some(server.0.core().system.ledger()),
+            _ => None,
+        }
+    }
+}
+
 impl Deref for Timekeeper {
     type Target = dyn Alarms;
 
@@ -245,7 +258,7 @@ pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyRef) {
 /// An ask that failed before anything was sent. It counts as begun, unless no time was given.
 pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
     if error.row().is_some() {
-        count(Row::Begun);
+        count(Row::Begun, timekeeper.books());
     }
     Ask { waiting: Waiting { state: State::Failed(error), limit: None, alarm: None, timekeeper } }
 }
@@ -444,7 +457,7 @@ const SPINS: u32 = if cfg!(pointsman_loom) { 0 } else { 64 };
 impl<R> Waiting<R> {
     #[inline]
     fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
-        count(Row::Begun);
+        count(Row::Begun, timekeeper.books());
         let (promise, port) = spare.begin();
         (port.into(), Self { state: State::Pending(promise), limit: None, alarm: None, timekeeper })
     }
@@ -585,8 +598,13 @@ impl<R> Waiting<R> {
             Ok(_) => Some(Row::Answered),
             Err(error) => error.row(),
         };
-        row.into_iter().for_each(count);
+        self.count(row);
         (outcome, spare)
+    }
+
+    #[inline]
+    fn count(&self, row: Option<Row>) {
+        row.into_iter().for_each(|row| count(row, self.timekeeper.books()));
     }
 
     fn set_alarm(&mut self, limit: Limit, waker: &Waker) {
@@ -614,7 +632,7 @@ impl<R> Drop for Waiting<R> {
             State::Failed(error) => error.row(),
             State::Over => None,
         };
-        row.into_iter().for_each(count);
+        self.count(row);
     }
 }
 

@@ -322,10 +322,6 @@ impl<R: Send + 'static> Behind<R> for Child<R> {
         self.question.is_wanted()
     }
 
-    fn is_counted(&self) -> bool {
-        false
-    }
-
     fn attempt_of(&self) -> Option<RouterId> {
         Some(self.question.router())
     }

@@ -41,7 +41,7 @@ pub(crate) use later::{Next, Succession};
 pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
-pub use reply::{Call, LateReply, ReplySink, ReplyTo, Request};
+pub use reply::{Call, LateReply, ReplyTo, Request};
 pub use reply_counts::ReplyCounts;
 pub use traced::Answered;
 pub use undelivered::{SinkTaken, Undelivered};
@@ -85,7 +85,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// A reference to anything that takes messages.
     pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
-        Self::to_own_recipient(recipient::Custom(recipient))
+        Self::to_own_recipient(recipient::Custom::new(recipient))
     }
 
     /// A reference to a recipient that accounts for its messages itself when user code in it unwinds.
@@ -326,15 +326,6 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
-        // What becomes of the ask is counted in the books used last on this thread.
-        match self.target() {
-            Target::Local(local) => _ = local.core.system.ledger().mine(),
-            Target::Foreign(foreign) => {
-                if let Some(system) = &foreign.system {
-                    let _ = system.core().ledger().mine();
-                }
-            }
-        }
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         if let Err(refused) = self.send(make(reply_to)) {
             // Before the message is dropped, whose port would say `NoReply`.

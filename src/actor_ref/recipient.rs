@@ -145,16 +145,31 @@ fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
     system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
 }
 
-/// A recipient of the user's: when it unwinds, what it held is accounted for.
-pub struct Custom<R>(pub R);
+/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent.
+pub struct Custom<R> {
+    recipient: R,
+    system: Option<SystemRef>,
+}
+
+impl<R> Custom<R> {
+    pub fn new<M>(recipient: R) -> Self
+    where
+        R: Recipient<M>,
+    {
+        let system = recipient.system();
+        Self { recipient, system }
+    }
+}
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match catch_unwind(AssertUnwindSafe(|| self.0.deliver(message))) {
+        match catch_unwind(AssertUnwindSafe(|| self.recipient.deliver(message))) {
             Ok(done) => done,
             Err(panic) => {
-                if let Some(system) = self.0.system() {
-                    lost_in_panic::<M>(&system, || self.0.any().map_or_else(nowhere, |any| any.path()));
+                if let Some(system) = &self.system {
+                    lost_in_panic::<M>(system, || {
+                        self.recipient.any().map_or_else(nowhere, |any| any.path())
+                    });
                 }
                 resume_unwind(panic);
             }
@@ -162,19 +177,19 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     }
 
     fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.recipient.is_closed()
     }
 
     fn load(&self) -> Load {
-        self.0.load()
+        self.recipient.load()
     }
 
     fn any(&self) -> Option<AnyRef> {
-        self.0.any()
+        self.recipient.any()
     }
 
     fn system(&self) -> Option<SystemRef> {
-        self.0.system()
+        self.system.clone()
     }
 }
 

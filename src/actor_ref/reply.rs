@@ -3,8 +3,9 @@
 use super::ask::AskError;
 use super::attempt::RouterId;
 use super::promise::{Outcome, Port, quietly};
-use super::reply_counts::{Row, count};
+use super::reply_counts::{Row, count, count_late_reply};
 use crate::actor::ActorPath;
+use crate::ledger::Books;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
@@ -106,7 +107,7 @@ impl<R> ReplyTo<R> {
     #[inline]
     pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
         self.deliver(reply, None).map_err(|reply| {
-            count(Row::Late);
+            count_late_reply();
             LateReply(reply)
         })
     }
@@ -222,6 +223,11 @@ pub trait ReplySink<R>: Send + Sync {
     fn wanted(&self) -> bool {
         true
     }
+
+    /// Where the ask is counted.
+    fn books(&self) -> Option<&Books> {
+        None
+    }
 }
 
 /// Who answered, for those who want to know. A function, since most don't.
@@ -235,9 +241,9 @@ pub(crate) trait Behind<R>: Send + Sync {
     /// As [`ReplySink::wanted`].
     fn wanted(&self) -> bool;
 
-    /// Whether it is an ask of its own in the [counts](super::ReplyCounts), and not a part of another.
-    fn is_counted(&self) -> bool {
-        true
+    /// Counts what became of it, if it is an ask of its own and not a part of another.
+    fn count(&self, row: Row) {
+        let _ = row;
     }
 
     /// As [`ReplyTo::attempt_of`].
@@ -263,6 +269,10 @@ impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
     fn wanted(&self) -> bool {
         self.0.wanted()
     }
+
+    fn count(&self, row: Row) {
+        count(row, self.0.books());
+    }
 }
 
 /// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
@@ -273,7 +283,7 @@ pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
 {
-    count(Row::Begun);
+    count(Row::Begun, sink.books());
     let reply_to = ReplyTo::to_own_sink(Willing(sink));
     let Destination::Sink(port) = &reply_to.destination else { unreachable!("just made") };
     let handle = SinkHandle { cell: port.cell.clone() };
@@ -357,7 +367,7 @@ impl<R> SinkPort<R> {
             Ok(_) => Some(Row::Answered),
             Err(error) => error.row(),
         };
-        row.filter(|_| self.cell.sink.is_counted()).into_iter().for_each(count);
+        row.into_iter().for_each(|row| self.cell.sink.count(row));
         let mut taken = Ok(());
         quietly(|| taken = self.cell.sink.take(outcome, by));
         taken
@@ -427,7 +437,7 @@ impl<R> SinkHandle<R> {
     fn end(&self, row: Row) -> bool {
         let won = self.cell.claim();
         if won {
-            count(row);
+            self.cell.sink.count(row);
         }
         won
     }

@@ -1,14 +1,16 @@
-//! What became of asks, counted by the thread that saw it happen.
+//! What became of asks, in the books of the system whose clock they use: the asked actor's, or the asker's if the
+//! answer comes to an actor as a message. An ask of no system, as through a reference to a function, is in none.
 //!
-//! Neither a reply port nor an ask knows a system, so an event is counted in the books that its thread used
-//! last: on a worker those of its own system, on other threads those of the system that they sent to. When no
-//! ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
-//! beside that sum: their asks were counted when they ended.
+//! When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
+//! beside that sum: their asks were counted when they ended. A port knows no system, so a late reply is counted in the
+//! books that its thread used last.
+
+use crate::ledger::{Books, count_late};
 
 /// Numbers of asks, by what became of them.
 ///
-/// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. A thread that
-/// asks in several systems counts each event for the system that it sent to last.
+/// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. An ask counts in the
+/// system of the actor that is asked; one whose answer comes to an actor as a message, in the asker's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyCounts {
@@ -24,7 +26,8 @@ pub struct ReplyCounts {
     pub undeliverable: u64,
     /// Asks that nobody waited for to the end.
     pub cancelled: u64,
-    /// Replies to asks that were over already.
+    /// Replies to asks that were over already, as counted by the threads that sent them: an actor's in its system, those
+    /// of other threads in the system that the thread has used last, if any.
     pub late: u64,
 }
 
@@ -43,12 +46,22 @@ pub enum Row {
 /// How many rows there are.
 pub const ROW_COUNT: usize = Row::Late as usize + 1;
 
-/// Counts one more in `row`.
+/// Counts one more in `row` of these books, if there are any.
 #[inline]
-pub fn count(row: Row) {
+pub fn count(row: Row, books: Option<&Books>) {
     #[cfg(test)]
-    tests::ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
-    crate::ledger::count_ask(row);
+    tests::note(row);
+    if let Some(books) = books {
+        books.mine().ask(row);
+    }
+}
+
+/// Counts a late reply.
+#[inline]
+pub fn count_late_reply() {
+    #[cfg(test)]
+    tests::note(Row::Late);
+    count_late();
 }
 
 impl ReplyCounts {
@@ -76,11 +89,15 @@ impl ReplyCounts {
 pub mod tests {
     //! What one thread has counted, for tests without a system.
 
-    use super::{ROW_COUNT, ReplyCounts};
+    use super::{ROW_COUNT, ReplyCounts, Row};
     use std::cell::Cell;
 
     std::thread_local! {
         pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
+    }
+
+    pub fn note(row: Row) {
+        ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
     }
 
     /// Takes what the calling thread has counted since the last time.

@@ -3,6 +3,8 @@
 use super::ask::AskError;
 use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
 use super::{ActorRef, Ask};
+use crate::actor::SystemCore;
+use crate::ledger::Books;
 use crate::sync::{Mutex, lock};
 use crate::time::TimerHandle;
 use std::sync::Arc as StdArc;
@@ -43,6 +45,10 @@ where
 
     fn wanted(&self) -> bool {
         !self.0.asker.is_closed()
+    }
+
+    fn books(&self) -> Option<&Books> {
+        self.0.asker.counting_system().map(SystemCore::ledger)
     }
 }
 

@@ -87,9 +87,4 @@ impl<R: Send + 'static> Behind<R> for Traced<R> {
     fn wanted(&self) -> bool {
         self.to.wanted()
     }
-
-    /// The ask behind it is.
-    fn is_counted(&self) -> bool {
-        false
-    }
 }

@@ -3,6 +3,8 @@
 //! For tests that want one thread and a fixed order, and for models, which need no workers then: their sleeping
 //! and stealing have models of their own.
 //!
+//! A turn runs within whatever its waker is doing: a send that goes through routers counts these hops on.
+//!
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 

@@ -113,8 +113,6 @@ impl<M: Send + 'static> Inbox<M> {
             return Err(InboxError::WouldBlockWorker);
         }
         let any = self.actor.any_local();
-        // What becomes of the ask is counted in the books used last on this thread.
-        let _ = any.core().system.ledger().mine();
         let (port, ask) = ask::begin(Timekeeper::Target(any));
         let query = Query { accepts, port };
         self.apply(move |keeper, ctx| keeper.serve(query, ctx));

@@ -39,8 +39,6 @@ impl SystemCore {
         self: &StdArc<Self>,
         make: impl FnOnce(ReplyTo<R>) -> A,
     ) -> (Option<ActorRef<A::Message>>, Ask<R>) {
-        // What becomes of the ask is counted in the books used last on this thread.
-        let _ = self.ledger().mine();
         let tree = self.tree();
         let timekeeper = match &tree {
             Some(tree) => Timekeeper::Target(tree.temp.clone()),

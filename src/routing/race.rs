@@ -354,8 +354,12 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let mut copy = None;
         // Dropped before the copy, whose port would say `NoReply`.
         let making = Making { race: self, index };
-        copy.insert(make()).fork(&Attempt::new(self.clone(), index));
+        let can_answer = copy.insert(make()).fork(&Attempt::new(self.clone(), index));
         let Some(copy) = copy.take() else { unreachable!("just made") };
+        if !can_answer {
+            // A clone without the port that the message had: nobody will hear of this attempt.
+            self.clone().lose(index, AttemptEnd::NoReply);
+        }
         // Others are asked, too.
         routee.expect_copies();
         let done = cx.deliver(routee, copy);

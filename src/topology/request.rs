@@ -93,10 +93,6 @@ where
     }
 
     fn begin<A>(&self) -> (ReplyTo<A>, Ask<A>) {
-        // What becomes of the ask is counted in the books used last on this thread.
-        if let Some(system) = self.target.system() {
-            let _ = system.ledger().mine();
-        }
         let (asker, ask) = ask::begin(self.target.timekeeper());
         let ask = match self.limit {
             Some(limit) => ask.within(limit),
@@ -110,9 +106,6 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
     ) -> Option<ReplyTo<A>> {
-        if let Some(system) = self.target.system() {
-            let _ = system.ledger().mine();
-        }
         Ask::port_to_actor(ctx.me().clone(), self.limit, wrap).map(|(asker, _)| asker)
     }
 

@@ -90,8 +90,6 @@ impl Topology {
     /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
     pub fn ping(&self) -> Ask<Replies<AnyRef>> {
         let actors = self.actors();
-        let core = self.system().core();
-        let _ = core.ledger().mine();
         let (asker, ask) = ask::begin(self.timekeeper());
         let tokens = Tokens::all(asker);
         for actor in &actors {

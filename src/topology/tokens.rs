@@ -207,11 +207,6 @@ impl<R: Send + 'static> Behind<R> for Token<R> {
         }
     }
 
-    /// The ask behind it is.
-    fn is_counted(&self) -> bool {
-        false
-    }
-
     fn another(&self) -> Option<ReplyTo<R>> {
         Some(self.0.issue())
     }

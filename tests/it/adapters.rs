@@ -4,6 +4,7 @@ use crate::support::panic_of;
 use pointsman::prelude::*;
 use pointsman::testkit::{Probe, TestSystem};
 use pointsman::{Accepted, Recipient, SendError};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 
 #[derive(Debug, PartialEq)]
@@ -90,6 +91,32 @@ fn an_adapter_of_what_is_no_actor_counts_in_the_same_books() {
     assert_eq!(adapter.path().to_string(), "/deadLetters");
     let ledger = system.finish();
     assert_eq!((ledger.sent, ledger.dead_lettered, ledger.handed_back), (5, 2, 1), "{ledger}");
+}
+
+/// Says each time anew whether a system counts for it, and panics at each message.
+struct Fickle(SystemRef, AtomicBool);
+
+impl Recipient<u32> for Fickle {
+    fn deliver(&self, _: u32) -> Result<Accepted, SendError<u32>> {
+        panic!("planted")
+    }
+    fn system(&self) -> Option<SystemRef> {
+        self.1.fetch_xor(true, SeqCst).then(|| self.0.clone())
+    }
+}
+
+#[test]
+fn a_recipient_that_panics_counts_in_the_system_that_it_had_when_its_reference_was_made() {
+    let system = TestSystem::new();
+    for (counted, expected) in [(true, 1), (false, 0)] {
+        let before = system.ledger();
+        let fickle = ActorRef::to_recipient(Fickle((*system).clone(), AtomicBool::new(counted)));
+        assert_eq!(panic_of(|| fickle.tell(1u32)), "planted");
+        let ledger = system.ledger();
+        assert_eq!(ledger.sent - before.sent, expected, "{ledger}");
+        assert_eq!(ledger.dead_lettered - before.dead_lettered, expected, "{ledger}");
+    }
+    system.finish();
 }
 
 #[test]

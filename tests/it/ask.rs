@@ -303,3 +303,60 @@ fn a_forwarded_request_is_answered_by_the_second_actor() {
     assert_eq!(broker.ask(Get::Answer).wait(), Err(AskError::NoReply));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+/// Hands on what it is asked.
+struct Post(Sender<Call<Get>>);
+
+impl Actor for Post {
+    type Message = Call<Get>;
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+        self.0.send(call)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_ask_counts_in_the_system_that_it_asks_whichever_threads_begin_answer_and_end_it() {
+    let stage = Stage::turns();
+    let (sender, got) = channel();
+    let peer = move || Peer { outcomes: sender.clone(), kept: Vec::new() };
+    let actor = stage.system.actor("a").spawn(peer).unwrap();
+    let asks = || stage.system.ledger().asks;
+    // Of threads that have done nothing in this system before, or anything at all.
+    let elsewhere = |act: Box<dyn FnOnce() + Send>| std::thread::spawn(act).join().unwrap();
+    let target = actor.clone();
+    elsewhere(Box::new(move || assert_eq!(Asker::new().ask(&target, Get::Answer).wait(), Ok(42))));
+    assert_eq!((asks().begun, asks().answered), (1, 1));
+    let ask = actor.ask(Get::Answer);
+    elsewhere(Box::new(move || assert_eq!(ask.wait(), Ok(42))));
+    assert_eq!((asks().begun, asks().answered), (2, 2));
+    let ask = actor.ask(Get::Keep);
+    elsewhere(Box::new(move || drop(ask)));
+    assert_eq!((asks().begun, asks().cancelled), (3, 1));
+    // An actor's asks, of which a plain thread answers one and drops the port of the other.
+    let asker = stage.spawn(&stage.role("asker"));
+    let (sender, calls) = channel();
+    let post = stage.system.actor("post").spawn(move || Post(sender.clone())).unwrap();
+    for answers in [true, false] {
+        let (post, (sender, outcome)) = (post.clone(), channel());
+        asker.tell(Tell::new(move |_, ctx| {
+            ctx.ask(&post, Get::Keep, move |answer| {
+                Tell::new(move |_, _| {
+                    sender.send(answer)?;
+                    Ok(())
+                })
+            });
+            Ok(())
+        }));
+        let call: Call<Get> = calls.soon().unwrap();
+        elsewhere(Box::new(move || match answers {
+            true => call.answer(|_| 5),
+            false => drop(call),
+        }));
+        assert_eq!(outcome.soon().unwrap(), if answers { Ok(5) } else { Err(AskError::NoReply) });
+    }
+    let asks = asks();
+    assert_eq!((asks.begun, asks.answered, asks.no_reply, asks.pending()), (5, 3, 1, 0), "{asks:?}");
+    drop(got);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}

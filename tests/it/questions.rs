@@ -673,6 +673,45 @@ impl Answerable for Brittle {
     }
 }
 
+/// Its clones have no port.
+#[derive(Debug)]
+struct Sole(Option<Call<Get>>);
+
+impl Clone for Sole {
+    fn clone(&self) -> Self {
+        Sole(None)
+    }
+}
+
+impl Answerable for Sole {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        self.0.as_mut().is_some_and(|call| call.fork(attempt))
+    }
+}
+
+impl From<Call<Get>> for Sole {
+    fn from(call: Call<Get>) -> Self {
+        Sole(Some(call))
+    }
+}
+
+#[test]
+fn an_attempt_whose_clone_has_no_port_is_a_failed_one() {
+    let system = Rc::new(TestSystem::with_seed(7));
+    let (desks, group) = open_desks::<Sole>(&system, 3);
+    let router = system.router("all").group(group).logic(scatter()).spawn().unwrap();
+    let ask = router.ask(Get::default());
+    system.run_until_idle();
+    // Each has its message; only the last one, which is no clone, can answer.
+    let mut sole = desks.iter().filter_map(|desk| desk.take().0).collect::<Vec<_>>();
+    assert_eq!(sole.len(), 1);
+    drop(sole.pop());
+    let ends: Vec<_> = causes(ask.wait()).into_iter().map(|(_, end)| end).collect();
+    assert_eq!(ends, [AttemptEnd::NoReply, AttemptEnd::NoReply, AttemptEnd::NoReply]);
+    drop((desks, router));
+    finish(system);
+}
+
 /// An ask, and its port for somebody else to pass on.
 fn loose_ask(system: &Rc<TestSystem>) -> (ReplyTo<u32>, Ask<u32>) {
     let desk: Desk<ReplyTo<u32>> = Desk::open(system);

@@ -126,8 +126,6 @@ impl Selection {
         let ask = match timekeeper(core) {
             Some(timekeeper) if timeout.is_zero() => ask::failed(AskError::NoTime, timekeeper),
             Some(timekeeper) => {
-                // What becomes of the ask is counted in the books used last on this thread.
-                let _ = core.ledger().mine();
                 let (reply_to, ask) = ask::begin(timekeeper);
                 // Goes with the last question: when all are answered, and by nobody, the ask has failed.
                 self.inquire(move |actor| {
