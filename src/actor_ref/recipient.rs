@@ -88,8 +88,9 @@ pub trait Recipient<M>: Send + Sync + 'static {
     }
 }
 
-/// What a reference to a recipient points to.
-#[repr(C)]
+/// What a reference to a recipient points to. Aligned to a line: all who send by a router's reference read it, and the
+/// heap puts anything beside it.
+#[repr(C, align(64))]
 pub struct Foreign<M> {
     header: Header,
     /// Asked once, since it is needed for every message.

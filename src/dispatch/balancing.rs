@@ -51,7 +51,7 @@
 //! filling it: a taker for a sender, a sender for a taker that registers. Many sleepers are woken one after the other.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
-use crate::sync::{Arc, ArrayQueue, Mutex, OnceLock, SegQueue, lock};
+use crate::sync::{Arc, ArrayQueue, CachePadded, Mutex, OnceLock, SegQueue, lock};
 use std::num::NonZeroUsize;
 
 /// How a taker is woken.
@@ -66,8 +66,9 @@ pub struct SharedQueue<M, W> {
     messages: OnceLock<Messages<M>>,
     /// An entry for each seat that is registered or stale, the longest idle one first.
     idle: SegQueue<Arc<Seat<W>>>,
-    /// A taker was woken that has not answered yet, or is just being looked for.
-    is_called: AtomicBool,
+    /// A taker was woken that has not answered yet, or is just being looked for. On lines of its own: it changes with
+    /// each call, and who pushes reads its neighbours.
+    is_called: CachePadded<AtomicBool>,
     /// Those that have joined and not left.
     taker_count: AtomicUsize,
     /// Held to join, to leave, and to empty a queue that has no takers.
@@ -132,7 +133,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         Self {
             messages: OnceLock::new(),
             idle: SegQueue::new(),
-            is_called: AtomicBool::new(false),
+            is_called: CachePadded::new(AtomicBool::new(false)),
             taker_count: AtomicUsize::new(0),
             membership: Mutex::new(()),
         }

@@ -212,7 +212,7 @@ impl<M> Shape<M> {
 mod cache {
     use super::{Block, Layout, NonNull, ptr};
     use crate::sync::atomic::{AtomicUsize, Ordering};
-    use crate::sync::{Mutex, lock, per_thread, process_wide};
+    use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
     use std::cell::Cell;
 
     /// Slots of all cached shapes are multiples of this.
@@ -316,9 +316,10 @@ mod cache {
     }
 
     process_wide! {
-        static SHELVES: [Shelf; CLASSES] = std::array::from_fn(|_| Shelf {
-            filled: AtomicUsize::new(0),
-            depot: Mutex::new(Depot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 }),
+        /// Each on lines of its own: threads that use different classes have nothing to do with each other.
+        static SHELVES: [CachePadded<Shelf>; CLASSES] = std::array::from_fn(|_| {
+            let depot = Depot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 };
+            CachePadded::new(Shelf { filled: AtomicUsize::new(0), depot: Mutex::new(depot) })
         });
     }
 

@@ -8,6 +8,9 @@
 //! | [`RouterInfo`] | who the router is: what never changes, without the type of message | the above, and what routes without a head |
 //!
 //! A pool with a resizer has one more around its `Routing`, which counts: `resizer/trigger.rs`.
+//!
+//! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
+//! them, and the counts of references before them, may be written at any rate by others.
 
 use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
@@ -25,6 +28,7 @@ use std::sync::Arc as StdArc;
 const HOPS_MAX: u32 = 16;
 
 /// The part of a router that its references, its handle and its head share: what changes while it routes.
+#[repr(align(64))]
 pub struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// Cloned into each table of this router's that is not freed.
@@ -38,6 +42,7 @@ pub struct SharedRouter<M: Send + 'static> {
 
 /// Who a router is: what a message's way through it needs to know that never changes, without the type of
 /// message.
+#[repr(align(64))]
 pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
@@ -103,6 +108,7 @@ impl RouterInfo {
 }
 
 /// What stands behind an `ActorRef<M>` to a router.
+#[repr(align(64))]
 pub struct Routing<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,

@@ -45,7 +45,8 @@ pub(super) struct Parts<M> {
     pub identity: String,
 }
 
-/// The routees of a router at one moment, and what its logic looks up in them.
+/// The routees of a router at one moment, and what its logic looks up in them. Aligned to a line: see `reference.rs`.
+#[repr(align(64))]
 pub struct Routees<M> {
     list: StdArc<[Routee<M>]>,
     prepared: Option<Box<dyn Any + Send + Sync>>,

@@ -64,10 +64,12 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
-/// Declares a process-wide value, made at first use.
+/// Declares a process-wide value, made at first use; on lines of its own, since each routed send reads one of them and
+/// the linker puts any other static beside it.
 macro_rules! process_wide {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
-        $(#[$meta])* static $name: std::sync::LazyLock<$type> = std::sync::LazyLock::new(|| $init);
+        $(#[$meta])* static $name: $crate::sync::CachePadded<std::sync::LazyLock<$type>> =
+            $crate::sync::CachePadded::new(std::sync::LazyLock::new(|| $init));
     };
 }
 pub(crate) use process_wide;

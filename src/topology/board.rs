@@ -16,7 +16,7 @@ use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::grace;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use crate::sync::{HashMap, Mutex, lock};
+use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
@@ -50,9 +50,10 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     openness: AtomicU8,
     /// What the mailboxes' capacity has been changed to; 0 if it has not.
     capacity: AtomicUsize,
-    /// The actors that have not ended. Locked after a shard, if both are.
-    pub living: Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>,
-    pub waiting: Mutex<Waiting<K>>,
+    /// The actors that have not ended. Locked after a shard, if both are. On lines of its own, as `waiting`: it changes
+    /// when keys come and go, and each message reads its neighbours.
+    pub living: CachePadded<Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>>,
+    pub waiting: CachePadded<Mutex<Waiting<K>>>,
     pub heirs: Heirs<M>,
 }
 
@@ -135,8 +136,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             twins: AtomicUsize::new(0),
             openness: AtomicU8::new(Openness::Open as u8),
             capacity: AtomicUsize::new(0),
-            living: Mutex::default(),
-            waiting: Mutex::new(Waiting::default()),
+            living: CachePadded::default(),
+            waiting: CachePadded::default(),
             heirs: Heirs::default(),
         }
     }

@@ -12,7 +12,9 @@ use crate::error::SendError;
 use crate::grace;
 use std::sync::Arc as StdArc;
 
-/// What stands behind the reference to a group.
+/// What stands behind the reference to a group. Aligned to a line, since all who send to the group read it and the heap
+/// puts anything beside it.
+#[repr(align(64))]
 pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);
 
 /// What stands behind the reference to a key.

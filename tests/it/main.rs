@@ -52,6 +52,7 @@ mod router_supervision;
 mod router_support;
 mod router_value;
 mod routing;
+mod scaling;
 mod scheduler_service;
 mod selection;
 mod shutdown;
