@@ -113,6 +113,8 @@ pub struct Way<'a> {
     route: Cell<usize>,
     /// Groups in which nobody was offered a copy.
     empty: Cell<usize>,
+    /// A keyed group has discarded the message.
+    discarded: Cell<bool>,
 }
 
 /// A refusal.
@@ -153,8 +155,9 @@ impl<M> LeftOver<M> {
 ///
 /// # Errors
 ///
-/// `Full` if anybody was full; else `Closed`, also where the message was for nobody (a keyed group discards it). So a
-/// router over keyed groups takes a group that discards a message for one that has stopped, and chooses another.
+/// `Full` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
+/// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
+/// chose has stopped or has nobody, and not where that one discards the message.
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
@@ -167,7 +170,11 @@ pub fn spread_told<M: Send + 'static>(
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
         let message =
             left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
-        if way.report().full > 0 { SendError::Full(message) } else { SendError::Closed(message) }
+        match way.report() {
+            report if report.full > 0 => SendError::Full(message),
+            report if report.recipients() == 0 && way.is_discarded() => SendError::Discarded(message),
+            _ => SendError::Closed(message),
+        }
     })
 }
 
@@ -190,6 +197,7 @@ impl<'a> Way<'a> {
             copying: Cell::new(false),
             route: Cell::new(0),
             empty: Cell::new(0),
+            discarded: Cell::new(false),
         }
     }
 
@@ -217,6 +225,11 @@ impl<'a> Way<'a> {
     /// Groups in which nobody was offered a copy.
     pub fn empty(&self) -> usize {
         self.empty.get()
+    }
+
+    /// Whether a keyed group has discarded the message.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded.get()
     }
 
     /// Counts an offer to somebody who is not there.
@@ -425,6 +438,11 @@ impl<M: Send + 'static> Delivery<'_, M> {
                 Ok(())
             }
         }
+    }
+
+    /// Notes that the message is for nobody here, because the group's inner router says so.
+    pub fn discard(&self) {
+        self.way.discarded.set(true);
     }
 
     /// Counts a recipient that takes nothing and is nobody whom it could be offered to.

@@ -119,13 +119,14 @@ where
     fn send(self, tokens: StdArc<Tokens<Q::Reply>>) {
         let hold = Hold { tokens: &tokens, recipients: 0 };
         let message = M::from(Call::new(self.request, tokens.issue()));
-        let Offered { report, empty, left } = self.target.offer(message, self.mode, Some(&OwnPorts));
+        let Offered { report, empty, is_discarded, left } = self.target.offer(message, self.mode, Some(&OwnPorts));
         match (left, self.target.system()) {
             (Some(message), Some(system)) => {
                 system.ledger().mine().dead_lettered(1);
                 let reason = match report {
                     report if report.full > 0 => DeadLetterReason::Full,
                     report if report.closed > 0 => DeadLetterReason::Stopped,
+                    _ if is_discarded => DeadLetterReason::Discarded,
                     _ => DeadLetterReason::NoRoutee,
                 };
                 system.dead_letters().bury(message, reason, || self.target.place());

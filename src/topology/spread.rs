@@ -249,7 +249,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 let section = grace::section();
                 self.to_seats(|look| self.table.for_each(&section, look), message, delivery)
             }
-            Outcome::Discard | Outcome::Default => Err(message),
+            Outcome::Discard | Outcome::Default => {
+                delivery.discard();
+                Err(message)
+            }
         }
     }
 
