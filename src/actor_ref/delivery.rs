@@ -158,15 +158,17 @@ impl<M> LeftOver<M> {
 /// `Full` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
 /// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
 /// chose has stopped or has nobody, and not where that one discards the message.
+#[cold]
+#[inline(never)]
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
-    several: &impl Spread<M>,
+    spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
 ) -> Result<Accepted, SendError<M>> {
     // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
     // group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = Way::of_counted(system, Mode::Wait);
-    let left = several.spread(message, &way.delivery(None)).err();
+    let left = spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
         let message =
             left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
@@ -176,6 +178,30 @@ pub fn spread_told<M: Send + 'static>(
             _ => SendError::Closed(message),
         }
     })
+}
+
+/// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
+pub struct Counted<'a>(&'a SystemCore);
+
+impl<'a> Counted<'a> {
+    #[inline]
+    pub fn begin(system: &'a SystemCore) -> Self {
+        Self(system)
+    }
+
+    /// The message is in safe hands.
+    #[inline]
+    pub fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        // Opened only to say what became of the one message that it counts.
+        drop(Way::of_counted(self.0, Mode::Try));
+    }
 }
 
 impl<'a> Way<'a> {
@@ -584,6 +610,24 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => Some(&local.core.system),
             Target::Foreign(foreign) => foreign.system.as_ref().map(|system| &**system.core()),
+        }
+    }
+
+    /// Puts a message into an actor's mailbox that has room, and gives it back where anything else is to be done.
+    #[inline]
+    pub(crate) fn push_at_once(&self, message: M) -> Result<(), M> {
+        let Target::Local(local) = self.target() else { return Err(message) };
+        match local.mailbox.push(message) {
+            Ok(Pushed::Queued) => Ok(()),
+            Ok(Pushed::Wake) => {
+                self.schedule();
+                Ok(())
+            }
+            Ok(displaced) => {
+                self.displaced(local, displaced);
+                Ok(())
+            }
+            Err(Refused::Closed(message) | Refused::Full(message)) => Err(message),
         }
     }
 
