@@ -1,6 +1,8 @@
-//! What idling costs: memory for each idle actor, and processor time of an idle system.
+//! What idling costs: memory for each idle actor, named by nobody or found by its key, and processor time of an idle
+//! system.
 
 use pointsman::prelude::*;
+use pointsman::topology::Start;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -41,6 +43,12 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+fn wait_for(system: &System, handled: u64) {
+    while system.ledger().handled < handled {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn main() -> ExitCode {
     // `cargo test --benches` only wants to see that it runs.
     let quick = std::env::args().any(|arg| arg == "--test");
@@ -54,11 +62,16 @@ fn main() -> ExitCode {
         actor.tell([number as u64; 2]);
         kept.push(actor);
     }
-    while system.ledger().handled < actors as u64 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_for(&system, actors as u64);
     let each = (resident() - before) as f64 / actors as f64;
     println!("{actors} idle actors: {each:.0} bytes each (RSS, 8 of them the reference that is kept)");
+    let recipe = |_: &mut Context<[u64; 2]>, _: &Start<u64>| Idler { state: [1; 8] };
+    let group = system.group("keyed").by_key(|message: &[u64; 2]| message[0], recipe).spawn().expect("sound");
+    let before = resident();
+    (0..actors).for_each(|number| group.tell([number as u64; 2]));
+    wait_for(&system, 2 * actors as u64);
+    let each = (resident() - before) as f64 / actors as f64;
+    println!("{actors} idle actors by key: {each:.0} bytes each (RSS, the group's tables included)");
     let start = processor_time();
     thread::sleep(idle);
     let used = processor_time() - start;

@@ -20,6 +20,10 @@ pub enum SendError<M> {
     Cycle(M),
     /// No route of a [topology](crate::topology) leads anywhere for the message.
     NoRoute(M),
+    /// A keyed group's inner router has named nobody for the message
+    /// ([`Outcome::Discard`](crate::topology::Outcome::Discard),
+    /// [`Outcome::Default`](crate::topology::Outcome::Default)). The group lives, and takes others.
+    Discarded(M),
     /// A routing logic named a routee that does not exist.
     BadPick {
         /// The message.
@@ -40,6 +44,7 @@ impl<M> SendError<M> {
             | SendError::NoRoutee(message)
             | SendError::Cycle(message)
             | SendError::NoRoute(message)
+            | SendError::Discarded(message)
             | SendError::BadPick { message, .. } => message,
         }
     }
@@ -53,6 +58,7 @@ impl<M> fmt::Debug for SendError<M> {
             SendError::NoRoutee(_) => f.write_str("NoRoutee(..)"),
             SendError::Cycle(_) => f.write_str("Cycle(..)"),
             SendError::NoRoute(_) => f.write_str("NoRoute(..)"),
+            SendError::Discarded(_) => f.write_str("Discarded(..)"),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "BadPick {{ index: {index}, routees: {routees}, .. }}")
             }
@@ -73,6 +79,9 @@ impl<M> fmt::Display for SendError<M> {
             ),
             SendError::NoRoute(_) => f.write_str(
                 "no route leads anywhere for the message: define one with `route_to` before the group is mounted",
+            ),
+            SendError::Discarded(_) => f.write_str(
+                "message discarded: the group's inner router names nobody for it, by `Discard` or `Default`",
             ),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")

@@ -42,6 +42,9 @@ pub enum DeadLetterReason {
     Dropped,
     /// The router had no routee that took it.
     NoRoutee,
+    /// A keyed group's inner router named nobody for it:
+    /// [`Outcome::Discard`](crate::topology::Outcome::Discard), [`Outcome::Default`](crate::topology::Outcome::Default).
+    Discarded,
     /// Routers route to each other in a circle.
     Cycle,
     /// A routing logic named a routee that does not exist.
@@ -61,6 +64,7 @@ impl DeadLetterReason {
             SendError::Full(_) => DeadLetterReason::Full,
             SendError::Closed(_) => DeadLetterReason::Stopped,
             SendError::NoRoutee(_) | SendError::NoRoute(_) => DeadLetterReason::NoRoutee,
+            SendError::Discarded(_) => DeadLetterReason::Discarded,
             SendError::Cycle(_) => DeadLetterReason::Cycle,
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }
@@ -81,6 +85,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Full => "mailbox full",
             DeadLetterReason::Dropped => "dropped by a full mailbox",
             DeadLetterReason::NoRoutee => "no routee took it",
+            DeadLetterReason::Discarded => "discarded by a group's inner router",
             DeadLetterReason::Cycle => "routers in a circle",
             DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
             DeadLetterReason::Panicked => "lost in a panic",

@@ -113,6 +113,8 @@ pub struct Way<'a> {
     route: Cell<usize>,
     /// Groups in which nobody was offered a copy.
     empty: Cell<usize>,
+    /// A keyed group has discarded the message.
+    discarded: Cell<bool>,
 }
 
 /// A refusal.
@@ -153,22 +155,53 @@ impl<M> LeftOver<M> {
 ///
 /// # Errors
 ///
-/// `Full` if anybody was full; else `Closed`, also where the message was for nobody (a keyed group discards it). So a
-/// router over keyed groups takes a group that discards a message for one that has stopped, and chooses another.
+/// `Full` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
+/// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
+/// chose has stopped or has nobody, and not where that one discards the message.
+#[cold]
+#[inline(never)]
 pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
-    several: &impl Spread<M>,
+    spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
 ) -> Result<Accepted, SendError<M>> {
     // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
     // group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = Way::of_counted(system, Mode::Wait);
-    let left = several.spread(message, &way.delivery(None)).err();
+    let left = spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
         let message =
             left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
-        if way.report().full > 0 { SendError::Full(message) } else { SendError::Closed(message) }
+        match way.report() {
+            report if report.full > 0 => SendError::Full(message),
+            report if report.recipients() == 0 && way.is_discarded() => SendError::Discarded(message),
+            _ => SendError::Closed(message),
+        }
     })
+}
+
+/// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
+pub struct Counted<'a>(&'a SystemCore);
+
+impl<'a> Counted<'a> {
+    #[inline]
+    pub fn begin(system: &'a SystemCore) -> Self {
+        Self(system)
+    }
+
+    /// The message is in safe hands.
+    #[inline]
+    pub fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        // Opened only to say what became of the one message that it counts.
+        drop(Way::of_counted(self.0, Mode::Try));
+    }
 }
 
 impl<'a> Way<'a> {
@@ -190,6 +223,7 @@ impl<'a> Way<'a> {
             copying: Cell::new(false),
             route: Cell::new(0),
             empty: Cell::new(0),
+            discarded: Cell::new(false),
         }
     }
 
@@ -217,6 +251,11 @@ impl<'a> Way<'a> {
     /// Groups in which nobody was offered a copy.
     pub fn empty(&self) -> usize {
         self.empty.get()
+    }
+
+    /// Whether a keyed group has discarded the message.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded.get()
     }
 
     /// Counts an offer to somebody who is not there.
@@ -427,6 +466,11 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
+    /// Notes that the message is for nobody here, because the group's inner router says so.
+    pub fn discard(&self) {
+        self.way.discarded.set(true);
+    }
+
     /// Counts a recipient that takes nothing and is nobody whom it could be offered to.
     pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
         self.way.begin();
@@ -566,6 +610,24 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => Some(&local.core.system),
             Target::Foreign(foreign) => foreign.system.as_ref().map(|system| &**system.core()),
+        }
+    }
+
+    /// Puts a message into an actor's mailbox that has room, and gives it back where anything else is to be done.
+    #[inline]
+    pub(crate) fn push_at_once(&self, message: M) -> Result<(), M> {
+        let Target::Local(local) = self.target() else { return Err(message) };
+        match local.mailbox.push(message) {
+            Ok(Pushed::Queued) => Ok(()),
+            Ok(Pushed::Wake) => {
+                self.schedule();
+                Ok(())
+            }
+            Ok(displaced) => {
+                self.displaced(local, displaced);
+                Ok(())
+            }
+            Err(Refused::Closed(message) | Refused::Full(message)) => Err(message),
         }
     }
 

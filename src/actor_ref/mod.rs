@@ -130,6 +130,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
     /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it
     /// is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
+    ///
+    /// Of a keyed [group](crate::topology::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
+    /// its inner router says that the message is for nobody.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {

@@ -141,6 +141,11 @@ impl BlockingPool {
         self.0.threads.have_current()
     }
 
+    /// Whether the pool has one thread at most, and that is the calling one.
+    pub fn is_current_thread_alone(&self) -> bool {
+        *self.0.settings.thread_count.end() == 1 && self.runs_current_thread()
+    }
+
     /// Sees to it that there are threads for the tasks in the queue (rule 2).
     fn provide(&self, mut state: MutexGuard<'_, State>) {
         if state.queue.len() <= state.idle_count {

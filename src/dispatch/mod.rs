@@ -536,6 +536,11 @@ impl Home {
         }
     }
 
+    /// Whether the calling thread is the only one that it ever runs on, of a blocking dispatcher.
+    pub fn is_this_thread_alone(&self) -> bool {
+        matches!(self, Self::Blocking(pool) if pool.is_current_thread_alone())
+    }
+
     /// The actor is gone and will not be scheduled again: a thread of its own ends.
     pub fn release(&self) {
         if let Self::Pinned(home) = self {

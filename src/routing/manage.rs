@@ -208,7 +208,7 @@ pub enum ManageError {
         path: String,
     },
     /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher,
-    /// in what a timer runs, or in what a router's head runs (a farewell, a logic's
+    /// on the only thread of the blocking dispatcher that the router's head runs on, in what a timer runs, or in what a router's head runs (a farewell, a logic's
     /// [`prepare`](super::RoutingLogic::prepare), a resizer).
     WouldBlockWorker {
         /// The router's path.
@@ -255,8 +255,9 @@ impl fmt::Display for ManageError {
             ),
             ManageError::WouldBlockWorker { path } => write!(
                 f,
-                "managing router {path} waits for its head, which a work-stealing worker, a timer and a head must \
-                 not: ask `router.head()` with `ctx.ask`, or run the actor on a blocking or pinned dispatcher"
+                "managing router {path} waits for its head, which a work-stealing worker, a timer, a head and the \
+                 only thread of the head's dispatcher must not: ask `router.head()` with `ctx.ask`, or run the actor \
+                 on a blocking or pinned dispatcher that the head is not on"
             ),
             ManageError::EmptyPool { path } => write!(
                 f,

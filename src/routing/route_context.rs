@@ -20,7 +20,7 @@ use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
 use crate::error::SendError;
 use crate::ledger::Row;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 
 /// Why a router among the routees has not taken the message.
@@ -43,6 +43,8 @@ pub struct RouteContext<'a> {
     pub(super) refusals: Cell<usize>,
     /// The routee that has refused last.
     refused_by: Cell<usize>,
+    /// The routers that were passed over; behind a pointer, since hardly any message needs them.
+    passed: OnceCell<Box<RefCell<Vec<usize>>>>,
 }
 
 impl<'a> RouteContext<'a> {
@@ -57,6 +59,7 @@ impl<'a> RouteContext<'a> {
             passed_over: Cell::new(None),
             refusals: Cell::new(0),
             refused_by: Cell::new(0),
+            passed: OnceCell::new(),
         }
     }
 
@@ -185,6 +188,7 @@ impl<'a> RouteContext<'a> {
         if !routee.is_router() {
             return refused;
         }
+        self.passed.get_or_init(Box::default).borrow_mut().push(index);
         if !matches!(self.passed_over.get(), Some(PassedOver::Full)) {
             self.passed_over.set(Some(why));
         }
@@ -213,6 +217,11 @@ impl<'a> RouteContext<'a> {
     #[inline]
     pub(super) fn has_passed_over(&self) -> bool {
         self.passed_over.get().is_some()
+    }
+
+    /// Whether the routee of this index is a router that was passed over.
+    pub(super) fn was_passed_over(&self, index: usize) -> bool {
+        self.passed.get().is_some_and(|passed| passed.borrow().contains(&index))
     }
 
     /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.

@@ -36,9 +36,10 @@ use std::sync::Arc as StdArc;
 /// # Waiting
 ///
 /// The methods that change or list the routees wait until the head has done it, so that what is sent after
-/// they return sees the change. On a work-stealing worker, which must not wait, they are
+/// they return sees the change. On a work-stealing worker, which must not wait, and on the only thread of the
+/// blocking dispatcher that the head runs on, as a [controller](super::RouterPlan::controller) may be, they are
 /// [`ManageError::WouldBlockWorker`]: there ask the [head](Self::head) instead, and the answer arrives as a
-/// message.
+/// message. On a blocking dispatcher of more threads don't let all of them wait for heads that run there.
 pub struct Router<M: Send + 'static> {
     pub(super) reference: ActorRef<M>,
     pub(super) head: ActorRef<Manage<M>>,
@@ -121,7 +122,7 @@ impl<M: Send + 'static> Router<M> {
     where
         Manage<M>: From<crate::actor_ref::Call<Q>>,
     {
-        if crate::dispatch::must_not_wait() {
+        if crate::dispatch::must_not_wait() || self.shared.info.head.runs_only_here() {
             return Err(ManageError::WouldBlockWorker { path: self.head.path().to_string() });
         }
         self.head.ask(request).wait().map_err(|error| match error {

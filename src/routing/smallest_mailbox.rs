@@ -13,8 +13,7 @@ use std::fmt;
 /// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
 /// the scan starts behind the one that was chosen last, for each sending thread.
 ///
-/// Where the one chosen is a router that turns out to be empty or full, those behind it in the table are tried in turn,
-/// whatever they have to do.
+/// Where the one chosen is a router that turns out to be empty or full, the others are tried in the same order.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
@@ -55,7 +54,7 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         }
         if cx.has_passed_over() {
             // Its load may be the smallest again.
-            return cx.next_in_turn(routees);
+            return least_of_the_others(routees, cx);
         }
         let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
         // The table may have shrunk.
@@ -96,6 +95,17 @@ fn least<M: Send + 'static>(
         }
     }
     (best, least)
+}
+
+/// The one with the least to do of those that were not passed over; of equals the first.
+#[cold]
+fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    let others = (0..routees.len()).filter(|index| !cx.was_passed_over(*index));
+    let ranked = others.map(|index| (routees.load(index).rank(), index));
+    match ranked.filter(|(rank, _)| *rank < Load::Closed.rank()).min() {
+        Some((_, index)) => Pick::One(index),
+        None => Pick::None,
+    }
 }
 
 impl fmt::Debug for SmallestMailbox {

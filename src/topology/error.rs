@@ -124,6 +124,8 @@ pub struct Refusal<M> {
     pub report: Report,
     /// Whether there was a group to send it to.
     pub(super) has_route: bool,
+    /// Whether a keyed group has discarded it.
+    pub(super) is_discarded: bool,
 }
 
 impl<M> Refusal<M> {
@@ -132,6 +134,7 @@ impl<M> Refusal<M> {
         match self.report {
             _ if !self.has_route => SendError::NoRoute(self.message),
             report if report.full > 0 => SendError::Full(self.message),
+            report if report.recipients() == 0 && self.is_discarded => SendError::Discarded(self.message),
             _ => SendError::Closed(self.message),
         }
     }

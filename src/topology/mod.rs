@@ -13,6 +13,7 @@
 //!
 //! Two-level routing is elfo's; the typed form is ours.
 
+mod ask_all;
 mod board;
 mod builder;
 mod carries;
@@ -49,6 +50,7 @@ mod waiting;
 mod ward;
 
 pub use crate::actor_ref::{Mode, Report};
+pub use ask_all::AskAll;
 pub use builder::{GroupBuilder, GroupPlan, Singleton};
 pub use carries::Carries;
 pub use config::{GroupConfig, Sections};

@@ -11,13 +11,16 @@
 /// | [`Multicast`](Self::Multicast) | all that are absent are created first | get a copy | the same, that copy alone |
 /// | [`GentleMulticast`](Self::GentleMulticast) | are passed over | get a copy | the same, that copy alone |
 /// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | the same, that copy alone |
-/// | [`Discard`](Self::Discard), [`Default`](Self::Default) | closed | closed | closed |
+/// | [`Discard`](Self::Discard), [`Default`](Self::Default) | discarded | discarded | discarded |
 ///
 /// Where an actor is about to be created again, the group [says](super::WhileRestarting) what becomes of the message.
 ///
 /// *Closed* means that the message comes back as [`SendError::Closed`](crate::SendError::Closed), or is a dead letter
 /// of `tell`. Of several copies it is enough that one is taken: the others are dead letters then. An empty list is
 /// closed; a key that comes twice in a list gets two copies.
+///
+/// *Discarded* is the same as [`SendError::Discarded`](crate::SendError::Discarded): elfo's closed, told apart. A router
+/// among whose routees the group is takes it for final, where for a closed message it chooses another routee.
 ///
 /// The outcomes are elfo's.
 #[derive(Debug, Clone, PartialEq, Eq)]

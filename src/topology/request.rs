@@ -1,5 +1,6 @@
 //! Requests: asking whatever an address reaches, for any answer or for all of them.
 
+use super::ask_all::{AskAll, gathered};
 use super::sending::{Offered, Target};
 use super::tokens::{Replies, Tokens};
 use crate::actor::{Context, drop_guarded};
@@ -63,11 +64,14 @@ where
     /// recipient, and one [`Failed`](super::RequestError::Failed) for each group in which nobody was to get it. If
     /// nobody at all is reached, it is that one entry.
     ///
-    /// With a limit all must have answered by then, or there is no list.
-    pub fn all(self) -> Ask<Replies<Q::Reply>> {
+    /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
+    /// [`TimedOut`](super::RequestError::TimedOut) at its end. What comes later is late, and counted so.
+    pub fn all(self) -> AskAll<Q::Reply> {
         let (asker, ask) = self.begin();
-        self.send(Tokens::all(asker));
-        ask
+        let tokens = Tokens::all();
+        tokens.when_over(asker);
+        self.send(tokens.clone());
+        AskAll::new(ask, tokens)
     }
 
     /// As [`any`](Self::any), for actors: the answer comes as a message, which `wrap` makes of it.
@@ -87,8 +91,12 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<Replies<Q::Reply>, AskError>) -> N + Send + 'static,
     ) {
+        let tokens = Tokens::all();
+        let taken = tokens.clone();
+        let wrap = move |told| wrap(gathered(told, &taken));
         if let Some(asker) = self.port_in(ctx, wrap) {
-            self.send(Tokens::all(asker));
+            tokens.when_over(asker);
+            self.send(tokens);
         }
     }
 
@@ -112,13 +120,15 @@ where
     fn send(self, tokens: StdArc<Tokens<Q::Reply>>) {
         let hold = Hold { tokens: &tokens, recipients: 0 };
         let message = M::from(Call::new(self.request, tokens.issue()));
-        let Offered { report, empty, left } = self.target.offer(message, self.mode, Some(&OwnPorts));
+        let Offered { report, empty, is_discarded, left } =
+            self.target.offer(message, self.mode, Some(&OwnPorts));
         match (left, self.target.system()) {
             (Some(message), Some(system)) => {
                 system.ledger().mine().dead_lettered(1);
                 let reason = match report {
                     report if report.full > 0 => DeadLetterReason::Full,
                     report if report.closed > 0 => DeadLetterReason::Stopped,
+                    _ if is_discarded => DeadLetterReason::Discarded,
                     _ => DeadLetterReason::NoRoutee,
                 };
                 system.dead_letters().bury(message, reason, || self.target.place());

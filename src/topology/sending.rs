@@ -54,7 +54,8 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     /// # Errors
     ///
     /// Nobody has accepted the message, which comes back: [`SendError::Full`] if anybody was full until the end,
-    /// [`SendError::Closed`] if all had stopped, [`SendError::NoRoute`] if there was nobody.
+    /// [`SendError::Discarded`] if there was nobody because a keyed group's inner router has discarded it,
+    /// [`SendError::Closed`] if all had stopped or their keys were absent, [`SendError::NoRoute`] if there was no group.
     fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send_by(message, Mode::Wait).map(drop).map_err(Refusal::into_error)
     }
@@ -164,6 +165,8 @@ pub struct Offered<M> {
     pub report: Report,
     /// Destination groups that had no recipient.
     pub empty: usize,
+    /// Whether a keyed group has discarded it.
+    pub is_discarded: bool,
     /// The message, if nobody took it.
     pub left: Option<M>,
 }
@@ -174,7 +177,7 @@ fn settled<M: Send + 'static>(
     turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
 ) -> Offered<M> {
     let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(turn_back));
-    Offered { report: way.report(), empty: way.empty(), left }
+    Offered { report: way.report(), empty: way.empty(), is_discarded: way.is_discarded(), left }
 }
 
 impl<M: Send + 'static> Target<M> for Outlet<M> {
@@ -207,7 +210,7 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
         let Some(system) = self.counting_system() else {
             let left = self.send(message).map_err(SendError::into_inner).err();
             let report = Report::of_one(left.is_none());
-            return Offered { report, empty: 0, left };
+            return Offered { report, empty: 0, is_discarded: false, left };
         };
         let way = Way::new(system, mode);
         let left = way.enter(0, || way.delivery(copier).offer(self, message)).err();
@@ -229,12 +232,12 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
 
 /// The one way in which all of them send.
 fn send_by<M: Send + 'static>(target: &impl Target<M>, message: M, mode: Mode) -> Result<Report, Refusal<M>> {
-    let Offered { report, empty, left } = target.offer(message, mode, None);
+    let Offered { report, empty, is_discarded, left } = target.offer(message, mode, None);
     let Some(message) = left else { return Ok(report) };
     if let Some(system) = target.system() {
         system.ledger().mine().handed_back(1);
     }
-    Err(Refusal { message, report, has_route: report.recipients() + empty > 0 })
+    Err(Refusal { message, report, has_route: report.recipients() + empty > 0, is_discarded })
 }
 
 impl<M: Send + 'static> Sending<M> for Outlet<M> {

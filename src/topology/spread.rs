@@ -6,7 +6,7 @@ use super::restart::WhileRestarting;
 use super::seed::{Seed, StartCause};
 use super::succession::ToHeir;
 use super::{GroupKey, Outcome};
-use crate::actor_ref::delivery::{Copies, Delivery, Spread, Untaken, spread_told};
+use crate::actor_ref::delivery::{Copies, Counted, Delivery, Spread, Untaken, spread_told};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Succession};
 use crate::error::SendError;
 use crate::grace;
@@ -38,6 +38,19 @@ enum Met<M> {
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     pub fn find<'s>(&'s self, key: &K, hash: u64, section: &'s grace::Section<'_>) -> Option<&'s Seat<M, K>> {
         self.table.find(hash, section, |seat| seat.seed.key == *key)
+    }
+
+    /// Puts a message into the mailbox of the key's actor if it is there and has room, which is all that most messages
+    /// need. What else is to be done, whoever gets it back does. Keys are compared while the message is `counted`.
+    #[inline]
+    fn push_at_once(&self, key: &K, hash: u64, message: M, counted: Counted<'_>) -> Result<(), M> {
+        let section = grace::section();
+        let seat = self.find(key, hash, &section);
+        counted.end();
+        match seat {
+            Some(Seat { actor: Some(actor), .. }) => actor.push_at_once(message),
+            _ => Err(message),
+        }
     }
 
     /// Offers a copy to the actor that has the key now. If it waits there for room and the actor retires, it goes on to
@@ -222,7 +235,18 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             delivery.refuse(|| self.head.path());
             return Err(message);
         }
-        match self.router.route(&message) {
+        let outcome = self.router.route(&message);
+        self.route_as(outcome, message, delivery)
+    }
+
+    /// Passes a message on to whom this outcome names.
+    fn route_as(
+        self: &StdArc<Self>,
+        outcome: Outcome<K>,
+        message: M,
+        delivery: &Delivery<'_, M>,
+    ) -> Result<(), M> {
+        match outcome {
             Outcome::Unicast(key) => {
                 let hash = self.hash(&key);
                 match self.meet(&key, hash, message, true, delivery) {
@@ -251,7 +275,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 let section = grace::section();
                 self.to_seats(|look| self.table.for_each(&section, look), message, delivery)
             }
-            Outcome::Discard | Outcome::Default => Err(message),
+            Outcome::Discard | Outcome::Default => {
+                delivery.discard();
+                Err(message)
+            }
         }
     }
 
@@ -285,7 +312,26 @@ impl<M: Send + 'static, K: GroupKey> Spread<M> for ToKey<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        spread_told(&self.0.system, message, self)
+        let board = &self.0;
+        if board.is_closed() {
+            return Err(SendError::Closed(message));
+        }
+        let counted = Counted::begin(&board.system);
+        let outcome = board.router.route(&message);
+        let done = match &outcome {
+            Outcome::Unicast(key) | Outcome::GentleUnicast(key) => {
+                board.push_at_once(key, board.hash(key), message, counted)
+            }
+            _ => {
+                counted.end();
+                Err(message)
+            }
+        };
+        done.map(|()| Accepted::Passed).or_else(|message| {
+            spread_told(&board.system, message, |message, delivery| {
+                board.route_as(outcome, message, delivery)
+            })
+        })
     }
 
     fn is_closed(&self) -> bool {
@@ -303,7 +349,16 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        spread_told(&self.board.system, message, self)
+        if self.board.is_closed() {
+            return Err(SendError::Closed(message));
+        }
+        let counted = Counted::begin(&self.board.system);
+        let done = self.board.push_at_once(&self.key, self.hash, message, counted);
+        done.map(|()| Accepted::Passed).or_else(|message| {
+            spread_told(&self.board.system, message, |message, delivery| {
+                Spread::spread(self, message, delivery)
+            })
+        })
     }
 
     fn is_closed(&self) -> bool {

@@ -1,6 +1,7 @@
 //! How the groups of a topology end, and whether their actors are alive.
 
-use super::tokens::{Replies, Tokens};
+use super::ask_all::AskAll;
+use super::tokens::Tokens;
 use super::{Member, Topology};
 use crate::actor::{Done, drop_guarded, guarded};
 use crate::actor_ref::ask;
@@ -85,13 +86,14 @@ impl Topology {
     /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages
     /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
     /// of answers; one that ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
-    /// [`within`](Ask::within): who hangs in a handler does not answer.
+    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](super::RequestError::TimedOut).
     ///
     /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
-    pub fn ping(&self) -> Ask<Replies<AnyRef>> {
+    pub fn ping(&self) -> AskAll<AnyRef> {
         let actors = self.actors();
         let (asker, ask) = ask::begin(self.timekeeper());
-        let tokens = Tokens::all(asker);
+        let tokens = Tokens::all();
+        tokens.when_over(asker);
         for actor in &actors {
             let token = tokens.issue();
             actor.inquire(move |answer| match answer {
@@ -100,7 +102,7 @@ impl Topology {
             });
         }
         tokens.sent_to(actors.len());
-        ask
+        AskAll::new(ask, tokens)
     }
 }
 

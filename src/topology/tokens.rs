@@ -22,6 +22,9 @@ pub enum RequestError {
     /// while the request is being sent (a route's condition, a `Clone`) counts as this, too: who drops it is not told
     /// apart.
     Ignored,
+    /// The time that the request was [given](super::Requesting::within) was up, and the copy was neither answered nor
+    /// dropped: it waits for room or in a mailbox, or somebody has it.
+    TimedOut,
 }
 
 impl fmt::Display for RequestError {
@@ -29,6 +32,7 @@ impl fmt::Display for RequestError {
         f.write_str(match self {
             Self::Failed => "failed: nobody has received this copy of the request",
             Self::Ignored => "ignored: whoever received this copy of the request has not answered",
+            Self::TimedOut => "timed out: this copy of the request was under way when its time was up",
         })
     }
 }
@@ -56,6 +60,8 @@ pub struct Tokens<R> {
 struct State<R> {
     /// Tokens that are not resolved, and the sender's hold.
     open: usize,
+    /// The sender has its hold.
+    is_sending: bool,
     /// How many there were in all.
     made: usize,
     /// What is done with what they bring; `None` once the asker has it.
@@ -63,8 +69,17 @@ struct State<R> {
 }
 
 enum Gathering<R> {
-    Any { asker: ReplyTo<R>, is_ignored: bool },
-    All { asker: ReplyTo<Replies<R>>, replies: Replies<R> },
+    Any {
+        asker: ReplyTo<R>,
+        is_ignored: bool,
+    },
+    /// The replies stay here until they are [taken](Tokens::take_all): the asker is told only that it may, so that none
+    /// is lost when its time is up just then.
+    All {
+        /// `None` before the request is sent, and once it is told.
+        asker: Option<ReplyTo<()>>,
+        replies: Replies<R>,
+    },
 }
 
 impl<R: Send + 'static> Tokens<R> {
@@ -73,13 +88,35 @@ impl<R: Send + 'static> Tokens<R> {
         Self::new(Gathering::Any { asker, is_ignored: false })
     }
 
-    /// A request that is answered with what all copies came to.
-    pub fn all(asker: ReplyTo<Replies<R>>) -> StdArc<Self> {
-        Self::new(Gathering::All { asker, replies: Vec::new() })
+    /// A request of which what all copies came to is [taken](Self::take_all).
+    pub fn all() -> StdArc<Self> {
+        Self::new(Gathering::All { asker: None, replies: Vec::new() })
+    }
+
+    /// Whom to tell when that may be done; to be called before the request is sent.
+    pub fn when_over(&self, tell: ReplyTo<()>) {
+        if let Some(Gathering::All { asker, .. }) = &mut lock(&self.state).gathering {
+            *asker = Some(tell);
+        }
+    }
+
+    /// What the copies came to: once all have, or the time is up, which those are told by that have not.
+    pub fn take_all(&self) -> Replies<R> {
+        let mut state = lock(&self.state);
+        let gathering = state.gathering.take();
+        let left = state.open - usize::from(state.is_sending);
+        drop(state);
+        match gathering {
+            Some(Gathering::All { asker: _, mut replies }) => {
+                replies.extend((0..left).map(|_| Err(RequestError::TimedOut)));
+                replies
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn new(gathering: Gathering<R>) -> StdArc<Self> {
-        let state = State { open: 1, made: 0, gathering: Some(gathering) };
+        let state = State { open: 1, is_sending: true, made: 0, gathering: Some(gathering) };
         StdArc::new(Self { state: Mutex::new(state) })
     }
 
@@ -105,13 +142,14 @@ impl<R: Send + 'static> Tokens<R> {
                     };
                     Some(Ended::Reply(asker, reply))
                 }
-                (Some(Gathering::All { asker, replies }), Ok(reply)) if asker.wanted() => {
+                (Some(Gathering::All { asker: Some(asker), replies }), Ok(reply)) if asker.wanted() => {
                     replies.push(Ok(reply));
                     state.take_if_over()
                 }
                 // Nobody waits any more.
                 (_, Ok(reply)) => {
                     late = Some(Ok(reply));
+                    state.fail(1, RequestError::TimedOut);
                     state.take_if_over()
                 }
                 (_, Err(error)) => {
@@ -132,13 +170,14 @@ impl<R: Send + 'static> Tokens<R> {
         let ended = {
             let mut state = lock(&self.state);
             state.open -= 1;
+            state.is_sending = false;
             let missing = recipients.saturating_sub(state.made);
             state.fail(missing, RequestError::Failed);
             state.take_if_over()
         };
         if let Some(ended) = ended {
-            let late = ended.tell();
-            crate::actor::drop_guarded(late);
+            // Nobody has replied: there is nothing to hand back.
+            let _ = ended.tell();
         }
     }
 }
@@ -158,11 +197,11 @@ impl<R: Send + 'static> State<R> {
         if self.open > 0 {
             return None;
         }
-        Some(match self.gathering.take()? {
-            Gathering::Any { asker, is_ignored: true } => Ended::Failure(asker, AskError::NoReply),
-            Gathering::Any { asker, is_ignored: false } => Ended::Failure(asker, AskError::Undeliverable),
-            Gathering::All { asker, replies } => Ended::Replies(asker, replies),
-        })
+        if let Some(Gathering::All { asker, .. }) = &mut self.gathering {
+            return asker.take().map(Ended::All);
+        }
+        let Some(Gathering::Any { asker, is_ignored }) = self.gathering.take() else { return None };
+        Some(Ended::Failure(asker, if is_ignored { AskError::NoReply } else { AskError::Undeliverable }))
     }
 }
 
@@ -170,7 +209,7 @@ impl<R: Send + 'static> State<R> {
 enum Ended<R> {
     Reply(ReplyTo<R>, R),
     Failure(ReplyTo<R>, AskError),
-    Replies(ReplyTo<Replies<R>>, Replies<R>),
+    All(ReplyTo<()>),
 }
 
 impl<R: Send + 'static> Ended<R> {
@@ -182,9 +221,9 @@ impl<R: Send + 'static> Ended<R> {
                 asker.fail(error);
                 None
             }
-            Self::Replies(asker, replies) => {
-                let late = asker.deliver(replies, None);
-                crate::actor::drop_guarded(late);
+            Self::All(asker) => {
+                // An asker whose time is up has taken them.
+                let _ = asker.deliver((), None);
                 None
             }
         }
@@ -202,7 +241,7 @@ impl<R: Send + 'static> Behind<R> for Token<R> {
     fn wanted(&self) -> bool {
         match &lock(&self.0.state).gathering {
             Some(Gathering::Any { asker, .. }) => asker.wanted(),
-            Some(Gathering::All { asker, .. }) => asker.wanted(),
+            Some(Gathering::All { asker, .. }) => asker.as_ref().is_some_and(ReplyTo::wanted),
             None => false,
         }
     }

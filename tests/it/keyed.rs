@@ -1,9 +1,11 @@
 //! Groups of actors told apart by a key: each outcome of the inner router, in each state of the key.
 
-use crate::keyed_support::{Do, Note, books, closed, full, gently, lodgers, noted, plan, to, to_all};
+use crate::keyed_support::{
+    Do, Note, books, closed, discarded, full, gently, lodgers, noted, plan, to, to_all,
+};
 use crate::support::{Soon, Stage};
 use pointsman::prelude::*;
-use pointsman::topology::{MapRouter, Outcome, RestartPolicy, Singleton, Start, WhileRestarting};
+use pointsman::topology::{MapRouter, Outcome, RestartPolicy, Sending, Singleton, Start, WhileRestarting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,16 +105,15 @@ fn a_broadcast_that_only_meets_those_who_refuse_is_closed() {
 }
 
 #[test]
-fn discard_default_and_empty_lists_are_closed() {
+fn discard_and_default_are_discarded_and_empty_lists_are_closed() {
     let stage = Stage::turns();
     let group = lodgers(&stage);
-    let nobody = [
-        Outcome::Discard,
-        Outcome::Default,
-        Outcome::Multicast(vec![]),
-        Outcome::GentleMulticast(vec![]),
-        Outcome::Broadcast,
-    ];
+    for outcome in [Outcome::Discard, Outcome::Default] {
+        let told = format!("{outcome:?}");
+        assert_eq!(discarded(group.try_tell(Note::new(outcome.clone(), "back"))), Some("back"), "{told}");
+        assert_eq!(discarded(group.to_ref().try_send(Note::new(outcome, "back"))), Some("back"), "{told}");
+    }
+    let nobody = [Outcome::Multicast(vec![]), Outcome::GentleMulticast(vec![]), Outcome::Broadcast];
     for outcome in nobody {
         let told = format!("{outcome:?}");
         assert_eq!(closed(group.try_tell(Note::new(outcome, "back"))), Some("back"), "{told}");
@@ -120,7 +121,7 @@ fn discard_default_and_empty_lists_are_closed() {
     group.tell(Note::new(Outcome::Discard, "gone"));
     assert!(group.is_empty());
     let ledger = books(stage);
-    assert_eq!((ledger.handed_back, ledger.dead_lettered), (5, 1));
+    assert_eq!((ledger.handed_back, ledger.dead_lettered), (7, 1));
 }
 
 #[test]

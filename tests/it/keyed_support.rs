@@ -128,6 +128,14 @@ pub fn closed(sent: Result<(), SendError<Note>>) -> Option<&'static str> {
     }
 }
 
+/// The same, if the inner router has discarded it.
+pub fn discarded(sent: Result<(), SendError<Note>>) -> Option<&'static str> {
+    match sent {
+        Err(SendError::Discarded(note)) => Some(note.text),
+        _ => None,
+    }
+}
+
 pub fn full(sent: Result<(), SendError<Note>>) -> Option<&'static str> {
     match sent {
         Err(SendError::Full(note)) => Some(note.text),

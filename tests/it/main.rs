@@ -72,4 +72,5 @@ mod timers;
 mod topology;
 mod topology_control;
 mod topology_failures;
+mod topology_routers;
 mod watch;

@@ -1,11 +1,12 @@
 //! Requests through the topology: any and all, and the exact end of each copy.
 
 use crate::support::{Soon, Stage, run_turns};
-use RequestError::{Failed, Ignored};
+use RequestError::{Failed, Ignored, TimedOut};
 use pointsman::prelude::*;
 use pointsman::topology::{Outlet, RequestError, Sending};
 use pointsman::{Full, Mailbox};
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -308,7 +309,7 @@ fn a_request_with_a_limit_ends_there_and_what_comes_later_is_late() {
     run_turns();
     court.stage.clock.advance(second);
     assert_eq!(any.wait(), Err(AskError::Timeout { after: second }));
-    assert_eq!(all.wait(), Err(AskError::Timeout { after: second }));
+    assert_eq!(all.wait(), Ok(vec![Ok(2), Err(TimedOut)]));
     for call in court.kept.try_iter().collect::<Vec<_>>() {
         assert!(!call.reply_to.wanted());
         call.reply_to.send(1).expect_err("late");
@@ -319,12 +320,51 @@ fn a_request_with_a_limit_ends_there_and_what_comes_later_is_late() {
 }
 
 #[test]
+fn all_with_a_limit_lists_what_there_is_by_then_and_what_is_under_way() {
+    let court = Court::on(Stage::turns(), &["a", "b", "c", "d"], &["nobody"]);
+    let second = Duration::from_secs(1);
+    let manners = [("a", Keep), ("b", Answer(2)), ("c", Drop), ("d", Keep)];
+    let all = court.outlet.request(behave(manners)).within(second).all();
+    run_turns();
+    court.stage.clock.advance(second);
+    let mut answers = all.wait().expect("what there is");
+    assert_eq!(answers.split_off(3), [Err(TimedOut), Err(TimedOut)]);
+    answers.sort_by_key(|answer| format!("{answer:?}"));
+    assert_eq!(answers, [Err(Failed), Err(Ignored), Ok(2)]);
+    for call in court.kept.try_iter().collect::<Vec<_>>() {
+        assert!(!call.reply_to.wanted());
+        call.reply_to.send(9).expect_err("late");
+    }
+    let asks = court.stage.system.ledger().asks;
+    assert_eq!((asks.timed_out, asks.late), (1, 2), "{asks:?}");
+    court.end();
+}
+
+#[test]
+fn all_may_be_awaited_and_is_given_up_by_dropping_it() {
+    let court = Court::new(&["a", "b"]);
+    let kept = court.outlet.request(behave([("a", Keep), ("b", Answer(2))])).all();
+    run_turns();
+    drop(kept);
+    let call = court.kept.try_recv().expect("it is kept");
+    assert!(!call.reply_to.wanted());
+    drop(call);
+    let mut all = Box::pin(court.outlet.request(behave([("a", Answer(1)), ("b", Answer(1))])).all());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(all.as_mut().poll(&mut cx).is_pending());
+    run_turns();
+    assert_eq!(all.as_mut().poll(&mut cx), std::task::Poll::Ready(Ok(vec![Ok(1), Ok(1)])));
+    court.end();
+}
+
+#[test]
 fn an_actor_gets_the_answer_as_a_message() {
     enum AskerMsg {
         Go,
         Any(Result<u32, AskError>),
         All(Result<Vec<Result<u32, RequestError>>, AskError>),
         Late(Result<u32, AskError>),
+        Part(Result<Vec<Result<u32, RequestError>>, AskError>),
     }
     struct Asker(Outlet<Call<Behave>>, Sender<String>);
     impl Actor for Asker {
@@ -336,6 +376,8 @@ fn an_actor_gets_the_answer_as_a_message() {
                     self.0.request(behave([("a", Answer(1)), ("b", Answer(2))])).all_in(ctx, AskerMsg::All);
                     let second = Duration::from_secs(1);
                     self.0.request(behave([("a", Keep)])).within(second).any_in(ctx, AskerMsg::Late);
+                    let part = self.0.request(behave([("a", Keep), ("b", Answer(3))]));
+                    part.within(2 * second).all_in(ctx, AskerMsg::Part);
                 }
                 AskerMsg::Any(answer) => self.1.send(format!("any {answer:?}"))?,
                 AskerMsg::All(answers) => {
@@ -343,6 +385,7 @@ fn an_actor_gets_the_answer_as_a_message() {
                     answers.sort_by_key(|answer| *answer == Ok(2));
                     self.1.send(format!("all {answers:?}"))?;
                 }
+                AskerMsg::Part(answers) => self.1.send(format!("part {answers:?}"))?,
                 AskerMsg::Late(answer) => self.1.send(format!("late {answer:?}"))?,
             }
             Ok(())
@@ -358,6 +401,8 @@ fn an_actor_gets_the_answer_as_a_message() {
     assert_eq!(notes, ["all [Ok(1), Ok(2)]", "any Ok(1)"]);
     court.stage.clock.advance(Duration::from_secs(1));
     court.stage.expect(&["late Err(Timeout { after: 1s })"]);
+    court.stage.clock.advance(Duration::from_secs(1));
+    court.stage.expect(&["part Ok([Ok(3), Err(TimedOut)])"]);
     court.end();
 }
 

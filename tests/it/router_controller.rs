@@ -3,12 +3,15 @@
 use crate::router_support::*;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::routing::{Pick, RoundRobin, RouteContext, Routee, Routees, RoutingLogic};
+use pointsman::routing::{
+    AdjustPoolSize, ManageError, Pick, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
+};
 use pointsman::testkit::TestSystem;
 use pointsman::{LookupError, SpawnError};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 
 /// All messages to one routee.
 #[derive(Default)]
@@ -171,4 +174,48 @@ fn the_controller_of_a_router_that_was_not_completed_never_begins() {
     wait_until(|| system.actor_at("/user/pool").is_err());
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Manages its router, of which it is told.
+struct Manager(Sender<Result<usize, String>>);
+
+enum ManagerMsg {
+    Grow(Router<u64>),
+    Grown(Result<Result<usize, ManageError>, AskError>),
+}
+
+impl Actor for Manager {
+    type Message = ManagerMsg;
+    fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> Done {
+        match message {
+            ManagerMsg::Grow(router) => {
+                self.0.send(router.resize_to(3).map_err(|error| error.to_string()))?;
+                ctx.ask(router.head(), AdjustPoolSize { delta: 1 }, ManagerMsg::Grown);
+            }
+            ManagerMsg::Grown(size) => self.0.send(size?.map_err(|error| error.to_string()))?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_controller_on_the_only_thread_of_the_heads_dispatcher_is_told_not_to_wait_for_the_head() {
+    for (threads, may_wait) in [(1, false), (2, true)] {
+        let blocking = Dispatcher::blocking().threads(1..=threads);
+        let system = System::builder("narrow").dispatcher("narrow", blocking).build().unwrap();
+        let (make, _got) = workers();
+        let (log, told) = channel();
+        let plan = system.router("pool").pool(2, make).head_dispatcher("narrow").logic(Favourite::default());
+        let router = plan.controller(move |_: &Arc<Favourite>, _| Manager(log.clone())).spawn().unwrap();
+        router.controller::<ManagerMsg>().unwrap().tell(ManagerMsg::Grow(router.clone()));
+        let waited = told.recv_timeout(LONG).expect("it does not wait for ever");
+        match may_wait {
+            true => assert_eq!(waited, Ok(3)),
+            false => assert!(waited.unwrap_err().contains("only thread of the head's dispatcher")),
+        }
+        assert_eq!(told.recv_timeout(LONG), Ok(Ok(if may_wait { 4 } else { 3 })));
+        // Somebody else may wait.
+        assert_eq!(router.resize_to(2).unwrap(), 2);
+        assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+    }
 }

@@ -121,6 +121,45 @@ fn what_the_sender_learns_of_full_and_empty_routers_does_not_depend_on_where_the
     over_full_and_empty(|| TailChopping::within(LONG));
 }
 
+/// A router among the routees that is full, but has a routee without anything to do.
+fn full_router(system: &TestSystem, name: &str) -> ActorRef<u64> {
+    let (make, _got) = workers();
+    let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+    let pool = system.router(name).pool(2, make).logic(First).mailbox(bounded).spawn().unwrap();
+    pool.tell(0u64);
+    pool.to_ref()
+}
+
+/// Always the first, whatever the others have to do.
+struct First;
+
+impl RoutingLogic<u64> for First {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::One(0)
+    }
+}
+
+#[test]
+fn where_a_router_is_full_the_smallest_mailbox_is_the_smallest_of_the_others() {
+    let system = TestSystem::new();
+    let full = ["full", "full-too"].map(|name| full_router(&system, name));
+    let (busy, got_busy) = foreign(&system, "busy", 1);
+    let (less, got_less) = foreign(&system, "less", 2);
+    // None of them has run: the routers' second routees are the smallest.
+    (0..9u64).for_each(|number| busy.tell(number));
+    (0..3u64).for_each(|number| less.tell(number));
+    let [one, two] = full;
+    let group = [one, busy.clone(), two, less.clone(), busy];
+    let router = system.router("all").group(group).logic(SmallestMailbox::new()).spawn().unwrap();
+    (100..105u64).for_each(|number| router.try_tell(number).unwrap());
+    system.run_until_idle();
+    assert_eq!(handled(&got_busy), (0..9).collect::<Vec<u64>>());
+    assert_eq!(handled(&got_less), [0, 1, 2, 100, 101, 102, 103, 104]);
+    assert_eq!(system.ledger().balance(), 0, "{}", system.ledger());
+    system.allow_running();
+    system.finish();
+}
+
 /// Even numbers left, odd numbers right.
 struct ByParity;
 

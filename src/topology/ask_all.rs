@@ -1,0 +1,69 @@
+//! The answer to a request that all are asked.
+
+use super::tokens::{Replies, Tokens};
+use crate::actor_ref::{Ask, AskError};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// What all copies of a request come to, on its way: like an [`Ask`], but what there is when the time is up is not lost.
+///
+/// Made by [`Requesting::all`](super::Requesting::all) and [`Topology::ping`](super::Topology::ping). Dropping it gives the request up.
+#[must_use = "a request that is dropped is given up"]
+pub struct AskAll<R> {
+    /// Answered when the replies may be taken.
+    ask: Ask<()>,
+    tokens: StdArc<Tokens<R>>,
+}
+
+impl<R: Send + 'static> AskAll<R> {
+    pub(super) fn new(ask: Ask<()>, tokens: StdArc<Tokens<R>>) -> Self {
+        Self { ask, tokens }
+    }
+
+    /// Gives what there is `limit` from now at the latest, as [`Ask::within`]. The last call counts, also after
+    /// [`Requesting::within`](super::Requesting::within).
+    pub fn within(self, limit: Duration) -> Self {
+        Self { ask: self.ask.within(limit), tokens: self.tokens }
+    }
+
+    /// Blocks this thread until every copy has come to something, or the time is up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ask::wait`], but never [`AskError::Timeout`].
+    pub fn wait(self) -> Result<Replies<R>, AskError> {
+        let Self { ask, tokens } = self;
+        gathered(ask.wait(), &tokens)
+    }
+}
+
+/// What the asker gets that is told so: the replies, also when the time is up.
+pub(super) fn gathered<R: Send + 'static>(
+    told: Result<(), AskError>,
+    tokens: &Tokens<R>,
+) -> Result<Replies<R>, AskError> {
+    match told {
+        Ok(()) | Err(AskError::Timeout { .. }) => Ok(tokens.take_all()),
+        Err(error) => Err(error),
+    }
+}
+
+impl<R: Send + 'static> Future for AskAll<R> {
+    type Output = Result<Replies<R>, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.ask).poll(cx).map(|told| gathered(told, &self.tokens))
+    }
+}
+
+impl<R> fmt::Debug for AskAll<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AskAll").field("ask", &self.ask).finish()
+    }
+}
