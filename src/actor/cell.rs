@@ -288,7 +288,7 @@ pub struct Core {
     pub on_failure: Option<Box<Strategy>>,
     pub children: Children,
     /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
-    pub own_home: Option<Box<OwnHome>>,
+    pub own_home: Option<StdArc<OwnHome>>,
 }
 
 impl Core {
