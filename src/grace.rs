@@ -751,7 +751,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_its_section_and_a_panicking_drop_stops_no_other() {
-        struct Bomb(#[allow(dead_code)] Counted);
+        struct Bomb(#[allow(dead_code)] Counted); // for its drop
         impl Drop for Bomb {
             fn drop(&mut self) {
                 panic!("planted");

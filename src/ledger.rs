@@ -270,7 +270,7 @@ impl Books {
         ledger.dropped = total(|counts| &counts.dropped);
         ledger.ticked = total(|counts| &counts.ticked);
         ledger.asks = ReplyCounts::from_rows(|row| {
-            // Ordering: Acquire; as in `total`.
+            // Ordering: Acquire; as above.
             all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
         });
         ledger.sent = total(|counts| &counts.sent);

@@ -2,26 +2,26 @@
 //! while the number of shards changes.
 #![cfg(feature = "net")]
 
-#[allow(dead_code)]
+#[allow(dead_code)] // here and below: the test needs a part of each module
 #[path = "../examples/shardcache/bytes.rs"]
 mod bytes;
 #[path = "../examples/shardcache/client.rs"]
 mod client;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/command.rs"]
 mod command;
 #[path = "../examples/shardcache/coordinator.rs"]
 mod coordinator;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/glob.rs"]
 mod glob;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/keyspace.rs"]
 mod keyspace;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/resp.rs"]
 mod resp;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/server.rs"]
 mod server;
 #[path = "../examples/shardcache/shard.rs"]

@@ -49,9 +49,9 @@ mod client;
 mod command;
 mod coordinator;
 mod glob;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 mod keyspace;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 mod resp;
 mod server;
 mod shard;

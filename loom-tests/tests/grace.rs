@@ -123,6 +123,9 @@ fn replace_races_section() {
 /// leaves out the scan's.
 fn retire_races_online(skip_fence: bool) {
     // Raw parts instead of `Published`: the planted fault must be reported, not read freed memory.
+    /// # Safety
+    ///
+    /// `slot` is that of a living `Slot`.
     unsafe fn end(slot: *mut ()) {
         // SAFETY: both slots outlive the model's threads.
         unsafe { &*slot.cast::<Slot>() }.end();

@@ -176,7 +176,7 @@ impl Header {
             // Ordering: Release; pairs with the Acquire fence below. Whoever frees sees all uses.
             .fetch_sub(1, Ordering::Release);
         if left == 1 {
-            // Ordering: Acquire; pairs with the Release decrements of all other references.
+            // Ordering: Acquire; pairs with the Release decrement above, of all other references.
             fence(Ordering::Acquire);
             // SAFETY: the count was 1, so this was the last reference.
             unsafe {
@@ -294,7 +294,7 @@ pub struct Core {
     pub on_failure: Option<Box<Strategy>>,
     pub children: Children,
     /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
-    pub own_home: Option<Box<OwnHome>>,
+    pub own_home: Option<StdArc<OwnHome>>,
 }
 
 impl Core {
@@ -333,7 +333,11 @@ pub struct Cell<A: crate::actor::Actor, F> {
     pub recipe: UnsafeCell<Option<F>>,
 }
 
-/// SAFETY: called by `Header::release` with the last reference of a `Cell<A, F>` made by `Box`.
+/// Frees the cell of an actor: [`VTable::free`].
+///
+/// # Safety
+///
+/// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
 pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
     // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
     // else has a reference.
@@ -343,8 +347,20 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
     drop_guarded(cell);
 }
 
-// SAFETY: the mailbox synchronises senders and owner by itself; `private`, `actor` and `recipe` are touched
-// only by the holder of the one ownership token, which moves between threads through the mailbox's word.
+// SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` is touched
+// only by the holder of the one ownership token, which moves between threads through the mailbox's word, and is `Send`.
+// So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
 unsafe impl<M: Send> Send for Local<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Local<M> {}
+
+// What these vouch for without a look at it: that the core may be shared, and that the private part may move.
+const _: () = {
+    const fn may_be_shared<T: Send + Sync>() {}
+    const fn may_move<T: Send>() {}
+    const fn of_each_message<M: Send + 'static>() {
+        may_move::<Private<M>>();
+    }
+    may_be_shared::<Core>();
+    of_each_message::<()>();
+};

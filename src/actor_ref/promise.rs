@@ -369,7 +369,7 @@ impl<R> Port<R> {
             let stay = word.is_waiting();
             let next = if stay { word.0 | FULL } else { (word.0 | FULL) - PORT };
             // Ordering: Release publishes the outcome (and, when the port leaves with it, everything it
-            // did in the slot) to the Acquire in `Promise::look`. Acquire pairs with the `fetch_or` in
+            // did in the slot) to the Acquire in `Promise::look`. Acquire pairs with the Release in
             // `Promise::register`: whoever sees WAITING sees the waiter.
             let exchange =
                 slot.state.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed);
@@ -408,8 +408,8 @@ impl<R> Drop for Port<R> {
     fn drop(&mut self) {
         let mut word = self.look();
         while word.ports() > 1 {
-            // Ordering: Release; pairs with the Acquire of whoever ends up alone with the slot, who comes
-            // after everything this port did in it.
+            // Ordering: Release; pairs with the Acquire of whoever ends up alone with the slot (below, or
+            // in `Promise::look` and `Promise::take_full`), who comes after everything this port did in it.
             let left = self.slot().state.compare_exchange_weak(
                 word.0,
                 word.0 - PORT,
@@ -427,8 +427,8 @@ impl<R> Drop for Port<R> {
             let _ = Self { slot: self.slot }.publish(Err(AskError::NoReply));
             return;
         }
-        // Ordering: Release; pairs with the Acquire with which the asker sees no ports. Acquire: with GONE
-        // the slot is ours, after the asker's and the other ports' Releases.
+        // Ordering: Release; pairs with the Acquire in `Promise::look` and `Promise::take_full`, with which the
+        // asker sees no ports. Acquire: with GONE the slot is ours, after the asker's and the other ports' Releases.
         let before = Word(self.slot().state.fetch_sub(PORT, Ordering::AcqRel));
         if before.is_gone() {
             // SAFETY: GONE and no ports: this was the last one to reach the slot. Its outcome was taken

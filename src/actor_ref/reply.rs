@@ -388,8 +388,8 @@ impl<R> Clone for SinkPort<R> {
 
 impl<R> Drop for SinkPort<R> {
     fn drop(&mut self) {
-        // Ordering: Release and Acquire; the last port reports that nobody answered after everything that
-        // the other ports did.
+        // Ordering: AcqRel; pairs with the decrements of the others here: the last port reports that nobody answered
+        // after everything that they did.
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
         // Of the last port's claim and the owner's one wins; the other ports are gone.
         if before == PORT && self.cell.claim() {

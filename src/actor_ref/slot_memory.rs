@@ -150,7 +150,7 @@ mod tests {
     use super::{CLASS_COUNT, KEPT_MAX, SIZE_STEP, class_of, put_back, take};
 
     #[repr(align(64))]
-    struct OverAligned(#[allow(dead_code)] u8);
+    struct OverAligned(#[allow(dead_code)] u8); // for its size
 
     #[test]
     fn a_block_is_used_again_by_the_same_class_only() {

@@ -85,7 +85,7 @@ impl PinnedThreads {
 
     /// Tells every thread to end once its slot is empty. Never blocks.
     pub fn stop(&self) {
-        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`, as does the
+        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`. So does the
         // unpark behind it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();

@@ -34,6 +34,9 @@ impl Gate {
         unsafe { TaskRef::new(NonNull::from(self).cast()) }
     }
 
+    /// # Safety
+    ///
+    /// `RunFn`'s, for the task of a gate.
     unsafe fn run(task: NonNull<Task>, _: &Turn) -> Ran {
         // SAFETY: `token` made the pointer from a whole gate.
         let this = unsafe { task.cast::<Gate>().as_ref() };
@@ -128,7 +131,7 @@ fn recipes_out_of_bounds_are_refused() {
     );
     assert_eq!(refused(Dispatcher::blocking().threads(0..=4)), "0 threads: must be between 1 and 4096");
     assert_eq!(refused(Dispatcher::blocking().threads(1..=5000)), "5000 threads: must be between 1 and 4096");
-    #[allow(clippy::reversed_empty_ranges)]
+    #[allow(clippy::reversed_empty_ranges)] // to be refused
     let reversed = Dispatcher::blocking().threads(4..=2);
     assert_eq!(refused(reversed), "4 to 2 threads: the upper end must not be below the lower");
 }

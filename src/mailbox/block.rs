@@ -132,7 +132,7 @@ impl<M> Shape<M> {
     /// holds nothing borrowed while that runs.
     pub fn allocate(start: u64) -> *mut Block {
         #[cfg(not(pointsman_loom))]
-        let cached = Self::CLASS.and_then(cache::take);
+        let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT));
         #[cfg(pointsman_loom)]
         let cached = None::<NonNull<Block>>;
         let block = cached.unwrap_or_else(Self::allocate_fresh).as_ptr();
@@ -229,7 +229,7 @@ mod cache {
     struct Free {
         first: Cell<*mut Block>,
         count: Cell<usize>,
-        /// Known since the first block came; all blocks of a class have one layout.
+        /// That of the class, known since the first block came, from wherever: it goes back to the allocator with it.
         layout: Cell<Layout>,
     }
 
@@ -279,7 +279,7 @@ mod cache {
                     give(class, free.cut(), free.layout.get());
                 }
                 while let Some(block) = free.pop() {
-                    // SAFETY: cached blocks of a class have the layout recorded at the first one.
+                    // SAFETY: blocks of a class have one layout, which `put` and `refill` recorded when they came.
                     unsafe { std::alloc::dealloc(block.as_ptr().cast(), free.layout.get()) };
                 }
             }
@@ -323,21 +323,21 @@ mod cache {
         });
     }
 
-    /// A free block of the class, if there is one.
+    /// A free block of the class, whose blocks all have this layout, if there is one.
     #[inline]
-    pub fn take(class: usize) -> Option<NonNull<Block>> {
+    pub fn take(class: usize, layout: Layout) -> Option<NonNull<Block>> {
         // Thread-locals are gone while their destructors run: then the allocator serves.
         CACHE
             .try_with(|cache| {
                 let free = &cache.0[class];
-                free.pop().or_else(|| refill(class, free))
+                free.pop().or_else(|| refill(class, free, layout))
             })
             .ok()
             .flatten()
     }
 
     #[cold]
-    fn refill(class: usize, free: &Free) -> Option<NonNull<Block>> {
+    fn refill(class: usize, free: &Free, layout: Layout) -> Option<NonNull<Block>> {
         let shelf = &SHELVES[class];
         if shelf.filled.load(Ordering::Relaxed) == 0 {
             return None;
@@ -348,6 +348,8 @@ mod cache {
             shelf.filled.fetch_sub(1, Ordering::Relaxed);
             depot.magazines[depot.count]
         };
+        // A thread that only takes ends with blocks in its list, too.
+        free.layout.set(layout);
         free.first.set(magazine);
         free.count.set(MAGAZINE);
         free.pop()

@@ -602,7 +602,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[inline(always)]
     fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().locate(head) {
-            // SAFETY: never null.
+            // Never null.
             Place::Slot(slot) => {
                 Ready::Message(Front { owner: self, index: head, slot: NonNull::new(slot.cast_mut()) })
             }
@@ -887,7 +887,7 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
             Some(Policy::Sort(order, _)) => unsafe { order.take() },
             None | Some(Policy::Refuse(_)) => None,
         };
-        // Ordering: as in `take`.
+        // Ordering: Release; as in `take`.
         mailbox.gate.head.fetch_add(1, Ordering::Release);
         if let Some(room) = mailbox.room() {
             room.made();

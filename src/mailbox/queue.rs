@@ -268,7 +268,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// # Safety
     /// The caller alone can reach `block`; its messages are taken.
     unsafe fn recycle(&self, block: *mut Block) {
-        // Ordering: Acquire; pairs with the Release exchanges that published the block.
+        // Ordering: Acquire; pairs with the Release exchanges in `install` and `advance`, which published the block.
         let mut end = untag(self.gate.tail_block.load(Ordering::Acquire));
         // SAFETY: ours alone.
         unsafe { Block::renew(block, 0) };

@@ -141,7 +141,7 @@ impl Word {
 
     #[inline(always)]
     pub fn look_acquire(&self) -> State {
-        // Ordering: Acquire; pairs with the Release half of the claims and of `close`. Whoever sees an index
+        // Ordering: Acquire; pairs with the Release half of `claim` and of `close`. Whoever sees an index
         // sees the `head` that its claimer saw.
         State(self.0.load(Ordering::Acquire))
     }
@@ -196,8 +196,8 @@ impl Word {
     #[inline]
     pub fn lay_down(&self, seen: State, chain: Chain) -> bool {
         let flip = if chain == Chain::Released { EPOCH } else { 0 };
-        // Ordering: Release; pairs with the Acquire of the claims and wakes: they see everything the owner
-        // did. Acquire; pairs with the Release of the claims: we see what their makers did to the chain that
+        // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_lane`: they
+        // see everything the owner did. Acquire; pairs with the Release of `claim`: we see what their makers did to the chain that
         // we are about to take apart.
         self.0.compare_exchange(seen.0, (seen.0 | IDLE) ^ flip, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -234,7 +234,7 @@ impl Word {
 
     /// Called after `tail_block` moved past a block: the index from which on every claim sees the move.
     pub fn mark_advance(&self) -> u64 {
-        // Ordering: Release; pairs with the Acquire of the claims behind it.
+        // Ordering: Release; pairs with the Acquire of `claim`, for those behind it.
         State(self.0.fetch_add(0, Ordering::AcqRel)).index()
     }
 }

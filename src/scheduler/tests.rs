@@ -28,6 +28,9 @@ impl Counter {
         }
     }
 
+    /// # Safety
+    ///
+    /// `RunFn`'s, for the task of a counter.
     unsafe fn run(task: NonNull<Task>, turn: &Turn) -> Ran {
         // SAFETY: `wake` made the pointer from a whole counter, which is alive.
         let this = unsafe { task.cast::<Counter>().as_ref() };
@@ -186,6 +189,9 @@ impl Call {
         unsafe { TaskRef::new(NonNull::from(self).cast()) }
     }
 
+    /// # Safety
+    ///
+    /// `RunFn`'s, for the task of a call.
     unsafe fn run(task: NonNull<Task>, turn: &Turn) -> Ran {
         // SAFETY: `token` made the pointer from a whole call.
         let this = unsafe { task.cast::<Call>().as_ref() };

@@ -97,7 +97,7 @@ pub mod deque {
         Empty,
         Success(T),
         /// Never from the stand-in; callers must handle it for the original.
-        #[allow(dead_code)]
+        #[allow(dead_code)] // as said
         Retry,
     }
 

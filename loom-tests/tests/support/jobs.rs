@@ -78,6 +78,9 @@ impl Job {
         self.handled.with(|handled| unsafe { *handled })
     }
 
+    /// # Safety
+    ///
+    /// `RunFn`'s, for the task of a job.
     unsafe fn run(task: NonNull<Task>, turn: &Turn) -> Ran {
         // SAFETY: `token` made the pointer from a whole job.
         let job = unsafe { task.cast::<Job>().as_ref() };

@@ -1,6 +1,6 @@
 //! As much of pointsman as the derive's output names. The real crate depends on the derive, so a dependency
 //! back would be a circle; its own tests show the derive on the real types.
-#![allow(dead_code)]
+#![allow(dead_code)] // each test compiles this for itself and uses a part of it
 
 use std::marker::PhantomData;
 

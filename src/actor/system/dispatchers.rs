@@ -48,7 +48,8 @@ pub enum Dispatch {
 pub struct Place {
     /// For its cell; alive as long as the system, or as `own` if there is one.
     pub home: *const Home,
-    pub own: Option<Box<OwnHome>>,
+    /// Not in a `Box`: moving one asserts that nothing else points into it.
+    pub own: Option<StdArc<OwnHome>>,
 }
 
 /// A home that belongs to one actor, to be [left](Self::leave) once.
@@ -185,7 +186,7 @@ impl Dispatchers {
                 }
             },
         };
-        let own = Box::new(own);
+        let own = StdArc::new(own);
         Ok(Place { home: &raw const own.home, own: Some(own) })
     }
 

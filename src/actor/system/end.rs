@@ -66,7 +66,7 @@ impl SystemCore {
     }
 
     pub fn begin_end(&self) {
-        // Ordering: Relaxed; see `actor_begins`.
+        // Ordering: Relaxed; see `SystemCore::actor_begins`.
         self.closed.store(true, Ordering::Relaxed);
         self.dead_letters.system_ends();
         if let Ok(user) = self.user() {

@@ -1,0 +1,160 @@
+//! The files of models: each refuses to be built without loom, names the faults that it was seen to catch, and has its
+//! models in the table.
+
+use crate::report;
+use crate::source::{Source, sources, text};
+use std::collections::BTreeSet;
+
+const TABLE: &str = "loom-tests/README.md";
+
+/// Words that a file names its planted faults with, in a comment.
+const SAYS_SO: [&str; 6] =
+    ["caught", "seen to fail", "seen to be caught", "seen to catch", "the mutation of", "planted"];
+
+/// A model that is run.
+pub struct Model {
+    /// The name of the file.
+    pub file: String,
+    pub name: String,
+}
+
+fn files() -> Vec<Source> {
+    let mut files = sources("loom-tests/tests");
+    files.retain(|source| !source.path.contains("/support/"));
+    files
+}
+
+/// All models of the tree.
+pub fn all() -> Vec<Model> {
+    let files = files();
+    let of = |source: &Source| {
+        let file = source.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let named = names(source).into_iter();
+        named.map(|name| Model { file: file.clone(), name }).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of).collect()
+}
+
+/// The names of a file's models: the first argument of `model`, of a function that passes its own first one, `name`, on
+/// to it, or what a variable of that name is set to.
+fn names(source: &Source) -> BTreeSet<String> {
+    let mut callees = vec!["model(".to_owned()];
+    for line in &source.lines {
+        if let Some((_, declared)) = line.code.split_once("fn ") {
+            // The arguments may begin on the next line.
+            let rest = &source.lines[line.number - 1..source.lines.len().min(line.number + 1)];
+            let signature: String = rest.iter().map(|line| line.code.trim()).collect();
+            let callee = crate::names::identifier(declared);
+            if signature.contains("(name: &") {
+                callees.push(format!("{callee}("));
+            }
+        }
+    }
+    let whole: String =
+        source.lines.iter().filter(|line| !line.is_comment()).map(|line| line.whole.trim()).collect();
+    let mut names = BTreeSet::new();
+    for callee in &callees {
+        for (at, _) in whole.match_indices(callee.as_str()) {
+            let is_other = whole[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let literal =
+                whole[at + callee.len()..].strip_prefix('"').and_then(|rest| rest.split('"').next());
+            names.extend(literal.filter(|_| !is_other).map(str::to_owned));
+        }
+    }
+    for (at, _) in whole.match_indices("let name = ") {
+        let statement = whole[at..].split(';').next().unwrap_or_default();
+        names.extend(statement.split('"').skip(1).step_by(2).map(str::to_owned));
+    }
+    names
+}
+
+fn unguarded(source: &Source) -> Vec<String> {
+    let mut opens = source.lines.iter().filter(|line| !line.whole.trim().is_empty() && !line.is_comment());
+    let guard =
+        ["#[cfg(not(pointsman_loom))]", r#"compile_error!("models need the loom mirror: run cargo loom");"#];
+    let guarded = guard.iter().all(|line| opens.next().is_some_and(|open| open.whole == *line));
+    let todo = guard.join(" ");
+    (!guarded)
+        .then(|| source.fault(1, format_args!("does not open with its guard: {todo}")))
+        .into_iter()
+        .collect()
+}
+
+fn names_no_mutation(source: &Source) -> Vec<String> {
+    let says_so = source.lines.iter().any(|line| {
+        let comment = line.comment.to_lowercase();
+        SAYS_SO.iter().any(|words| comment.contains(words))
+    });
+    let todo = "plant one, see a model fail, and name both in its first comment";
+    let fault = || source.fault(1, format_args!("names no fault that it was seen to catch: {todo}"));
+    (!says_so).then(fault).into_iter().collect()
+}
+
+/// The models without a row in the table, and the rows without a model.
+fn differences(models: &[Model], table: &str) -> Vec<String> {
+    let listed: BTreeSet<(String, String)> = table
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            Some((cells.next()?.trim_end_matches('`').to_owned(), cells.next()?.to_owned()))
+        })
+        .collect();
+    let written: BTreeSet<(String, String)> =
+        models.iter().map(|model| (model.file.clone(), model.name.clone())).collect();
+    let run = "run loom-tests/table";
+    let missing = written
+        .difference(&listed)
+        .map(|(file, name)| format!("{TABLE}: no row for {name} of {file}: {run}"));
+    let gone =
+        listed.difference(&written).map(|(file, name)| format!("{TABLE}: {file} has no model {name}: {run}"));
+    missing.chain(gone).collect()
+}
+
+#[test]
+fn models_refuse_to_be_built_without_loom() {
+    report(&files().iter().flat_map(unguarded).collect::<Vec<_>>());
+}
+
+#[test]
+fn each_file_of_models_names_the_mutations_that_it_caught() {
+    report(&files().iter().flat_map(names_no_mutation).collect::<Vec<_>>());
+}
+
+#[test]
+fn each_model_is_in_the_table() {
+    report(&differences(&all(), &text(TABLE)));
+}
+
+#[test]
+fn files_of_models_without_guard_or_mutation_are_found() {
+    let good = "//! Caught: a lost wake.\n\n#[cfg(not(pointsman_loom))]\ncompile_error!(\"models need the loom mirror: run \
+                cargo loom\");\n\nmod support;";
+    let good = crate::source::snippet(good);
+    assert!(unguarded(&good).is_empty() && names_no_mutation(&good).is_empty());
+    // `default` has a fault in it.
+    let bad = crate::source::snippet("//! Models.\n#[derive(Default)]\nstruct Caught;");
+    assert!(!unguarded(&bad).is_empty() && !names_no_mutation(&bad).is_empty());
+}
+
+#[test]
+fn names_of_models_are_found_wherever_they_come_from() {
+    let source = crate::source::snippet(
+        "fn a() {\n model(\"one\", 1, || ());\n model(\n  \"two\",\n 2);\n must_fail(\"no\", 1);\n // model(\"no\")\n}\n\
+         fn each(name: &str, n: u8) {\n model(name, n);\n}\nfn b() {\n each(\"three\", 3);\n let name = if a { \"four\" } \
+         else { \"five\" };\n model(name);\n system(\"no\");\n}",
+    );
+    let found: Vec<String> = names(&source).into_iter().collect();
+    assert_eq!(found, ["five", "four", "one", "three", "two"]);
+}
+
+#[test]
+fn a_table_that_does_not_have_the_models_is_found() {
+    let model = |name: &str| Model { file: "a.rs".to_owned(), name: name.to_owned() };
+    let table = "| file | model |\n|---|---|\n| `a.rs` | one | 3 |\n";
+    assert!(differences(&[model("one")], table).is_empty());
+    let faults = differences(&[model("two")], table);
+    assert!(
+        faults.len() == 2 && faults.iter().all(|fault| fault.ends_with("run loom-tests/table")),
+        "{faults:?}"
+    );
+}
