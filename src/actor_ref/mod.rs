@@ -196,19 +196,22 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
     #[inline]
     fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
-        match local.mailbox.push(message) {
-            Ok(Pushed::Queued) => Ok(()),
-            Ok(Pushed::Wake) => {
-                self.schedule();
-                Ok(())
-            }
-            Ok(displaced) => {
-                self.displaced(local, displaced);
-                Ok(())
-            }
+        local.mailbox.push_or(message, Ok(()), |pushed| match self.settle(local, pushed) {
+            Ok(()) => Ok(()),
             Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
             Err(Refused::Full(message)) => self.full(local, message),
+        })
+    }
+
+    /// Does what an accepted push asks of its caller.
+    #[inline]
+    fn settle(&self, local: &Local<M>, pushed: Result<Pushed<M>, Refused<M>>) -> Result<(), Refused<M>> {
+        match pushed? {
+            Pushed::Queued => {}
+            Pushed::Wake => self.schedule(),
+            displaced => self.displaced(local, displaced),
         }
+        Ok(())
     }
 
     #[inline]

@@ -339,15 +339,29 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Sends a message; never waits.
     #[inline]
     pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        if self.gate.word.look().is_plain_and_unbounded() {
+        self.push_or(message, Ok(Pushed::Queued), |pushed| pushed)
+    }
+
+    /// As [`push`](Self::push), and answers `queued` where the message is queued in the usual way, to an actor that is
+    /// on its way; in all other cases what `otherwise` makes of the outcome. So the usual way has no outcome to look at.
+    #[inline(always)]
+    pub fn push_or<R>(
+        &self,
+        message: M,
+        queued: R,
+        otherwise: impl FnOnce(Result<Pushed<M>, Refused<M>>) -> R,
+    ) -> R {
+        let pushed = if self.gate.word.look().is_plain_and_unbounded() {
             let old = self.gate.word.claim();
             if old.is_plain() {
                 self.publish_in_block(old, message);
-                return Ok(Pushed::Queued);
+                return queued;
             }
-            return self.finish(old, message);
-        }
-        self.push_otherwise(message)
+            self.finish(old, message)
+        } else {
+            self.push_otherwise(message)
+        };
+        otherwise(pushed)
     }
 
     /// As [`push`](Self::push), but waits for room, until the deadline if there is one; then `Full`.
