@@ -19,7 +19,7 @@
 
 use crate::actor_ref::{ReplyCounts, reply_counts};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, lock, per_thread, process_wide};
+use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
@@ -82,13 +82,13 @@ impl fmt::Display for Ledger {
 /// One thread's counts.
 #[derive(Debug, Default)]
 pub struct Row {
-    counts: crate::sync::CachePadded<Counts>,
-    /// Whether several threads add to it: those whose thread-locals are gone.
-    shared: bool,
+    counts: CachePadded<Counts>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
+    /// Whether several threads add to it: those whose thread-locals are gone. On the line that is written anyway.
+    shared: bool,
     sent: AtomicU64,
     handled: AtomicU64,
     dead_lettered: AtomicU64,
@@ -126,7 +126,7 @@ impl Row {
 
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {
-        if self.shared {
+        if self.counts.shared {
             // Ordering: Relaxed; a statistic.
             counter.fetch_add(count, Ordering::Relaxed);
         } else {
@@ -206,7 +206,8 @@ impl Books {
     pub fn new() -> Self {
         // Ordering: Relaxed; only uniqueness matters.
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { id, shelf: StdArc::default(), common: Row { shared: true, ..Row::default() } }
+        let counts = Counts { shared: true, ..Counts::default() };
+        Self { id, shelf: StdArc::default(), common: Row { counts: CachePadded::new(counts) } }
     }
 
     /// The calling thread's row.

@@ -28,10 +28,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::ptr;
 
-/// Chunk `c` serves the numbers below 2^c that the chunks before it don't: enough for every thread that an
-/// address space can hold.
+/// Chunk `c` has 2^c values: enough for every thread that an address space can hold.
 #[cfg(not(pointsman_loom))]
-const CHUNKS: usize = 33;
+const CHUNKS: usize = 32;
 /// Models have at most five threads.
 #[cfg(pointsman_loom)]
 const CHUNKS: usize = 4;
@@ -78,15 +77,15 @@ impl<T: Send> PerThread<T> {
     pub fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
         let Some(number) = thread_index::current() else { return self.with_shared(make, act) };
         let slot = self.slot(number);
-        // Relaxed: the owner alone writes it, and an earlier owner wrote before handing the number on.
-        if !slot.ready.load(Ordering::Relaxed) {
+        // SAFETY: only the thread that holds `number` gets here or writes it.
+        if slot.value.with(|value| unsafe { (*value).is_none() }) {
             self.fill(slot, make);
         }
         slot.value.with(|value| {
             // SAFETY: only the thread that holds `number` gets here, `fill` ended before, and the value is
             // never written again while `self` is borrowed.
             let value = unsafe { &*value };
-            act(value.as_ref().expect("filled when `ready` is set"))
+            act(value.as_ref().expect("filled above"))
         })
     }
 
@@ -230,16 +229,17 @@ impl Drop for Finally<'_> {
     }
 }
 
-/// The chunk of a thread number and its place in there: 0 | 1 | 2 3 | 4 5 6 7 | …
+/// The chunk of a thread number and its place in there: 0 | 1 2 | 3 4 5 6 | …
 #[inline]
 fn position(number: usize) -> (usize, usize) {
-    let chunk = (usize::BITS - number.leading_zeros()) as usize;
-    let first = if chunk == 0 { 0 } else { 1 << (chunk - 1) };
-    (chunk, number - first)
+    // From 1, so that a chunk begins at each power of two. There are fewer threads than `usize::MAX`.
+    let number = number + 1;
+    let chunk = (number.leading_zeros() ^ (usize::BITS - 1)) as usize;
+    (chunk, number ^ 1 << chunk)
 }
 
 fn slots_of(chunk: usize) -> usize {
-    if chunk == 0 { 1 } else { 1 << (chunk - 1) }
+    1 << chunk
 }
 
 /// Frees a chunk and the values in it.

@@ -147,7 +147,7 @@ fn three_senders() {
 // Bound 3: two threads.
 #[test]
 fn a_stop_that_races_a_tell() {
-    model("cell_stop_races_tell", 3, 5_000, || {
+    model("cell_stop_races_tell", 3, 2_500, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = tell(&actor, Do::Count);
@@ -164,7 +164,7 @@ fn a_stop_that_races_a_tell() {
 // Bound 3: two threads.
 #[test]
 fn the_cell_is_freed_once_whoever_holds_the_last_reference() {
-    model("cell_last_reference", 3, 5_000, || {
+    model("cell_last_reference", 3, 2_500, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = {

@@ -313,8 +313,8 @@ impl Core {
     }
 }
 
-/// What an `ActorRef<M>` to a local actor points to. Aligned to a line, for the mailbox at its start.
-#[repr(C, align(64))]
+/// What an `ActorRef<M>` to a local actor points to. It begins a [`Cell`], and so a line, which the mailbox wants.
+#[repr(C)]
 pub struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, Control, M>,
     pub core: Core,
@@ -322,8 +322,9 @@ pub struct Local<M> {
     pub private: UnsafeCell<Private<M>>,
 }
 
-/// An actor of type `A` made by the recipe `F`.
-#[repr(C)]
+/// An actor of type `A` made by the recipe `F`. Aligned to a line, for the mailbox at its start; the whole and not
+/// [`Local`], so that the state takes up what is left of that one's last line.
+#[repr(C, align(64))]
 pub struct Cell<A: crate::actor::Actor, F> {
     pub local: Local<A::Message>,
     /// Touched only by the holder of the ownership token.

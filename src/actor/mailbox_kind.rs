@@ -167,7 +167,10 @@ impl Mailboxes {
             let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
             own.unwrap_or(Ok(()))
                 .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
-            all.of_dispatchers.insert(name.clone(), says);
+            // What says nothing need not be looked up for each new actor.
+            if says.own.is_some() || says.required.is_some() {
+                all.of_dispatchers.insert(name.clone(), says);
+            }
         }
         Ok(all)
     }

@@ -226,12 +226,12 @@ impl<M: Send + 'static> Context<M> {
     pub(crate) fn cancel_all_timers(&mut self) {
         self.disarm_receive_timeout();
         let armed = self.private(|private| {
-            private.extras.as_mut().map(|extras| {
-                extras.timers.named.clear();
-                std::mem::take(&mut extras.timers.armed)
-            })
+            let timers = &mut private.extras.as_mut()?.timers;
+            timers.named.clear();
+            Some(std::mem::take(&mut timers.armed))
         });
-        for (_, timer) in armed.into_iter().flatten() {
+        let Some(armed) = armed else { return };
+        for (_, timer) in armed {
             self.core().system.timers().cancel(timer.handle);
             drop_guarded(timer.what);
         }

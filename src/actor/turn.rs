@@ -456,11 +456,17 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
     /// ticks take their time too, and others wait for this turn's end.
+    #[inline]
     fn act_on_position(&mut self) -> Acted {
-        let next = self.private(|private| private.next_position());
-        if next == u64::MAX {
-            return Acted::NothingDue;
+        match self.private(|private| private.next_position()) {
+            u64::MAX => Acted::NothingDue,
+            next => self.act_if_reached(next),
         }
+    }
+
+    /// What `next_position` says, as far as it is not known yet whether the head is there.
+    #[inline(never)]
+    fn act_if_reached(&mut self, next: u64) -> Acted {
         let mut owner = self.owner();
         // A ring tells how far it has come by the message that `ready` has shown.
         if let Ready::Panicked(payload) = owner.ready() {
@@ -481,7 +487,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     // ---- the system lane
 
+    #[inline]
     pub fn take_lane(&mut self) {
+        if self.owner().has_system() {
+            self.take_what_lane_has();
+        }
+    }
+
+    #[inline(never)]
+    fn take_what_lane_has(&mut self) {
         while self.owner().has_system() {
             if self.owes {
                 self.answer();

@@ -184,10 +184,10 @@ impl<M: Send + 'static> Context<M> {
     }
 
     pub(crate) fn unwatch_all(&mut self) {
-        let watched = self
-            .private(|private| private.extras.as_mut().map(|extras| std::mem::take(&mut extras.watching)));
+        let watched = self.private(|private| Some(std::mem::take(&mut private.extras.as_mut()?.watching)));
+        let Some(watched) = watched else { return };
         let me = self.me().any_local();
-        for (actor, message) in watched.into_iter().flatten() {
+        for (actor, message) in watched {
             drop_guarded(message);
             let _ = actor.send_system(Control::Unwatch(me.clone()));
         }

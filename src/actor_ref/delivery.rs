@@ -16,7 +16,7 @@ use super::later::{Later, Succession, Waiter, wait_for_all};
 use super::{Accepted, ActorRef, DeadLetterReason, Target};
 use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
 use crate::error::SendError;
-use crate::mailbox::{Pushed, Refused};
+use crate::mailbox::Refused;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -640,16 +640,8 @@ impl<M: Send + 'static> ActorRef<M> {
             Mode::Unbounded => local.mailbox.push_beyond(message),
             _ => local.mailbox.push(message),
         };
-        match pushed {
-            Ok(Pushed::Queued) => Ok(()),
-            Ok(Pushed::Wake) => {
-                self.schedule();
-                Ok(())
-            }
-            Ok(displaced) => {
-                self.displaced(local, displaced);
-                Ok(())
-            }
+        match self.settle(local, pushed) {
+            Ok(()) => Ok(()),
             Err(Refused::Closed(message)) => Err(NotYet::Refused(SendError::Closed(message))),
             Err(Refused::Full(message)) => self.full_by(local, message, mode),
         }

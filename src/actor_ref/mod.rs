@@ -48,7 +48,7 @@ pub use undelivered::{SinkTaken, Undelivered};
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
-use crate::mailbox::{Glance, Position, Pushed, Refused};
+use crate::mailbox::{Glance, Position, Pushed, Refused, State};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
@@ -199,19 +199,28 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
     #[inline]
     fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
-        match local.mailbox.push(message) {
-            Ok(Pushed::Queued) => Ok(()),
-            Ok(Pushed::Wake) => {
-                self.schedule();
-                Ok(())
-            }
-            Ok(displaced) => {
-                self.displaced(local, displaced);
-                Ok(())
-            }
+        local.mailbox.push_or(message, Ok(()), |claimed, message| self.go_on(local, claimed, message))
+    }
+
+    /// All but the usual push: see [`Mailbox::push_or`](crate::mailbox::Mailbox::push_or).
+    #[inline(never)]
+    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Result<(), SendError<M>> {
+        match self.settle(local, local.mailbox.go_on(claimed, message)) {
+            Ok(()) => Ok(()),
             Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
             Err(Refused::Full(message)) => self.full(local, message),
         }
+    }
+
+    /// Does what an accepted push asks of its caller.
+    #[inline]
+    fn settle(&self, local: &Local<M>, pushed: Result<Pushed<M>, Refused<M>>) -> Result<(), Refused<M>> {
+        match pushed? {
+            Pushed::Queued => {}
+            Pushed::Wake => self.schedule(),
+            displaced => self.displaced(local, displaced),
+        }
+        Ok(())
     }
 
     #[inline]

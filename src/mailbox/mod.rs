@@ -76,7 +76,8 @@ use queue::{Cursor, Place};
 pub use room::Bell;
 use room::Room;
 use slot::Slot;
-use word::{State, Word};
+pub use word::State;
+use word::Word;
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -339,15 +340,23 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Sends a message; never waits.
     #[inline]
     pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        if self.gate.word.look().is_plain_and_unbounded() {
-            let old = self.gate.word.claim();
-            if old.is_plain() {
-                self.publish_in_block(old, message);
-                return Ok(Pushed::Queued);
-            }
-            return self.finish(old, message);
+        self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.go_on(claimed, message))
+    }
+
+    /// Sends a message in the usual way, to an open mailbox without a bound whose actor is on its way, and answers
+    /// `queued`. Where it is otherwise, `otherwise` is to [go on](Self::go_on) with what it gets. So the usual way has
+    /// no outcome to look at, and its caller need not have the rest in line.
+    #[inline(always)]
+    pub fn push_or<R>(&self, message: M, queued: R, otherwise: impl FnOnce(Option<State>, M) -> R) -> R {
+        if !self.gate.word.look().is_plain_and_unbounded() {
+            return otherwise(None, message);
         }
-        self.push_otherwise(message)
+        let old = self.gate.word.claim();
+        if !old.is_plain() {
+            return otherwise(Some(old), message);
+        }
+        self.publish_in_block(old, message);
+        queued
     }
 
     /// As [`push`](Self::push), but waits for room, until the deadline if there is one; then `Full`.
@@ -408,7 +417,21 @@ impl<H, S, M> Mailbox<H, S, M> {
         self.policy.as_ref().and_then(|policy| policy.room())
     }
 
-    /// All but the usual push: idle, closed, or limited.
+    /// All but the usual push: idle, closed, or limited. Completes the claim that was made, if one was.
+    #[inline]
+    pub fn go_on(&self, claimed: Option<State>, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if let Some(old) = claimed {
+            return self.finish(old, message);
+        }
+        let seen = self.gate.word.look();
+        // One exchange claims and takes the token. Equal words are equal states, whatever lay between.
+        if seen.is_idle_and_unbounded() && self.gate.word.try_claim(seen).is_ok() {
+            self.publish(seen, message);
+            return Ok(Pushed::Wake);
+        }
+        self.push_otherwise(message)
+    }
+
     #[inline(never)]
     fn push_otherwise(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         if let Some(policy) = &self.policy {
@@ -421,15 +444,9 @@ impl<H, S, M> Mailbox<H, S, M> {
                 Policy::Sort(_, None) => {}
             }
         }
-        let seen = self.gate.word.look();
-        if seen.is_closed() {
+        if self.gate.word.look().is_closed() {
             // Without the claim: the index of a closed mailbox is left alone where possible.
             return Err(Refused::Closed(message));
-        }
-        // One exchange claims and takes the token. Equal words are equal states, whatever lay between.
-        if seen.is_idle() && self.gate.word.try_claim(seen).is_ok() {
-            self.publish(seen, message);
-            return Ok(Pushed::Wake);
         }
         let old = self.gate.word.claim();
         self.finish(old, message)
@@ -587,7 +604,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Looks for the next message and leaves it where it is, so that the owner can look at the lane before
     /// it takes it: a system message sent before a user message is then seen before it.
-    #[inline]
+    #[inline(always)]
     pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().policy.as_deref() {
             None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
@@ -610,6 +627,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
+    #[inline(never)]
     fn ready_in_ring(&self, ring: &Ring<M>) -> Ready<'_, 'a, H, S, M> {
         // SAFETY: we are the owner.
         match unsafe { ring.fetch_front() } {

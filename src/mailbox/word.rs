@@ -99,6 +99,12 @@ impl State {
         self.0 & (IDLE | CLOSED | LIMITED) == 0
     }
 
+    /// The token lies under IDLE, the mailbox is open, and it has no bound.
+    #[inline(always)]
+    pub fn is_idle_and_unbounded(self) -> bool {
+        self.0 & (IDLE | CLOSED | LIMITED) == IDLE
+    }
+
     /// 0 or 1.
     #[inline(always)]
     pub fn epoch(self) -> usize {

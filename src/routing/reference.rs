@@ -165,7 +165,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         &self,
         message: M,
         tried: &mut Option<u64>,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
     ) -> Result<(), SendError<M>> {
         // Ordering: Relaxed; see `SharedRouter::close`.
         if self.shared.closed.load(Ordering::Relaxed) {
@@ -194,12 +194,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         &self,
         refused: SendError<M>,
         tried: Option<u64>,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
     ) -> Result<Accepted, SendError<M>> {
         let (mut refused, mut tried) = (refused, tried);
         while let SendError::NoRoutee(message) = refused {
             let before = tried;
-            match self.route_once(message, &mut tried, &by) {
+            match self.route_once(message, &mut tried, by) {
                 Ok(()) => return Ok(Accepted::Passed),
                 Err(again) if tried == before => {
                     self.shared.info.nobody_took();
@@ -215,11 +215,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     fn deliver_by(
         &self,
         message: M,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>>,
+        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
     ) -> Result<Accepted, SendError<M>> {
         let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
         let mut tried = None;
-        match self.route_once(message, &mut tried, &by) {
+        match self.route_once(message, &mut tried, by) {
             Ok(()) => Ok(Accepted::Passed),
             Err(refused) => self.route_again(refused, tried, by),
         }

@@ -126,6 +126,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter,
     /// also where the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has
     /// no sender.)
+    #[inline]
     pub fn route(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {
             let system = &self.info.system;
@@ -144,6 +145,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         self.send(message.into()).inspect_err(|_| self.info.system.ledger().mine().handed_back(1))
     }
 
+    #[inline]
     fn send(&self, message: M) -> Result<(), SendError<M>> {
         let row = self.info.system.ledger().mine();
         row.sent(1);

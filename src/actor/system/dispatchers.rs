@@ -31,7 +31,10 @@ pub struct Declared {
 
 /// All that run, or are at rest.
 pub struct Dispatchers {
-    by_name: BTreeMap<String, Dispatch>,
+    /// By their names, which they are sorted by.
+    all: Vec<(String, Dispatch)>,
+    /// Where the dispatcher of actors that name none is among them: looked up for nearly every actor.
+    default: usize,
     /// Each with the dispatcher at the end of its chain.
     aliases: BTreeMap<String, String>,
 }
@@ -72,18 +75,19 @@ impl Declared {
         self.check_names()?;
         let follow = |(alias, _): &(String, String)| Ok((alias.clone(), self.follow(alias)?));
         let aliases = self.aliases.iter().map(follow).collect::<Result<_, _>>()?;
-        let mut started = Dispatchers { by_name: BTreeMap::new(), aliases };
+        let mut started = Dispatchers { all: Vec::new(), default: 0, aliases };
         for (name, recipe) in std::mem::take(&mut self.dispatchers) {
             match self.start_one(format!("{system}-{name}"), recipe) {
-                Ok(dispatch) => {
-                    started.by_name.insert(name, dispatch);
-                }
+                Ok(dispatch) => started.all.push((name, dispatch)),
                 Err(error) => {
                     started.end();
                     return Err(BuildError::Dispatcher { name, error });
                 }
             }
         }
+        started.all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let default = started.aliases.get(DEFAULT).map_or(DEFAULT, String::as_str);
+        started.default = started.position(default).expect("it is declared, or was added above");
         Ok(started)
     }
 
@@ -150,19 +154,30 @@ impl Dispatchers {
     ///
     /// [`SpawnError::UnknownDispatcher`].
     pub fn find(&self, name: Option<&str>) -> Result<&Dispatch, SpawnError> {
-        self.by_name.get(self.resolve(name)).ok_or_else(|| {
-            let known = self.by_name.keys().chain(self.aliases.keys()).cloned().collect();
-            SpawnError::UnknownDispatcher { name: name.unwrap_or(DEFAULT).to_owned(), known }
-        })
+        match name {
+            None => Ok(&self.all[self.default].1),
+            Some(name) => match self.position(self.resolve(Some(name))) {
+                Some(position) => Ok(&self.all[position].1),
+                None => {
+                    let known = self.all.iter().map(|(name, _)| name).chain(self.aliases.keys()).cloned();
+                    Err(SpawnError::UnknownDispatcher { name: name.to_owned(), known: known.collect() })
+                }
+            },
+        }
     }
 
     /// The name of the dispatcher that this name or alias stands for.
     pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
-        let name = name.unwrap_or(DEFAULT);
+        let Some(name) = name else { return &self.all[self.default].0 };
         let name = self.aliases.get(name).map_or(name, String::as_str);
-        let is_default = name == INTERNAL && !self.by_name.contains_key(INTERNAL);
+        let is_default = name == INTERNAL && self.position(INTERNAL).is_none();
         // Over the alias that the default may be.
         if is_default { self.resolve(None) } else { name }
+    }
+
+    /// Where the dispatcher of this very name is.
+    fn position(&self, name: &str) -> Option<usize> {
+        self.all.iter().position(|(known, _)| known == name)
     }
 
     /// Where a new actor runs that names this dispatcher.
@@ -192,13 +207,13 @@ impl Dispatchers {
 
     /// A dispatcher whose threads run on demand.
     pub fn first_on_demand(&self) -> Option<&str> {
-        let mut all = self.by_name.iter();
+        let mut all = self.all.iter();
         all.find(|(_, dispatch)| matches!(dispatch, Dispatch::OnDemand(_))).map(|(name, _)| name.as_str())
     }
 
     /// The builder is done: from now on only actors keep threads alive that run on demand.
     pub fn builder_leaves(&self, system: &StdArc<SystemCore>) {
-        for dispatch in self.by_name.values() {
+        for (_, dispatch) in &self.all {
             if let Dispatch::OnDemand(threads) = dispatch {
                 leave(threads, system);
             }
@@ -207,7 +222,7 @@ impl Dispatchers {
 
     /// Tells all threads to end once there is nothing left to run. Never blocks.
     pub fn stop(&self) {
-        for dispatch in self.by_name.values() {
+        for (_, dispatch) in &self.all {
             match dispatch {
                 Dispatch::Lasting { running, .. } => running.stop(),
                 Dispatch::OnDemand(threads) => threads.stop(),
@@ -217,7 +232,7 @@ impl Dispatchers {
 
     /// Ends all threads and joins them, but for the calling one, if it is one of them.
     pub fn end(&self) {
-        for dispatch in self.by_name.values() {
+        for (_, dispatch) in &self.all {
             match dispatch {
                 Dispatch::Lasting { running, .. } => _ = running.stop_and_join(),
                 Dispatch::OnDemand(threads) => threads.stop_and_join(),
@@ -227,7 +242,7 @@ impl Dispatchers {
 
     /// Whether the calling thread is one of theirs.
     pub fn run_current_thread(&self) -> bool {
-        self.by_name.values().any(|dispatch| match dispatch {
+        self.all.iter().any(|(_, dispatch)| match dispatch {
             Dispatch::Lasting { running, .. } => running.runs_current_thread(),
             Dispatch::OnDemand(threads) => threads.runs_current_thread(),
         })

@@ -479,6 +479,7 @@ impl SystemCore {
         self.tree().map(|tree| tree.user).ok_or_else(|| self.name.clone())
     }
 
+    #[inline]
     pub fn ledger(&self) -> &Books {
         &self.books
     }
