@@ -1,20 +1,27 @@
 //! Groups of actors told apart by a key. The table is modelled alone; the rest in whole actors: whoever wakes an actor
 //! runs it.
 //!
-//! Faults seen to be caught: an array that is published before the entries are in it (`keyed_growth_races_look_up`); an
-//! entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare the shard's
-//! version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does not look under the lock
-//! whether the group still creates (`keyed_stop_spawning_races_spawn`, `keyed_terminate_races_spawn`); a termination that
-//! does not wait for whoever is creating (`keyed_terminate_races_spawn`, `keyed_terminate_races_restart`); a timer that
-//! does not look whether a message was faster (`keyed_spawn_anew_races_timer`); a state that is swapped without a
-//! comparison (`keyed_state_swap_races_route`); a retirement that closes the mailbox without a comparison, and an heir that
-//! begins before the former actor has ended (`keyed_retirement_races_message`).
+//! Faults seen to be caught: an array that is published before the entries are in it (`keyed_growth_races_look_up`);
+//! an entry that is freed when it is removed (`keyed_removal_races_look_up`); an insertion that does not compare the
+//! shard's version (`keyed_two_inserts_of_one_key`, `keyed_two_senders_one_key`); a creation that does not look under
+//! the lock whether the group still creates (`keyed_stop_spawning_races_spawn`, `keyed_terminate_races_spawn`); a
+//! termination that does not wait for whoever is creating (`keyed_terminate_races_spawn`,
+//! `keyed_terminate_races_restart`); a timer that does not look whether a message was faster
+//! (`keyed_spawn_anew_races_timer`); a state that is swapped without a comparison (`keyed_state_swap_races_route`); a
+//! retirement that closes the mailbox without a comparison, and an heir that begins before the former actor has ended,
+//! and an end that frees the key whoever has it (`keyed_retirement_races_message`); a refusal that is not in the
+//! books, or is twice (`keyed_end_races_message`); a first message that is offered once the actor can be found
+//! (`keyed_first_message`); terminations of which both think that they are the first (`keyed_two_terminations`); an
+//! end that is noted behind the shard's lock, and two who deliver reports at once (`keyed_end_races_next_life`); a
+//! change after which the subscriber counts as not told, and an introduction that does not look whether it was
+//! (`keyed_subscription_races_life`); a subscription that looks at the table alone (`keyed_heir_races_subscription`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod support;
 
+use loom::sync::atomic::AtomicUsize as AtomicBetween;
 use loom::thread;
 use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
 use pointsman::prelude::*;
@@ -24,7 +31,7 @@ use pointsman::topology::{
 use pointsman::{Ledger, ManualClock};
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 use support::model;
 
@@ -266,7 +273,7 @@ fn the_message_that_creates_an_actor_is_its_first() {
 
 #[test]
 fn of_two_first_terminations_one_closes_the_mailbox() {
-    model("keyed_two_terminations", 2, 50, || {
+    model("keyed_two_terminations", 2, 3_000, || {
         let ground = ground();
         let told = Arc::new(AtomicUsize::new(0));
         let count = told.clone();
@@ -321,6 +328,7 @@ fn a_message_that_races_a_retirement_is_handled() {
         };
         group.tell(Some(2));
         retired.join().unwrap();
+        assert_eq!(ground.living.load(SeqCst), group.len(), "who lives has the key");
         drop(group);
         let (ledger, made, handled) = ground.end();
         assert_eq!((handled, ledger.dead_lettered, ledger.handed_back), (2, 0, 0), "{ledger}");
@@ -428,8 +436,12 @@ fn a_message_is_routed_by_the_old_state_or_the_new_one() {
 fn reports() -> (ActorRef<StatusReport<u32>>, Arc<std::sync::Mutex<Vec<ActorStatus>>>) {
     let told: Arc<std::sync::Mutex<Vec<ActorStatus>>> = Arc::default();
     let reports = told.clone();
-    let subscriber =
-        ActorRef::from_fn(move |report: StatusReport<u32>| reports.lock().unwrap().push(report.status));
+    // Before it is written down another thread may come.
+    let between = AtomicBetween::new(0);
+    let subscriber = ActorRef::from_fn(move |report: StatusReport<u32>| {
+        between.fetch_add(1, Relaxed);
+        reports.lock().unwrap().push(report.status);
+    });
     (subscriber, told)
 }
 
@@ -438,7 +450,7 @@ const LIFE: [ActorStatus; 4] =
 
 #[test]
 fn a_subscriber_is_told_each_status_once_from_some_point_on() {
-    model("keyed_subscription_races_life", 2, 100, || {
+    model("keyed_subscription_races_life", 2, 300, || {
         let ground = ground();
         let group = ground.group();
         let life = {
@@ -458,21 +470,72 @@ fn a_subscriber_is_told_each_status_once_from_some_point_on() {
 
 #[test]
 fn lives_of_one_key_are_told_one_after_the_other() {
-    model("keyed_end_races_next_life", 2, 100, || {
+    model("keyed_end_races_next_life", 2, 1_500, || {
         let ground = ground();
         let group = ground.group();
         let (subscriber, told) = reports();
         group.subscribe_statuses(&subscriber);
-        let other = {
+        group.tell(Some(1));
+        let retires = {
             let anyone = group.to_ref();
             thread::spawn(move || anyone.tell(Some(9)))
         };
-        group.tell(Some(9));
-        other.join().unwrap();
+        group.tell(Some(2));
+        retires.join().unwrap();
         drop(group);
         let (_, made, _) = ground.end();
         let told = told.lock().unwrap();
         assert_eq!(told.len(), made * LIFE.len(), "{told:?}");
         assert!(told.chunks(LIFE.len()).all(|life| life == LIFE), "{told:?}");
+    });
+}
+
+/// Retires at 9, and does something once when it ends.
+struct Guest(Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+
+impl Actor for Guest {
+    type Message = u32;
+    fn receive(&mut self, message: u32, ctx: &mut Context<u32>) -> Done {
+        if message == 9 {
+            ctx.retire();
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<u32>) {
+        let act = self.0.lock().unwrap().take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+#[test]
+fn one_that_ends_is_told_of_though_its_heir_has_its_seat() {
+    model("keyed_heir_races_subscription", 1, 400, || {
+        let ground = ground();
+        let at_end: Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>> = Arc::default();
+        let given = at_end.clone();
+        let group = ground
+            .system
+            .group("group")
+            .by_key(|_: &u32| 7, move |_: &mut Context<u32>, _: &Start<u32>| Guest(given.clone()));
+        let group = group.spawn().expect("sound");
+        let (subscriber, told) = reports();
+        let subscribes = group.clone();
+        *at_end.lock().unwrap() = Some(Box::new(move || subscribes.subscribe_statuses(&subscriber)));
+        group.tell(1u32);
+        let sender = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(2u32))
+        };
+        group.tell(9u32);
+        sender.join().unwrap();
+        drop(group);
+        let ledger = ground.system.shutdown(Duration::MAX).expect("whoever stops it runs it");
+        assert_eq!((ledger.balance(), ledger.queued, ledger.handled), (0, 0, 3), "{ledger}");
+        let told = told.lock().unwrap();
+        assert!(told.starts_with(&LIFE[2..]), "{told:?}");
+        assert!(told[2..].chunks(LIFE.len()).all(|life| life == LIFE), "{told:?}");
     });
 }
