@@ -617,16 +617,8 @@ impl<M: Send + 'static> ActorRef<M> {
     #[inline]
     pub(crate) fn push_at_once(&self, message: M) -> Result<(), M> {
         let Target::Local(local) = self.target() else { return Err(message) };
-        match local.mailbox.push(message) {
-            Ok(Pushed::Queued) => Ok(()),
-            Ok(Pushed::Wake) => {
-                self.schedule();
-                Ok(())
-            }
-            Ok(displaced) => {
-                self.displaced(local, displaced);
-                Ok(())
-            }
+        match self.settle(local, local.mailbox.push(message)) {
+            Ok(()) => Ok(()),
             Err(Refused::Closed(message) | Refused::Full(message)) => Err(message),
         }
     }
