@@ -2,6 +2,9 @@
 //! model's own: whoever wakes an actor runs it.
 //!
 //! Loom itself reports two turns of one actor at once: state, recipe and private parts lie in its cells.
+//!
+//! Seen to fail here: the last reference given back without Release and Acquire
+//! (`the_cell_is_freed_once_whoever_holds_the_last_reference`, by the accesses with which a cell that goes is checked).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

@@ -343,6 +343,10 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
     // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
     // else has a reference.
     let cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
+    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
+    cell.local.private.with_mut(|_| ());
+    cell.actor.with_mut(|_| ());
+    cell.recipe.with_mut(|_| ());
     // User code may panic in a destructor; the thread that happens to drop the last reference is not its
     // victim.
     drop_guarded(cell);
