@@ -19,7 +19,7 @@ fn without_argument(source: &Source) -> Vec<String> {
             if is_part || rest.starts_with("fn(") {
                 continue;
             }
-            let declares = ["fn ", "trait ", "extern "].iter().any(|word| rest.starts_with(word));
+            let declares = ["fn ", "trait ", "extern \"\" fn "].iter().any(|word| rest.starts_with(word));
             if declares && !has_contract(&source.lines[..at]) && !is_of_a_trait(source, at) {
                 let todo = "say in its documentation, under `# Safety`, what the caller promises";
                 faults.push(

@@ -19,6 +19,7 @@ const SOON: Duration = Duration::from_secs(100);
 /// A message of 16 bytes.
 pub type Words = [u64; 2];
 
+// SAFETY: declared as `toggle.c` defines it; it takes nothing, and touches nothing of ours.
 unsafe extern "C" {
     safe fn toggle_collect();
 }
