@@ -9,6 +9,7 @@ use pointsman::routing::{
     ScatterGatherFirstCompleted,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::topology::Sending;
 use pointsman::{AttemptEnd, Full, Listeners, Mailbox, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -343,6 +344,22 @@ fn a_copy_sent_to_a_selection_or_to_listeners_or_as_an_event_is_a_copy() {
     copies_of_another_sender(|system, routees| {
         routees.iter().for_each(|routee| assert!(system.events().subscribe::<u64, u64>(routee)));
         system.events().publish(&7u64);
+    });
+}
+
+#[test]
+fn a_copy_that_a_topology_sends_to_several_groups_is_a_copy() {
+    copies_of_another_sender(|system, routees| {
+        let topology = system.topology();
+        let source = topology.local::<u64>("source").unwrap();
+        for (name, routee) in ["first", "second"].iter().zip(routees) {
+            let group = topology.local::<u64>(name).unwrap();
+            source.route_all_to::<u64, _>(&group);
+            group.mount(routee);
+        }
+        let outlet = source.outlet::<u64>();
+        source.mount(&ActorRef::from_fn(|_: u64| {}));
+        assert!(outlet.try_send(7u64).is_ok());
     });
 }
 
