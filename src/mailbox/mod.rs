@@ -345,7 +345,8 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Sends a message in the usual way, to an open mailbox without a bound whose actor is on its way, and answers
     /// `queued`. Where it is otherwise, `otherwise` is to [go on](Self::go_on) with what it gets. So the usual way has
-    /// no outcome to look at, and its caller need not have the rest in line.
+    /// no outcome to look at, and its caller need not have the rest in line. `otherwise` goes on before anything else,
+    /// for the claim may be made (M5).
     #[inline(always)]
     pub fn push_or<R>(&self, message: M, queued: R, otherwise: impl FnOnce(Option<State>, M) -> R) -> R {
         if !self.gate.word.look().is_plain_and_unbounded() {
