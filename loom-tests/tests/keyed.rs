@@ -400,7 +400,7 @@ fn a_message_and_the_clock_create_one_next_life() {
 
 #[test]
 fn a_message_that_races_a_failure_creates_the_next_life_or_leaves_it_to_the_clock() {
-    model("keyed_spawn_anew_races_failure", 2, 100, || {
+    model("keyed_spawn_anew_races_failure", 2, 10_000, || {
         let ground = ground();
         let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
         let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::SpawnAnew);
@@ -440,7 +440,7 @@ impl Actor for Hoarder {
 
 #[test]
 fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
-    model("keyed_two_capacities", 2, 20, || {
+    model("keyed_two_capacities", 2, 6, || {
         let ground = ground();
         let counts: Arc<std::sync::Mutex<Vec<usize>>> = Arc::default();
         let noted = counts.clone();
