@@ -413,7 +413,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
             move |desks, new| {
                 limits.update(|_| new.clone());
-                new.keys().for_each(|desk| desks.mount(desk.clone()));
+                new.keys().for_each(|desk| drop(desks.mount(desk.clone()))); // an error is in the log
                 desks.tell(RiskMsg::Limits(new)); // to the desks that there were before, too
             },
         )
@@ -439,7 +439,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .keyed(|_: &AuditMsg| Outcome::Broadcast, |_, _| Auditor::default())
         .config(
             |config| config.decode::<AuditConfig>(),
-            |group, config| config.auditors.into_iter().for_each(|auditor| group.mount(auditor)),
+            |group, config| config.auditors.into_iter().for_each(|auditor| drop(group.mount(auditor))),
         )
         .spawn()?;
     audit.mount(&auditors);

@@ -163,18 +163,20 @@ impl Section {
         Self { pattern: pattern.to_owned(), deployment, is_misplaced: StdArc::new(AtomicBool::new(false)) }
     }
 
-    /// The actor at `path` is no router: what is said of one is for nothing. Told once, for there may be many.
-    pub fn is_for_no_router(&self, path: impl FnOnce() -> String) {
+    /// The actor at `path` is no router: what is said of one is for nothing. The text of the warning, once, for there
+    /// may be many such actors.
+    pub fn warning_for_no_router(&self, path: impl FnOnce() -> String) -> Option<Box<str>> {
         // Ordering: Relaxed; only who is the first matters.
-        if self.deployment.router != RouterSettings::new() && !self.is_misplaced.swap(true, Ordering::Relaxed)
+        if self.deployment.router == RouterSettings::new() || self.is_misplaced.swap(true, Ordering::Relaxed)
         {
-            log::warn!(
-                target: "pointsman",
-                "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",
-                path(),
-                self.pattern
-            );
+            return None;
         }
+        let warning = format!(
+            "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",
+            path(),
+            self.pattern
+        );
+        Some(warning.into())
     }
 }
 

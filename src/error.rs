@@ -9,11 +9,13 @@ use std::time::Duration;
 /// Why a message was not accepted; the message comes back.
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// The mailbox is bounded and full, and its policy is to refuse.
+    /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
+    /// or there was nobody left to choose, and one that was passed over was itself a router and full.
     Full(M),
     /// The actor or router has stopped.
     Closed(M),
-    /// The router has no routee that takes the message.
+    /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
+    /// has none.
     NoRoutee(M),
     /// The message went through more routers than the hop limit allows: routers route to each other in a
     /// circle.
@@ -72,7 +74,7 @@ impl<M> fmt::Display for SendError<M> {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
             SendError::Closed(_) => f.write_str("actor stopped: nobody will handle the message"),
             SendError::NoRoutee(_) => f.write_str(
-                "no routee takes the message: the router is empty or all its routees have stopped",
+                "no routee takes the message: the router has none, or each has stopped or is a router without any",
             ),
             SendError::Cycle(_) => f.write_str(
                 "routers route to each other in a circle: take one of them out of the other's routees",
@@ -237,7 +239,8 @@ pub enum SpawnError {
         /// What is wrong.
         fault: crate::routing::SectionFault,
     },
-    /// The parent is stopping or has stopped.
+    /// The parent is stopping or has stopped, or is a [group](crate::topology::Group::mount) that creates no more
+    /// actors.
     ParentStopped {
         /// The parent's path.
         path: String,
@@ -291,7 +294,7 @@ impl fmt::Display for SpawnError {
             SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
             SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
-                write!(f, "parent {path} is stopping: it takes no more children")
+                write!(f, "parent {path} takes no more children: it ends, or was told to create none")
             }
             SpawnError::ShutDown { system } => {
                 write!(f, "system {system:?} is shut down: it takes no more actors")

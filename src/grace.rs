@@ -219,8 +219,7 @@ impl Domain {
         unsafe { self.collect_after(|| fence(Ordering::SeqCst)) }
     }
 
-    /// How many replaced values are not freed yet. The heads of routers refuse
-    /// changes above some bound.
+    /// How many replaced values are not freed yet.
     pub fn retired_count(&self) -> usize {
         lock(&self.retired).len()
     }

@@ -71,6 +71,7 @@
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
 //! | to ask several actors one question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
 //! | routers in GoAkt's words | [`goakt`], [the guide](guide::goakt) |
+//! | an actor for each key, and services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
@@ -116,9 +117,22 @@
 //!
 //! From the ground up, each resting on those before it: `sync` (the only door to atomics and threads), `grace` and
 //! `striped`, `mailbox`, `scheduler`, `dispatch`; then the core, whose parts know each other: `actor`, `actor_ref`,
-//! `supervision`, `time`, `ledger`, `deployment`, `event_stream`; then what is made of it: `routing`, `net`, `pattern`,
-//! `shutdown`, `config`, `testkit`. The core names these only to hand out their builders and to keep their state for a
-//! system.
+//! `supervision`, `time`, `ledger`, `deployment`, `event_stream`, `error`; then what is made of it: `routing`,
+//! `topology`, `net`, `pattern`, `shutdown`, `config`, `testkit`. The core names these only to hand out their builders
+//! and to keep their state for a system; and in `error`, since the errors of spawning and of building hold what is wrong
+//! with a router, a backoff, or the phases of the shutdown.
+//!
+//! What a function does may depend on its thread, too, by thread-locals, which `sync::per_thread` declares. Some are
+//! caches; some say who the thread is (a worker, a reader, a task of the shutdown, the one with this number) or hold what
+//! it is to run next. The others say what is under way on it:
+//!
+//! | thread-local | says | so that |
+//! |---|---|---|
+//! | `HOPS` in `routing/reference.rs` | how many routers the message has gone through that is being sent | routers in a circle end as an error |
+//! | `LATEST` in `ledger.rs` | the books used last, and the thread's row in them | counting needs no search; a late reply is counted there |
+//! | `TELLING` in `actor_ref/dead_letters.rs` | that subscribers are being told of a dead letter | those that come of that are counted and not told, or there were no end |
+//! | `UNREAD` in `actor_ref/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
+//! | `KEEPS_OTHERS` in `dispatch/mod.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirror internals are public through the hooks, and shrunken sizes leave loops and comparisons empty.
 #![cfg_attr(

@@ -264,7 +264,7 @@ fn ways<const WORDS: usize>(
                 .dispatcher(dispatcher)
                 .spawn()
                 .expect("a free name");
-            (0..ROUTEES as u64).for_each(|key| group.mount(key));
+            (0..ROUTEES as u64).for_each(|key| group.mount(key).unwrap());
             (group.to_ref(), (0..ROUTEES as u64).map(|key| group.key(key)).collect::<Vec<_>>())
         };
         let (mut others, sinks): (Vec<_>, Vec<_>) = (0..targets).map(spawn).unzip();

@@ -381,6 +381,8 @@ fn a_message_and_the_clock_create_one_next_life() {
         let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
         let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::SpawnAnew);
         let group = plan.spawn().expect("sound");
+        let (subscriber, told) = reports();
+        group.subscribe_statuses(&subscriber);
         group.tell(None);
         let sender = {
             let anyone = group.to_ref();
@@ -389,9 +391,79 @@ fn a_message_and_the_clock_create_one_next_life() {
         ground.clock.advance(SECOND);
         sender.join().unwrap();
         assert_eq!(group.len(), 1);
+        assert_eq!(*told.lock().unwrap(), TWO_LIVES);
         drop(group);
         let (ledger, made, handled) = ground.end();
         assert_eq!((made, handled, ledger.dead_lettered), (2, 2, 0), "{ledger}");
+    });
+}
+
+#[test]
+fn a_message_that_races_a_failure_creates_the_next_life_or_leaves_it_to_the_clock() {
+    model("keyed_spawn_anew_races_failure", 2, 10_000, || {
+        let ground = ground();
+        let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
+        let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::SpawnAnew);
+        let group = plan.spawn().expect("sound");
+        let (subscriber, told) = reports();
+        group.subscribe_statuses(&subscriber);
+        let failure = {
+            let anyone = group.to_ref();
+            thread::spawn(move || anyone.tell(None))
+        };
+        group.tell(Some(1));
+        failure.join().unwrap();
+        // A wait of the former life that is still listed would take the living one for gone.
+        ground.clock.advance(SECOND);
+        assert_eq!(group.len(), 1);
+        assert_eq!(*told.lock().unwrap(), TWO_LIVES);
+        drop(group);
+        let (ledger, made, _) = ground.end();
+        assert_eq!((made, ledger.handled + ledger.dead_lettered), (2, 2), "{ledger}");
+    });
+}
+
+/// At `true` notes how many messages it can send itself, and stops.
+struct Hoarder(Arc<std::sync::Mutex<Vec<usize>>>);
+
+impl Actor for Hoarder {
+    type Message = bool;
+    fn receive(&mut self, counts: bool, ctx: &mut Context<bool>) -> Done {
+        if counts {
+            let count = std::iter::repeat_with(|| ctx.me().try_tell(false)).take_while(Result::is_ok).count();
+            self.0.lock().unwrap().push(count);
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
+    model("keyed_two_capacities", 2, 6, || {
+        let ground = ground();
+        let counts: Arc<std::sync::Mutex<Vec<usize>>> = Arc::default();
+        let noted = counts.clone();
+        let plan = ground
+            .system
+            .group("group")
+            .by_key(|_: &bool| 7, move |_: &mut Context<bool>, _: &Start<u32>| Hoarder(noted.clone()));
+        let group = plan.mailbox(Mailbox::bounded(3).on_full(Full::Reject)).spawn().expect("sound");
+        group.tell(false);
+        let other = {
+            let group = group.clone();
+            thread::spawn(move || group.set_mailbox_capacity(1))
+        };
+        group.set_mailbox_capacity(2);
+        other.join().unwrap();
+        // The actor that there is, and the next one.
+        group.tell(true);
+        group.tell(true);
+        drop(group);
+        let ledger = ground.system.shutdown(Duration::MAX).expect("whoever stops it runs it");
+        assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
+        let counts = counts.lock().unwrap();
+        assert!(*counts == [1, 1] || *counts == [2, 2], "{counts:?}");
     });
 }
 
@@ -444,6 +516,16 @@ fn reports() -> (ActorRef<StatusReport<u32>>, Arc<std::sync::Mutex<Vec<ActorStat
     });
     (subscriber, told)
 }
+
+/// A life that fails, and one that goes on.
+const TWO_LIVES: [ActorStatus; 6] = [
+    ActorStatus::Initialising,
+    ActorStatus::Normal,
+    ActorStatus::Failed,
+    ActorStatus::Terminating,
+    ActorStatus::Initialising,
+    ActorStatus::Normal,
+];
 
 const LIFE: [ActorStatus; 4] =
     [ActorStatus::Initialising, ActorStatus::Normal, ActorStatus::Terminating, ActorStatus::Terminated];

@@ -97,7 +97,7 @@ pub enum Leaving {
     /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
     AtPosition,
     /// Immediate: it takes no more messages, and ends once it has handled those that it has.
-    WhenEmpty,
+    AtOnce,
     /// Positioned: it gets the farewell, and ends when it thinks fit.
     ByItself,
 }

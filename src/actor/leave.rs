@@ -36,8 +36,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         match leaving {
             Leaving::ByItself => self.hear_farewell(farewell),
-            Leaving::WhenEmpty if self.shares => self.leave_when_queue_is_empty(),
-            Leaving::WhenEmpty | Leaving::AtPosition => self.end_when_done(),
+            Leaving::AtOnce if self.shares => self.leave_when_queue_is_empty(),
+            Leaving::AtOnce | Leaving::AtPosition => self.end_when_done(),
         }
     }
 
@@ -97,7 +97,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Remembers the router; returns the farewell.
+    /// Remembers the router, if it leaves one; returns the farewell.
     fn reroute_to(&mut self, leave: Box<dyn Any + Send>) -> Option<A::Message> {
         let Ok(leave) = leave.downcast::<Leave<A::Message>>() else { return None };
         let Leave { router, farewell } = *leave;

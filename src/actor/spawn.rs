@@ -4,7 +4,7 @@ use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, fr
 use crate::actor::children::{Children, Refusal};
 use crate::actor::mailbox_kind::{Full, MailboxKind};
 use crate::actor::system::{INTERNAL, Place};
-use crate::actor::turn::{Private, Recipe, run};
+use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
 #[cfg(feature = "net")]
@@ -55,12 +55,15 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     spawn_held::<A, F>(plan, recipe).map(Held::start)
 }
 
-/// A new actor that takes messages and control, and has its first turn when this is dropped.
+/// A new actor that takes messages and control, and has its first turn when this is dropped, which is done without any
+/// lock: it may run the actor, and log.
 ///
 /// For what the recipe needs and what cannot be made without the reference.
 pub(crate) struct Held<M: Send + 'static> {
     actor: ActorRef<M>,
     header: NonNull<Header>,
+    /// To be logged before the first turn.
+    warning: Option<Box<str>>,
 }
 
 // SAFETY: it holds the cell's ownership token, which may be passed on by any thread, and a reference to a cell that
@@ -75,7 +78,7 @@ impl<M: Send + 'static> Held<M> {
     unsafe fn new(header: NonNull<Header>) -> Self {
         // SAFETY: the caller gives up one reference, and the type of message is right.
         let actor = unsafe { ActorRef::from_header(header) };
-        Self { actor, header }
+        Self { actor, header, warning: None }
     }
 
     /// The actor.
@@ -100,6 +103,13 @@ impl<M: Send + 'static> Held<M> {
 
 impl<M: Send + 'static> Drop for Held<M> {
     fn drop(&mut self) {
+        if let Some(warning) = self.warning.take() {
+            // The logger is user code.
+            drop_guarded(guarded(|| {
+                log::warn!(target: "pointsman", "{warning}");
+                Ok(())
+            }));
+        }
         // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on
         // only here, once.
         unsafe { schedule(self.header) };
@@ -122,11 +132,9 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         check_name(name)?;
     }
     let system = parent.core().system.clone();
-    let (dispatcher, mailbox, stash_capacity) = match system.deployed(&parent, name.as_deref(), &mailbox) {
+    let section = system.deployed(&parent, name.as_deref(), &mailbox);
+    let (dispatcher, mailbox, stash_capacity) = match section {
         Some(section) => {
-            if name.is_some() {
-                section.is_for_no_router(|| path(&name));
-            }
             let deployment = &section.deployment;
             (
                 deployment.dispatcher.clone().or(dispatcher),
@@ -184,7 +192,10 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     let refusal = match (adopted, born) {
         (Ok(Ok(())), Some(header)) => {
             // SAFETY: a new cell that takes these messages, and one of its references.
-            return Ok(unsafe { Held::new(header) });
+            let mut held = unsafe { Held::new(header) };
+            let section = section.filter(|_| name.is_some());
+            held.warning = section.and_then(|section| section.warning_for_no_router(|| path(&name)));
+            return Ok(held);
         }
         (Err(Refusal::NameTaken), _) => SpawnError::NameTaken { path: path(&name) },
         _ => SpawnError::ParentStopped { path: parent.path().to_string() },

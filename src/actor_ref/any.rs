@@ -1,6 +1,6 @@
 //! References that don't name the message type.
 
-use crate::actor::{ActorPath, Control, Core, Header, Kind};
+use crate::actor::{ActorPath, Control, Core, Header, Kind, Leaving};
 use crate::actor_ref::ActorRef;
 use crate::mailbox::Position;
 use std::any::TypeId;
@@ -89,6 +89,13 @@ impl AnyRef {
     pub(crate) fn runs_only_here(&self) -> bool {
         // SAFETY: the reference keeps the cell alive.
         unsafe { self.0.as_ref() }.runs_only_here()
+    }
+
+    /// Closes the actor's mailbox at once; it ends when it has handled what is in it. In vain when it has ended.
+    pub(crate) fn close_and_end(&self) {
+        // It leaves no router: what it does not handle goes nowhere but to dead letters.
+        let leave = Control::Leave { leave: Box::new(()), leaving: Leaving::AtOnce };
+        let _ = self.send_system(leave);
     }
 
     /// Whether it is the actor behind `actor`.

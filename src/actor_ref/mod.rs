@@ -1,8 +1,12 @@
 //! References: the only way to reach an actor, a router, or anything else that takes messages.
 //!
-//! `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one besides
-//! an actor; `ask.rs`, `reply.rs` and `promise.rs` how answers come back; `dead_letters.rs` where what
-//! nobody took is counted and shown, with `dead_letter_log.rs` and `undelivered.rs`.
+//! In reading order: `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one
+//! besides an actor, and `from_fn.rs` a function; `full.rs` how a sender waits for room, `capacity.rs` how much there
+//! is; `copies.rs` and `retired.rs` what an actor's sender must know of it. Answers: `reply.rs` what is asked and answered
+//! by, `promise.rs` the slot between the two in the memory of `slot_memory.rs`, `ask.rs` how the asker waits,
+//! `to_actor.rs`, `or_back.rs` and `traced.rs` its other ways, `attempt.rs` for questions to several,
+//! `reply_counts.rs` the numbers. Several recipients: `delivery.rs`, and `later.rs` for those that are full.
+//! `dead_letters.rs` is where what nobody took is counted and shown, with `dead_letter_log.rs` and `undelivered.rs`.
 
 mod any;
 pub mod ask;
@@ -126,7 +130,9 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// Of a router: `Full` when the mailbox of the routee that was chosen is full, or the queue of a
     /// [balancing pool](crate::routing::Balancing); no other routee is tried. [`SendError::NoRoutee`] when there is
-    /// no routee, or all have stopped; the next one is tried for each that has. `Closed` when the router itself has
+    /// no routee, or all have stopped; the next one is tried for each that has. A router among the routees that is
+    /// full or has no routee is passed over in the same way; if nobody is left then, it is `Full` if any of those was
+    /// full. `Closed` when the router itself has
     /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
     /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it
     /// is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
@@ -569,7 +575,7 @@ impl<M: Send + 'static> ActorRef<M> {
     pub(crate) fn send_leave(&self, leave: actor::Leave<M>, leaving: actor::Leaving) {
         let Target::Local(local) = self.target() else { return };
         let position = match leaving {
-            actor::Leaving::WhenEmpty => Position::Immediate,
+            actor::Leaving::AtOnce => Position::Immediate,
             actor::Leaving::AtPosition | actor::Leaving::ByItself => {
                 Position::At(local.mailbox.gate.position())
             }

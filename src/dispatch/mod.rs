@@ -6,9 +6,9 @@
 //! * [`pinned`](Dispatcher::pinned): one thread for each actor.
 //! * [`calling_thread`](Dispatcher::calling_thread): no thread at all, whoever wakes an actor runs it; for
 //!   tests.
+//! * [`stepping`]: in the place of all these, the thread of a test.
 //!
 //! [`OnDemand`] lets the threads of the first two end while they have no actors.
-//! * [`stepping`]: in the place of all these, the thread of a test.
 //!
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
 //! which says where its token goes. A shared queue in front of several actors ([`balancing`]) is no home of its

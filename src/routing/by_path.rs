@@ -151,8 +151,8 @@ impl<M: Send + 'static> PathRecipient<M> {
         }
     }
 
-    /// Whether this is a copy its sender could say, who knows the path and not who is there: it is taken for
-    /// one.
+    /// Passes the message on as a copy. It may be one: who sends copies tells the routee so once, and that is the path,
+    /// where somebody else may stand by now. So whoever is found by a path is told before each message.
     fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
         target.expect_copies();
         target.pass_on(message)

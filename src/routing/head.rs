@@ -9,7 +9,7 @@
 use super::board::{Board, Member};
 use super::leaving::watch;
 use super::{Manage, ManageError, Routee, RoutingLogic};
-use crate::actor::{Actor, Context, Done, Terminated, guarded};
+use crate::actor::{Actor, Context, Done, Terminated, drop_guarded, guarded};
 use crate::actor_ref::AnyRef;
 use crate::dispatch::without_waiting;
 use crate::grace;
@@ -91,7 +91,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     }
 
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
-        // One whose notice panics goes with the next that ends.
+        // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
         self.change(ctx, |head, _| head.forget(&terminated.actor));
         self.end_if_empty(ctx);
         self.stop_if_drained(ctx);
@@ -115,9 +115,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         match guarded(|| Ok(without_waiting(|| change(self, ctx)))) {
             Ok(changed) => Some(changed),
             Err(failure) => {
-                // The cause's text is made by user code.
-                let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
-                log::error!(target: "pointsman", "{} could not be changed: {text}", ctx.path());
+                // The cause and its text are the user's, and so is the logger.
+                let text = guarded(|| Ok(failure.to_string()));
+                let logged = guarded(|| {
+                    let text = text.as_deref().unwrap_or_default();
+                    log::error!(target: "pointsman", "{} could not be changed: {text}", ctx.path());
+                    Ok(())
+                });
+                drop_guarded((logged, text, failure));
                 None
             }
         }

@@ -75,7 +75,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
         for (actor, farewell) in leavers.own {
             let leaving = match farewell {
                 Some(_) => Leaving::ByItself,
-                None if list.is_empty() => Leaving::WhenEmpty,
+                None if list.is_empty() => Leaving::AtOnce,
                 None => Leaving::AtPosition,
             };
             let leave = Leave { router: self.reference.clone(), farewell };

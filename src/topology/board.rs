@@ -105,13 +105,18 @@ pub enum Created {
     Done,
     /// Somebody has the key.
     Taken,
-    /// No actor is created any more, or this one cannot be.
-    Refused,
+    /// No actor is created any more, or this one cannot be, which has been logged.
+    Refused(SpawnError),
 }
 
 impl<M: Send + 'static, K: GroupKey> Seat<M, K> {
     pub fn is_of(&self, actor: &AnyRef) -> bool {
         self.actor.as_ref().is_some_and(|own| actor.is(own))
+    }
+
+    /// Whether an actor of this seed waits in it to be created again.
+    pub fn awaits(&self, seed: &StdArc<Seed<K>>) -> bool {
+        self.actor.is_none() && StdArc::ptr_eq(&self.seed, seed)
     }
 }
 
@@ -209,7 +214,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 continue;
             }
             if !self.spawns() {
-                return Created::Refused;
+                return Created::Refused(SpawnError::ParentStopped { path: self.head.path().to_string() });
             }
             // Whoever waits keeps the count of its restarts.
             let seed = if let Former::Waiting(waiting) = &former { waiting } else { seed };
@@ -221,7 +226,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Err(error) => {
                     drop(shard);
                     self.log(&error);
-                    return Created::Refused;
+                    return Created::Refused(error);
                 }
             };
             first(held.actor());
@@ -277,17 +282,22 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Changes the capacity of all mailboxes, also of those that are yet to be.
     pub fn set_capacity(&self, capacity: NonZeroUsize) {
-        let actors: Vec<AnyRef> = {
-            let living = lock(&self.living);
-            // Relaxed: written under the lock under which it is read.
-            self.capacity.store(capacity.get(), Ordering::Relaxed);
-            living.keys().cloned().collect()
-        };
-        for actor in actors {
+        let living = lock(&self.living);
+        // Relaxed: written under the lock under which it is read.
+        self.capacity.store(capacity.get(), Ordering::Relaxed);
+        // Under the lock, too: of two changes at once the same one counts for all.
+        for actor in living.keys() {
             if let Ok(actor) = actor.typed::<M>() {
                 actor.set_capacity(capacity);
             }
         }
+    }
+
+    /// The actors that have not ended, in the order of their creation.
+    pub fn actors(&self) -> Vec<AnyRef> {
+        let mut actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
+        actors.sort_unstable_by_key(AnyRef::uid);
+        actors
     }
 
     pub fn log(&self, error: &SpawnError) {

@@ -1,6 +1,6 @@
 //! How a group is described and created.
 
-use super::board::{Board, Copy, Parts};
+use super::board::{Board, Copy, Created, Parts};
 use super::configured::Configured;
 use super::group::Group;
 use super::head::Head;
@@ -391,10 +391,14 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Creates the actor of a key, if nobody has it.
-    pub fn mount(&self, key: K) {
+    pub fn mount(&self, key: K) -> Result<(), SpawnError> {
         let name = key_name(&key.to_string());
         let hash = self.hash(&key);
-        self.create(&StdArc::new(Seed::new(key, hash, name, StartCause::Mounted)), false, |_| {});
+        let seed = StdArc::new(Seed::new(key, hash, name, StartCause::Mounted));
+        match self.create(&seed, false, |_| {}) {
+            Created::Done | Created::Taken => Ok(()),
+            Created::Refused(error) => Err(error),
+        }
     }
 }
 

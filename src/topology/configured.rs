@@ -42,7 +42,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     ///
     /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
     /// was decoded and makes it count: it [replaces the state](super::RouterState::update) of the inner router first,
-    /// [mounts](Group::mount) the keys that are to be there, and tells the actors, by a message that the
+    /// [mounts](Group::mount) the keys that are to be there (an error is in the log, too), and tells the actors, by a message that the
     /// router sends to all: a dead letter while there are none. An actor that a message creates meanwhile is not
     /// told by it, so recipes read the state. Both run on the thread that brings the configuration, and never at
     /// once for one group. If `apply` panics, that is logged, and the next configuration counts as changed for this
@@ -71,7 +71,8 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
                 configured.apply(self, decoded);
             }
             if let Some(only) = &self.board.only {
-                self.board.mount(only.clone());
+                // A group that ends needs it no more; what else is wrong has been logged.
+                let _ = self.board.mount(only.clone());
             }
         }))
     }

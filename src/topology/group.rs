@@ -4,6 +4,7 @@ use super::GroupKey;
 use super::board::{Board, Openness};
 use super::spread::ToKey;
 use crate::actor_ref::{ActorRef, AnyRef, Watchable};
+use crate::error::SpawnError;
 use crate::grace;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -75,9 +76,15 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
         keys
     }
 
-    /// Creates the actor of this key if nobody has it, without a message. elfo does so when a group is mounted.
-    pub fn mount(&self, key: K) {
-        self.board.mount(key);
+    /// Creates the actor of this key if nobody has it, without a message. An actor that waits to be restarted has its
+    /// key. elfo does so when a group is mounted.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::ParentStopped`] if the group creates no more actors: it has been told to
+    /// [stop that](Self::stop_spawning), or ends. Otherwise why this actor cannot be created, which is logged, too.
+    pub fn mount(&self, key: K) -> Result<(), SpawnError> {
+        self.board.mount(key)
     }
 
     /// Changes how many messages the mailbox of each actor takes, now and of those yet to be created; 0 counts as 1.

@@ -65,7 +65,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
             };
             let wait = if is_restarted && board.spawns() { self.next(&seed) } else { None };
             if !wait.is_some_and(|wait| self.restart(&seed, &child, wait)) {
-                board.free(&seed, |seat| seat.is_of(&child));
+                board.free(&seed, &child);
                 board.heirs.begin_after(&child);
             }
         }
@@ -99,6 +99,9 @@ impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
         board.table.lock(seed.hash).replace(seed.hash, |seat| seat.is_of(ended), Some(waits));
         if let Err(how) = board.wait(seed, How::Anew, wait) {
             board.give_up(seed, how);
+        } else if !board.table.lock(seed.hash).has(seed.hash, |seat| seat.awaits(seed)) {
+            // A message has created it before it was among those who wait.
+            board.forget_waiting(seed);
         }
         true
     }

@@ -4,10 +4,8 @@ use super::config::log_failure;
 use super::status::reports_to;
 use super::{Group, GroupConfig, GroupKey, StatusReport};
 use crate::Router;
-use crate::actor::{Control, Leaving};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::routing::Drain;
-use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
 /// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.
@@ -71,8 +69,7 @@ impl Member for Plain {
     /// it ends at once and stops its pool: mount the [`Router`] itself.
     fn terminate(&self, _: &str) {
         if let Some(actor) = &self.0 {
-            // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
-            let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving: Leaving::WhenEmpty });
+            actor.close_and_end();
         }
     }
 
@@ -158,7 +155,7 @@ impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
     }
 
     fn actors(&self) -> Vec<AnyRef> {
-        lock(&self.board.living).keys().cloned().collect()
+        self.board.actors()
     }
 
     fn subscribe_statuses(&self, name: &str, subscriber: &ActorRef<StatusReport<String>>) {

@@ -12,6 +12,19 @@
 //! however many senders race, and the message that did it is its first.
 //!
 //! Two-level routing is elfo's; the typed form is ours.
+//!
+//! In reading order, level one, between groups: `plan.rs` how groups and routes are declared, and `member.rs` what is
+//! mounted; `outlet.rs` the table by which a message goes, and `carries.rs` how it becomes one of the group's type;
+//! `sending.rs` the verbs; `request.rs`, `tokens.rs` and `ask_all.rs` how answers come back; `config.rs` how a
+//! configuration gets to the groups, and `stop.rs` how they end; `drawing.rs` and `error.rs`.
+//!
+//! Level two, actors by key: `builder.rs` and `group.rs` what the user has in hand; `inner.rs` and `outcome.rs` the
+//! inner router; `spread.rs` a message's way to its keys; `board.rs` what all parts share, and how an actor is created;
+//! `table.rs` the keys, with `key.rs` and `key_name.rs`; `seed.rs` and `sown.rs` what an actor is made from. What
+//! becomes of it: `head.rs` and `keeper.rs` when it fails or ends, `waiting.rs` until it is restarted, by `restart.rs`
+//! and `policy.rs`; `heirs.rs` and `succession.rs` when it retires; `termination.rs` when the group ends. `status.rs`
+//! and `subscribe.rs` tell how it is, `ward.rs` what it says of that itself; `configured.rs` is for groups that go by a
+//! configuration.
 
 mod ask_all;
 mod board;
@@ -53,7 +66,8 @@ pub use crate::actor_ref::{Mode, Report};
 pub use ask_all::AskAll;
 pub use builder::{GroupBuilder, GroupPlan, Singleton};
 pub use carries::Carries;
-pub use config::{GroupConfig, Sections};
+pub use config::GroupConfig;
+pub(crate) use config::Sections;
 pub use drawing::Connection;
 pub use error::{Refusal, Rejection, TopologyError};
 pub use group::Group;

@@ -529,17 +529,18 @@ impl<D: Send + 'static> Local<D> {
         let unmounted = berth.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
         topology.change(index, |entry| entry.member = Some(member));
-        let group = Group { system: topology.shared.system.clone(), berth, reference, tables };
+        let group = MountedGroup { system: topology.shared.system.clone(), berth, reference, tables };
         Mounted { group: StdArc::new(group) }
     }
 }
 
 /// A group of a [`Topology`] that is mounted. A clone is another handle to the same group.
 pub struct Mounted<D> {
-    group: StdArc<Group<D>>,
+    group: StdArc<MountedGroup<D>>,
 }
 
-struct Group<D> {
+/// What the handles to a mounted group share.
+struct MountedGroup<D> {
     system: SystemRef,
     berth: StdArc<Berth<D>>,
     reference: ActorRef<D>,

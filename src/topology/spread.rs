@@ -150,7 +150,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             let Some(again) = message.take() else { return Ok(()) };
             match created {
                 Created::Done => return Err(again),
-                Created::Refused => return nobody(again, counts),
+                Created::Refused(_) => return nobody(again, counts),
                 Created::Taken => {}
             }
             match self.meet(&seed.key, hash, again, true, delivery) {

@@ -239,7 +239,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             self.table.for_each(&section, |seat| seeds.push(seat.seed.clone()));
         }
         // In this order: who gives its seat to an heir meanwhile is among these until it has ended.
-        seeds.extend(lock(&self.living).values().cloned());
+        let mut living: Vec<_> =
+            lock(&self.living).iter().map(|(actor, seed)| (actor.uid(), seed.clone())).collect();
+        living.sort_unstable_by_key(|(uid, _)| *uid);
+        seeds.extend(living.into_iter().map(|(_, seed)| seed));
         for seed in &seeds {
             self.statuses.introduce(seed);
         }

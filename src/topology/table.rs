@@ -13,7 +13,7 @@
 //!
 //! **Old entries and arrays** go to the [`Limbo`], which has at most one bag of them in the process-wide list of
 //! replaced values at any time, and fills the next one meanwhile. So a reader that never returns delays the freeing
-//! of this table's memory, but neither its writers nor the heads of routers, which look at the length of that list.
+//! of this table's memory and nothing else: the list stays short for all who look through it.
 
 use crate::actor::drop_guarded;
 use crate::grace::{self, Garbage, Section};

@@ -2,11 +2,10 @@
 
 use super::GroupKey;
 use super::board::{Board, Openness};
-use crate::actor::{Control, Leaving, SystemCore, drop_guarded, guarded};
+use crate::actor::{SystemCore, drop_guarded, guarded};
 use crate::actor_ref::delivery::{LeftOver, Way};
 use crate::actor_ref::{ActorRef, AnyRef, Mode};
 use crate::error::SendError;
-use crate::sync::lock;
 
 /// How the actors of a group are told to end.
 pub enum Termination<M> {
@@ -30,17 +29,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             _ => {
                 self.advance(Openness::Closed);
                 self.give_up_waiting();
-                self.actors().iter().for_each(leave);
+                self.actors().iter().for_each(AnyRef::close_and_end);
             }
         }
         self.stop_if_over();
     }
 
-    fn actors(&self) -> Vec<AnyRef> {
-        lock(&self.living).keys().cloned().collect()
-    }
-
-    /// Tells an actor to end by the user's message; one that cannot be told so leaves once its mailbox is empty.
+    /// Tells an actor to end by the user's message; one that cannot be told so ends once it has handled what
+    /// it has.
     fn tell_to_end(&self, actor: AnyRef, make: &(dyn Fn(&str) -> M + Send + Sync), reason: &str) {
         let told = guarded(|| {
             if let Ok(actor) = actor.typed::<M>() {
@@ -49,7 +45,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             Ok(())
         });
         if let Err(failure) = told {
-            leave(&actor);
+            actor.close_and_end();
             // The logger and the text of the cause are user code.
             let logged = guarded(|| {
                 log::error!(target: "pointsman", "{} could not be told to end: {failure}", actor.path());
@@ -58,13 +54,6 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             drop_guarded((logged, failure));
         }
     }
-}
-
-/// Closes the actor's mailbox behind what is in it.
-fn leave(actor: &AnyRef) {
-    let leaving = Leaving::WhenEmpty;
-    // What it does not handle goes nowhere but to dead letters. One that has ended needs no telling.
-    let _ = actor.send_system(Control::Leave { leave: Box::new(()), leaving });
 }
 
 /// Tells an actor although its mailbox may be full.

@@ -89,7 +89,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Gives up all who wait.
     pub fn give_up_waiting(&self) {
         let all = std::mem::take(&mut lock(&self.waiting).all);
-        for one in all.into_values() {
+        let mut all: Vec<One<K>> = all.into_values().collect();
+        // What is told of them comes in an order that a test's seed repeats.
+        all.sort_unstable_by_key(|one| one.number);
+        for one in all {
             self.system.timers().cancel(one.timer);
             self.give_up(&one.seed, one.how);
         }
@@ -104,18 +107,24 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Takes the seat away in which an actor of this seed waits.
+    /// Takes the seat away in which an actor of this seed waits, and tells that the key's actor is no more. If a
+    /// message was faster and has created the actor, nothing happens.
     fn vacate(&self, seed: &StdArc<Seed<K>>) {
-        let is_it =
-            |seat: &super::board::Seat<M, K>| seat.actor.is_none() && StdArc::ptr_eq(&seat.seed, seed);
-        self.free(seed, is_it);
+        let mut shard = self.table.lock(seed.hash);
+        if shard.replace(seed.hash, |seat| seat.awaits(seed), None) {
+            // Under the lock: before anything is noted of whoever has the key next.
+            self.statuses.note(seed, ActorStatus::Terminated, |_| true);
+        }
+        drop(shard);
+        self.statuses.deliver();
     }
 
-    /// Takes the seat away for which `is` holds, if it is there, and tells that the key's actor is no more.
-    pub fn free(&self, seed: &StdArc<Seed<K>>, is: impl Fn(&super::board::Seat<M, K>) -> bool) {
+    /// An actor of this seed has ended for good: takes its seat away, unless its heir has it, and tells that it is no
+    /// more.
+    pub fn free(&self, seed: &StdArc<Seed<K>>, ended: &AnyRef) {
         let mut shard = self.table.lock(seed.hash);
-        shard.replace(seed.hash, is, None);
-        // Under the lock: before anything is noted of whoever has the key next.
+        shard.replace(seed.hash, |seat| seat.is_of(ended), None);
+        // As in `vacate`.
         self.statuses.note(seed, ActorStatus::Terminated, |_| true);
         drop(shard);
         self.statuses.deliver();
@@ -123,9 +132,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Creates the actor anew that waits in its seat.
     fn renew_waiting(self: &StdArc<Self>, seed: &StdArc<Seed<K>>) {
-        let is_it =
-            |seat: &super::board::Seat<M, K>| seat.actor.is_none() && StdArc::ptr_eq(&seat.seed, seed);
-        if !self.renew(seed, is_it) {
+        if !self.renew(seed, |seat| seat.awaits(seed)) {
             self.vacate(seed);
             self.stop_if_over();
         }

@@ -88,7 +88,7 @@ fn a_gentle_multicast_passes_over_who_is_absent() {
 fn a_broadcast_reaches_everybody_who_is_there() {
     let (stage, group) = with_one_restarting();
     for key in 2..20 {
-        group.mount(key);
+        group.mount(key).unwrap();
     }
     group.try_tell(to_all("all")).expect("18 took it");
     let notes = noted(&stage);
@@ -405,7 +405,7 @@ fn a_group_goes_by_its_configuration_as_soon_as_it_is_accepted() {
             },
             move |group, shards| {
                 count.update(|_| shards);
-                (0..shards).for_each(|shard| group.mount(shard));
+                (0..shards).for_each(|shard| group.mount(shard).unwrap());
             },
         )
         .spawn()

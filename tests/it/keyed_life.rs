@@ -2,6 +2,7 @@
 
 use crate::keyed_support::{Do, Note, books, closed, full, lodgers, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
+use pointsman::SpawnError;
 use pointsman::prelude::*;
 use pointsman::topology::{Group, Outcome, RestartPolicy, Singleton, Start, WhileRestarting};
 use std::sync::Arc;
@@ -221,6 +222,26 @@ fn stop_spawning_closes_the_keys_that_nobody_has_and_no_others() {
     stage.clock.advance(SECOND * 10);
     assert_eq!(noted(&stage), ["1 c", "1 stopped"], "and is not restarted");
     assert!(!group.is_closed());
+    books(stage);
+}
+
+#[test]
+fn to_mount_a_key_says_why_nobody_is_created() {
+    let stage = Stage::turns();
+    let group = lodgers(&stage);
+    group.mount(1).unwrap();
+    group.mount(1).expect("somebody has it");
+    let refused = |group: &Group<Note, u32>| match group.mount(2) {
+        Err(SpawnError::ParentStopped { path }) => path,
+        other => panic!("{other:?}"),
+    };
+    group.stop_spawning();
+    assert_eq!(refused(&group), "/user/lodgers");
+    group.mount(1).expect("somebody has it still");
+    group.terminate("over");
+    run_turns();
+    assert_eq!(refused(&group), "/user/lodgers");
+    assert_eq!((noted(&stage).len(), group.len()), (2, 0), "it was mounted, and has stopped");
     books(stage);
 }
 

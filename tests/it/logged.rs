@@ -1,6 +1,7 @@
 //! What the engine logs. A process has one logger, so the records of all systems come together here, and their
 //! texts tell whose they are.
 
+use std::cell::RefCell;
 use std::sync::Mutex;
 
 /// Level, target and text.
@@ -10,6 +11,11 @@ struct Records(Mutex<Vec<Record>>);
 
 static RECORDS: Records = Records(Mutex::new(Vec::new()));
 
+thread_local! {
+    /// What the logger does when this thread logs.
+    static MEANWHILE: RefCell<Option<Box<dyn FnMut(&str)>>> = const { RefCell::new(None) };
+}
+
 impl log::Log for Records {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
         metadata.target().starts_with("pointsman")
@@ -18,6 +24,11 @@ impl log::Log for Records {
         if self.enabled(record.metadata()) {
             // Before the lock: what is logged may panic.
             let text = record.args().to_string();
+            // Taken out, since it may log itself.
+            if let Ok(Some(mut act)) = MEANWHILE.try_with(RefCell::take) {
+                act(&text);
+                MEANWHILE.set(Some(act));
+            }
             self.0.lock().unwrap().push((record.level(), record.target().to_owned(), text));
         }
     }
@@ -29,6 +40,13 @@ pub fn listen() {
     // An error says that another test has done so.
     let _ = log::set_logger(&RECORDS);
     log::set_max_level(log::LevelFilter::Info);
+}
+
+/// Has the logger do this with each text that this thread logs: the logger is an application's own code. If it panics,
+/// it is done no more.
+pub fn meanwhile(act: impl FnMut(&str) + 'static) {
+    listen();
+    MEANWHILE.set(Some(Box::new(act)));
 }
 
 /// The records for which `is_mine`; each once.

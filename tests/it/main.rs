@@ -17,6 +17,7 @@ mod inbox;
 mod keyed;
 mod keyed_life;
 mod keyed_mailbox;
+mod keyed_order;
 mod keyed_policy;
 mod keyed_retire;
 mod keyed_status;
@@ -26,6 +27,7 @@ mod ledger;
 mod lifecycle;
 mod listeners;
 mod logged;
+mod loggers;
 mod mailboxes;
 mod names;
 #[cfg(feature = "net")]

@@ -400,7 +400,7 @@ fn thousands_of_keys_that_print_alike_have_names_of_their_own() {
         )
         .spawn()
         .expect("sound");
-    (0..COUNT).for_each(|number| group.mount(Twin(number)));
+    (0..COUNT).for_each(|number| group.mount(Twin(number)).unwrap());
     assert_eq!(group.len(), COUNT as usize);
     let last = format!("/user/twins/twin~{COUNT}");
     assert!(stage.system.actor_at(&last).is_ok(), "no number is left out, so none was tried twice");

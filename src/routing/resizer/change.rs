@@ -6,7 +6,7 @@ use super::super::plan::{Initial, RouterPlan};
 use super::super::reference::SharedRouter;
 use super::super::{Manage, RoutingLogic};
 use super::{AskResizer, Resizer, ResizerError, Resizing};
-use crate::actor::{Context, Done};
+use crate::actor::{Context, Done, drop_guarded, guarded};
 use crate::actor_ref::Load;
 use crate::grace;
 
@@ -107,7 +107,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             }
         });
         if let Some(Err(error)) = outcome {
-            log::warn!(target: "pointsman", "{} could not be resized: {error}", ctx.path());
+            // The logger is user code, and the cause may be the user's.
+            let logged = guarded(|| {
+                log::warn!(target: "pointsman", "{} could not be resized: {error}", ctx.path());
+                Ok(())
+            });
+            drop_guarded((logged, error));
         }
     }
 
