@@ -12,7 +12,8 @@ pub enum SendError<M> {
     /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
     /// or there was nobody left to choose, and one that was passed over was itself a router and full.
     Full(M),
-    /// The actor or router has stopped.
+    /// The actor or router has stopped. Of a [group](crate::topology::Group): nobody has the key and nobody is created
+    /// for it, as the inner router or [`stop_spawning`](crate::topology::Group::stop_spawning) says.
     Closed(M),
     /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
     /// has none.
@@ -72,7 +73,7 @@ impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
-            SendError::Closed(_) => f.write_str("actor stopped: nobody will handle the message"),
+            SendError::Closed(_) => f.write_str("nobody will handle the message: the actor has stopped, or its group creates none for it"),
             SendError::NoRoutee(_) => f.write_str(
                 "no routee takes the message: the router has none, or each has stopped or is a router without any",
             ),

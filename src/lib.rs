@@ -222,6 +222,7 @@ pub mod prelude {
     pub use crate::Message;
     pub use crate::{
         Actor, ActorRef, AnyRef, Ask, AskError, Asker, Call, Context, Directive, Dispatcher, Done, Failure,
-        Full, Mailbox, ReplyTo, Request, Restart, Router, Strategy, System, SystemRef, Terminated,
+        Full, Mailbox, ReplyTo, Request, Restart, Router, SpawnError, Strategy, System, SystemRef,
+        Terminated,
     };
 }

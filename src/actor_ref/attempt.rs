@@ -23,8 +23,8 @@ use std::sync::Arc as StdArc;
 pub enum AttemptEnd {
     /// Its reply was none that counts as a success: see [`Request::is_success`].
     Unsuccessful,
-    /// Every port of it was dropped unanswered: the handler panicked or forgot to answer, or the routee
-    /// stopped with the message in its mailbox.
+    /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or
+    /// the routee stopped with the message in its mailbox. What a handler failed with is in the log.
     NoReply,
     /// The routee did not take the message.
     Refused(DeadLetterReason),

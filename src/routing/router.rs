@@ -197,7 +197,8 @@ impl<M: Send + 'static> Router<M> {
 
     /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have,
     /// and when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the
-    /// router refuses; [watch](crate::Context::watch) it to know its end, or wait outside actors by
+    /// router refuses; with [`leave_within`](super::RouterPlan::leave_within) a routee ends at its deadline, and what it
+    /// has left becomes dead letters. [Watch](crate::Context::watch) the router to know its end, or wait outside actors by
     /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```

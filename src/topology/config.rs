@@ -108,9 +108,10 @@ pub(super) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
 
 impl Topology {
     /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. In two phases:
-    /// each group is asked whether it could go by its part; only if none rejects do all of them get it.
+    /// each group is asked whether it could go by its part; only if none rejects do all of them get it. The text is the
+    /// whole configuration, not a change of it.
     /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
-    /// an empty one.
+    /// an empty one. A keyed group without [`config`](super::GroupPlan::config) looks at nothing in its section.
     ///
     /// Returns the names of the groups that go by theirs now, in the order of declaration. One whose
     /// [`update`](super::Member::update) panics is logged as an error and not among them; the next configuration counts

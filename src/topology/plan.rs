@@ -501,7 +501,8 @@ impl<D: Send + 'static> Local<D> {
         Ok(())
     }
 
-    /// What members of this group send messages of type `M` by: one for all of them, or one for each.
+    /// What members of this group send messages of type `M` by: one for all of them, or one for each. It leads nowhere
+    /// until the group is mounted.
     pub fn outlet<M: Send + 'static>(&self) -> Outlet<M> {
         Outlet { table: self.with_draft(|draft: &mut Draft<M>| draft.table.clone()) }
     }

@@ -124,7 +124,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///     group.mount(&system.actor(name).spawn(move || Limit(limit))?);
     /// }
     /// let checks = gateway.outlet::<Call<Check>>();
-    /// # gateway.mount(&ActorRef::from_fn(|_| {}));
+    /// gateway.mount(&ActorRef::from_fn(|_: u32| {})); // until then its outlets lead nowhere
     /// let mut answers = checks.request(Check(100)).all().wait()?;
     /// answers.sort_by_key(|answer| *answer == Ok(true));
     /// assert_eq!(answers, [Ok(false), Ok(true)]);

@@ -16,7 +16,8 @@ use std::sync::Arc as StdArc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nobody will answer it: it was not delivered, or was left unread in a mailbox whose actor has ended.
+    /// Nobody will answer it: it was not delivered, or was left unread in a mailbox whose actor has ended. Also where the
+    /// group that asks by an outlet, or the one that is asked, is not mounted yet.
     Failed,
     /// It was received, and its reply port was dropped without an answer. A copy that is dropped because user code panics
     /// while the request is being sent (a route's condition, a `Clone`) counts as this, too: who drops it is not told

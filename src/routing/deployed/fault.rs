@@ -97,7 +97,7 @@ impl fmt::Display for SectionFault {
         match self {
             SectionFault::Unknown { name, known } => write!(
                 f,
-                "no router is called {name:?}: give it a logic with System::builder(..).routing_logic({name:?}, ..), \
+                "no router is called {name:?}: before `config`, give it a logic with System::builder(..).routing_logic({name:?}, ..), \
                  or choose one of {known:?}"
             ),
             SectionFault::FromCode => f.write_str(

@@ -86,7 +86,11 @@ impl<'a> Kind<'a> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Creates the router as the system says.
-    pub fn create_as_said(mut self, parent: AnyRef, section: &Section) -> Result<Router<M>, SpawnError> {
+    pub(crate) fn create_as_said(
+        mut self,
+        parent: AnyRef,
+        section: &Section,
+    ) -> Result<Router<M>, SpawnError> {
         let path = self.path(&parent);
         match self.follow(&section.deployment, &parent.core().system) {
             Ok(None) => self.create(parent),
@@ -233,7 +237,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// The system says nothing of a router that cannot do without.
-    pub fn unsaid(&self, parent: &AnyRef) -> SpawnError {
+    pub(crate) fn unsaid(&self, parent: &AnyRef) -> SpawnError {
         let path = self.path(parent);
         // Without the guardian.
         let pattern = path.splitn(3, '/').nth(2).map_or_else(|| path.clone(), |rest| format!("/{rest}"));
