@@ -14,7 +14,10 @@
 //! (`keyed_first_message`); terminations of which both think that they are the first (`keyed_two_terminations`); an
 //! end that is noted behind the shard's lock, and two who deliver reports at once (`keyed_end_races_next_life`); a
 //! change after which the subscriber counts as not told, and an introduction that does not look whether it was
-//! (`keyed_subscription_races_life`); a subscription that looks at the table alone (`keyed_heir_races_subscription`).
+//! (`keyed_subscription_races_life`); a subscription that looks at the table alone (`keyed_heir_races_subscription`); an
+//! end that is noted of a seat which somebody else has taken meanwhile (`keyed_spawn_anew_races_timer`), also by a
+//! wait that is listed for an actor which a message has created before (`keyed_spawn_anew_races_failure`); a capacity
+//! that is applied behind the lock under which it is stored (`keyed_two_capacities`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");

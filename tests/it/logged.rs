@@ -7,13 +7,16 @@ use std::sync::Mutex;
 /// Level, target and text.
 type Record = (log::Level, String, String);
 
+/// What a logger does with a text.
+type Act = Box<dyn FnMut(&str)>;
+
 struct Records(Mutex<Vec<Record>>);
 
 static RECORDS: Records = Records(Mutex::new(Vec::new()));
 
 thread_local! {
     /// What the logger does when this thread logs.
-    static MEANWHILE: RefCell<Option<Box<dyn FnMut(&str)>>> = const { RefCell::new(None) };
+    static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
 }
 
 impl log::Log for Records {
