@@ -1,7 +1,8 @@
 //! actix: an actor lives on one *arbiter*, a thread with a runtime of its own, and never leaves it. So arbiters are its
 //! workers, and whoever starts actors spreads them: here those that talk to each other share one.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, WORKERS, Words};
+use crate::peer::{Answer, Peer, Tell, WORKERS, Words};
+use crate::work::{Recipe, Work};
 use actix::prelude::*;
 use futures_util::future::join_all;
 use std::cell::Cell;
@@ -30,85 +31,91 @@ impl Actix {
         Self { arbiters: (0..WORKERS).map(|_| Arbiter::new()).collect(), next: Cell::new(0) }
     }
 
-    fn spawn_at<H: Handler>(&self, arbiter: usize, number: usize, make: impl Make<H>) -> Recipient<Parcel> {
+    fn spawn_at(&self, arbiter: usize, number: usize, recipe: Recipe<Addr<Worker>>) -> Addr<Worker> {
         let arbiter = self.arbiters[arbiter % WORKERS].handle();
-        Worker::start_in_arbiter(&arbiter, move |_| Worker { handle: make(number) }).recipient()
+        Worker::start_in_arbiter(&arbiter, move |_| Worker { work: recipe.make(number) })
     }
 }
 
-struct Worker<H> {
-    handle: H,
+pub struct Worker {
+    work: Work<Addr<Worker>>,
 }
 
-impl<H: Handler> Actor for Worker<H> {
+impl Actor for Worker {
     type Context = Context<Self>;
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct Parcel(Words);
+struct Parcel(Words);
 
-impl<H: Handler> actix::Handler<Parcel> for Worker<H> {
+impl Handler<Parcel> for Worker {
     type Result = ();
 
     fn handle(&mut self, Parcel(words): Parcel, _: &mut Context<Self>) {
-        (self.handle)(words);
+        self.work.handle(words);
     }
 }
 
 /// A worker of a pool of threads.
-struct SyncWorker<H> {
-    handle: H,
+struct SyncWorker {
+    work: Work<Addr<Worker>>,
 }
 
-impl<H: Handler> Actor for SyncWorker<H> {
+impl Actor for SyncWorker {
     type Context = SyncContext<Self>;
 }
 
-impl<H: Handler> actix::Handler<Parcel> for SyncWorker<H> {
+impl Handler<Parcel> for SyncWorker {
     type Result = ();
 
     fn handle(&mut self, Parcel(words): Parcel, _: &mut SyncContext<Self>) {
-        (self.handle)(words);
+        self.work.handle(words);
     }
 }
 
-/// A recipient, since an address names its actor's type.
-impl Tell for Recipient<Parcel> {
+impl Tell for Addr<Worker> {
+    fn tell(&self, words: Words) {
+        self.do_send(Parcel(words));
+    }
+}
+
+impl Tell for Addr<SyncWorker> {
     fn tell(&self, words: Words) {
         self.do_send(Parcel(words));
     }
 }
 
 impl Peer for Actix {
-    type Target = Recipient<Parcel>;
+    type Target = Addr<Worker>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Recipient<Parcel> {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Addr<Worker> {
         self.next.set(self.next.get() + 1);
-        self.spawn_at(self.next.get(), number, make)
+        self.spawn_at(self.next.get(), number, recipe)
     }
 
-    fn spawn_all<H: Handler>(&self, count: usize, make: impl Make<H>) -> Vec<Recipient<Parcel>> {
+    fn spawn_all(&self, count: usize, recipe: Recipe<Self::Target>) -> Vec<Addr<Worker>> {
         // At least a pair.
         let together = count.div_ceil(WORKERS).max(2);
-        (0..count).map(|number| self.spawn_at(number / together, number, make.clone())).collect()
+        (0..count).map(|number| self.spawn_at(number / together, number, recipe.clone())).collect()
     }
 
     /// An actor ends when nobody has its address.
-    fn stop(&self, target: Recipient<Parcel>) {
+    fn stop(&self, target: Addr<Worker>) {
         drop(target);
     }
 
     /// A thread for each worker, as actix has it.
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
         let (numbers, next) = mpsc::channel();
         (0..size).for_each(|number| numbers.send(number).expect("we hold the receiver"));
         let next = std::sync::Mutex::new(next);
         let worker = move || {
-            let number = next.lock().expect("nobody panics").recv().expect("there are as many numbers as workers");
-            SyncWorker { handle: make(number) }
+            let number =
+                next.lock().expect("nobody panics").recv().expect("there are as many numbers as workers");
+            SyncWorker { work: recipe.make(number) }
         };
-        Some(SyncArbiter::start(size, worker).recipient())
+        Some(SyncArbiter::start(size, worker))
     }
 
     fn answerer(&self) -> impl Answer {
@@ -139,7 +146,7 @@ impl Actor for Answerer {
 #[rtype(result = "u64")]
 struct Next(u64);
 
-impl actix::Handler<Next> for Answerer {
+impl Handler<Next> for Answerer {
     type Result = u64;
 
     fn handle(&mut self, Next(number): Next, _: &mut Context<Self>) -> u64 {
@@ -176,7 +183,7 @@ struct Ask {
     result: mpsc::Sender<u64>,
 }
 
-impl actix::Handler<Ask> for Asker {
+impl Handler<Ask> for Asker {
     type Result = ResponseFuture<()>;
 
     fn handle(&mut self, ask: Ask, _: &mut Context<Self>) -> ResponseFuture<()> {

@@ -1,7 +1,8 @@
 //! What people build routers from by hand: a channel, and a task or a thread around each receiver.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, Words};
+use crate::peer::{Answer, Peer, Tell, Words};
 use crate::tasks::runtime;
+use crate::work::{Recipe, Work};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::thread;
@@ -125,10 +126,10 @@ impl<C: Channel> Tasks<C> {
         Self { runtime: runtime(), channel: PhantomData }
     }
 
-    fn run(&self, mut receiver: C::Receiver<Words>, mut handle: impl Handler) {
+    fn run(&self, mut receiver: C::Receiver<Words>, mut work: Work<Sender<C>>) {
         self.runtime.spawn(async move {
             while let Some(words) = C::receive(&mut receiver).await {
-                handle(words);
+                work.handle(words);
             }
         });
     }
@@ -162,9 +163,9 @@ impl<C: Channel> Tell for Sender<C> {
 impl<C: Channel> Peer for Tasks<C> {
     type Target = Sender<C>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Sender<C> {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Sender<C> {
         let (sender, receiver) = C::unbounded();
-        self.run(receiver, make(number));
+        self.run(receiver, recipe.make(number));
         Sender(sender)
     }
 
@@ -173,10 +174,10 @@ impl<C: Channel> Peer for Tasks<C> {
         drop(target);
     }
 
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
         let (sender, receiver) = C::unbounded();
         for number in 0..size {
-            self.run(C::share(&receiver)?, make(number));
+            self.run(C::share(&receiver)?, recipe.make(number));
         }
         Some(Sender::<C>(sender))
     }
@@ -238,6 +239,14 @@ impl Threads {
     pub fn start() -> Self {
         Self
     }
+
+    fn run(
+        &self,
+        receiver: crossbeam_channel::Receiver<Words>,
+        mut work: Work<crossbeam_channel::Sender<Words>>,
+    ) {
+        thread::spawn(move || receiver.iter().for_each(|words| work.handle(words)));
+    }
 }
 
 impl Tell for crossbeam_channel::Sender<Words> {
@@ -258,9 +267,9 @@ fn spawn_answering_thread() -> crossbeam_channel::Sender<ThreadQuestion> {
 impl Peer for Threads {
     type Target = crossbeam_channel::Sender<Words>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Self::Target {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Self::Target {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        thread::spawn(move || receiver.iter().for_each(make(number)));
+        self.run(receiver, recipe.make(number));
         sender
     }
 
@@ -269,11 +278,10 @@ impl Peer for Threads {
         drop(target);
     }
 
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
         let (sender, receiver) = crossbeam_channel::unbounded();
         for number in 0..size {
-            let (receiver, make) = (receiver.clone(), make.clone());
-            thread::spawn(move || receiver.iter().for_each(make(number)));
+            self.run(receiver.clone(), recipe.make(number));
         }
         Some(sender)
     }

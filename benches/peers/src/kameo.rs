@@ -1,8 +1,8 @@
 //! kameo: actors are tokio tasks, and a mailbox is tokio's channel. Mailboxes are unbounded, as everybody's are here.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, Words};
+use crate::peer::{Answer, Peer, Tell, Words};
 use crate::tasks::runtime;
-use kameo::error::Infallible;
+use crate::work::{Recipe, Work};
 use kameo::mailbox::unbounded;
 use kameo::prelude::*;
 use kameo_actors::pool::{ActorPool, Dispatch};
@@ -22,57 +22,43 @@ impl Kameo {
     }
 }
 
-struct Worker<H> {
-    handle: H,
+#[derive(Actor)]
+pub struct Worker {
+    work: Work<ActorRef<Worker>>,
 }
 
-impl<H: Handler> Actor for Worker<H> {
-    type Args = Self;
-    type Error = Infallible;
+struct Parcel(Words);
 
-    async fn on_start(worker: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
-        Ok(worker)
-    }
-}
-
-pub struct Parcel(Words);
-
-impl<H: Handler> Message<Parcel> for Worker<H> {
+impl Message<Parcel> for Worker {
     type Reply = ();
 
     async fn handle(&mut self, Parcel(words): Parcel, _: &mut Context<Self, ()>) {
-        (self.handle)(words);
+        self.work.handle(words);
     }
 }
 
-/// A recipient, since a reference names its actor's type.
-impl Tell for Recipient<Parcel> {
+impl Tell for ActorRef<Worker> {
     fn tell(&self, words: Words) {
-        Recipient::tell(self, Parcel(words)).try_send().expect("it lives");
+        ActorRef::tell(self, Parcel(words)).try_send().expect("it lives");
     }
 }
 
 /// A reference to the pool's actor.
-struct Pool<H: Handler>(ActorRef<ActorPool<Worker<H>>>);
+#[derive(Clone)]
+struct Pool(ActorRef<ActorPool<Worker>>);
 
-impl<H: Handler> Clone for Pool<H> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<H: Handler> Tell for Pool<H> {
+impl Tell for Pool {
     fn tell(&self, words: Words) {
         self.0.tell(Dispatch(Parcel(words))).try_send().expect("it lives");
     }
 }
 
 impl Peer for Kameo {
-    type Target = Recipient<Parcel>;
+    type Target = ActorRef<Worker>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Self::Target {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Self::Target {
         let _entered = self.runtime.enter();
-        Worker::spawn_with_mailbox(Worker { handle: make(number) }, unbounded()).recipient()
+        Worker::spawn_with_mailbox(Worker { work: recipe.make(number) }, unbounded())
     }
 
     /// An actor ends when nobody refers to it.
@@ -80,12 +66,12 @@ impl Peer for Kameo {
         drop(target);
     }
 
-    fn least_loaded<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
+    fn least_loaded(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
         let _entered = self.runtime.enter();
         let next = Arc::new(AtomicUsize::new(0));
         let worker = move || {
-            let handle = make(next.fetch_add(1, Ordering::Relaxed));
-            Worker::spawn_with_mailbox(Worker { handle }, unbounded())
+            let work = recipe.make(next.fetch_add(1, Ordering::Relaxed));
+            Worker::spawn_with_mailbox(Worker { work }, unbounded())
         };
         Some(Pool(ActorPool::spawn_with_mailbox(ActorPool::new(size, worker), unbounded())))
     }

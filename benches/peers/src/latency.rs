@@ -8,7 +8,7 @@
 //! does that waits for something that does not come. Messages to it are not counted among the latencies, since they
 //! wait for it by definition; all others are, and so is whatever they wait because a worker is gone.
 
-use crate::peer::{Tell, Words};
+use crate::peer::Tell;
 use crate::scale::Scale;
 use crate::tally::wait_until;
 use hdrhistogram::Histogram;
@@ -62,19 +62,17 @@ impl OpenLoop {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What the actor of this number does with a message: [when it arrives by the timetable, its number].
-    pub fn handler(&self, number: usize) -> impl FnMut(Words) + Send + use<> {
-        let shared = self.shared.clone();
-        let is_stuck = shared.is_stuck && number == 0;
-        move |[arrives, message]: Words| {
-            while is_stuck && !shared.is_released.load(Ordering::Acquire) {
-                thread::sleep(STUCK_LOOKS);
-            }
-            let latency =
-                if is_stuck { NOT_COUNTED } else { shared.now().saturating_sub(arrives).saturating_add(1) };
-            let before = shared.latencies[message as usize].swap(latency, Ordering::Release);
-            assert_eq!(before, 0, "a message was handled twice");
+    /// What the actor of this number does with a message, which has a number and a time of arrival.
+    pub fn handle(&self, actor: usize, arrives: u64, message: u64) {
+        let shared = &self.shared;
+        let is_stuck = shared.is_stuck && actor == 0;
+        while is_stuck && !shared.is_released.load(Ordering::Acquire) {
+            thread::sleep(STUCK_LOOKS);
         }
+        let late = || shared.now().saturating_sub(arrives).saturating_add(1);
+        let latency = if is_stuck { NOT_COUNTED } else { late() };
+        let before = shared.latencies[message as usize].swap(latency, Ordering::Release);
+        assert_eq!(before, 0, "a message was handled twice");
     }
 
     /// Sends by the timetable, waits until all is handled, and returns the latency at each of [`QUANTILES`] in ns.

@@ -2,7 +2,9 @@
 
 use crate::actix::Actix;
 use crate::channels::{AsyncChannel, Flume, Kanal, Tasks, Threads, TokioMpsc};
+use crate::elfo::Elfo;
 use crate::kameo::Kameo;
+use crate::kompact::Kompact;
 use crate::pointsman::Pointsman;
 use crate::ractor::{Ractor, RactorFactory};
 use crate::scale::Scale;
@@ -125,6 +127,20 @@ pub const LIBRARIES: &[Library] = &[
         kind: Kind::Actors,
         takes_part: always,
         run: |workload, scale| run(Xtra::start(), workload, scale),
+    },
+    Library {
+        name: "elfo",
+        package: "elfo",
+        kind: Kind::Actors,
+        takes_part: always,
+        run: |workload, scale| run(Elfo::start(), workload, scale),
+    },
+    Library {
+        name: "kompact",
+        package: "kompact",
+        kind: Kind::Actors,
+        takes_part: always,
+        run: |workload, scale| run(Kompact::start(), workload, scale),
     },
     Library {
         name: "tokio-mpsc",

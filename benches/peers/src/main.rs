@@ -6,13 +6,15 @@
 //! ```
 //!
 //! * [`peer`]: what a library shows of itself; each has a file: [`pointsman`], [`kameo`], [`ractor`], …
-//! * [`workload`]: what is measured, the same code for all. [`latency`] is the one that takes no time but tells it.
+//! * [`workload`], [`work`]: what is measured and what actors do, the same code for all. [`latency`] is the one that takes no time but tells it.
 //! * [`run`]: who runs when, each repetition in a process of its own.
 //! * [`report`], [`plot`]: what is shown.
 
 mod actix;
 mod channels;
+mod elfo;
 mod kameo;
+mod kompact;
 mod latency;
 mod library;
 mod living;
@@ -27,6 +29,7 @@ mod tally;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod work;
 mod workload;
 mod xtra;
 

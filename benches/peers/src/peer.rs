@@ -1,8 +1,11 @@
 //! What a library shows of itself to take part: the pieces from which [`crate::workload`] builds every workload.
 //!
-//! The work itself is the same code for all: a closure that an actor of the library calls for each message. What
+//! The work itself is the same code for all: an actor of the library calls [`Work::handle`] for each message. What
 //! differs is what lies around it, and that is what is measured.
+//!
+//! [`Work::handle`]: crate::work::Work::handle
 
+use crate::work::Recipe;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -26,50 +29,42 @@ pub trait Answer: Clone + Send + 'static {
     fn ask_all(&self, numbers: Range<u64>) -> u64;
 }
 
-/// What an actor does with a message.
-pub trait Handler: FnMut(Words) + Send + Unpin + 'static {}
-impl<H: FnMut(Words) + Send + Unpin + 'static> Handler for H {}
-
-/// Makes the handler of the actor of this number.
-pub trait Make<H>: Fn(usize) -> H + Clone + Send + Sync + 'static {}
-impl<H, M: Fn(usize) -> H + Clone + Send + Sync + 'static> Make<H> for M {}
-
 /// A library at work. A method that returns `None` says that the library has no such thing.
 pub trait Peer: Sized {
     /// One actor.
     type Target: Tell + Sync;
 
-    /// Starts the actor whose handler is `make(number)`.
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Self::Target;
+    /// Starts the actor of this number.
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Self::Target;
 
     /// Starts so many actors, numbered from 0. Those whose numbers are near talk to each other most.
-    fn spawn_all<H: Handler>(&self, count: usize, make: impl Make<H>) -> Vec<Self::Target> {
-        (0..count).map(|number| self.spawn(number, make.clone())).collect()
+    fn spawn_all(&self, count: usize, recipe: Recipe<Self::Target>) -> Vec<Self::Target> {
+        (0..count).map(|number| self.spawn(number, recipe.clone())).collect()
     }
 
     /// Lets an actor end; whoever holds another clone of the target would keep it alive in some libraries.
     fn stop(&self, target: Self::Target);
 
     /// Actors that get messages in turn: the library's own router, or else the sender picks.
-    fn round_robin<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        InTurn::new(self.spawn_all(size, make))
+    fn round_robin(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        InTurn::new(self.spawn_all(size, recipe))
     }
 
     /// Actors that take from one queue.
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        let _ = (size, make);
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        let _ = (size, recipe);
         None::<Self::Target>
     }
 
     /// Actors of which the one with the least to do gets the message.
-    fn least_loaded<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        let _ = (size, make);
+    fn least_loaded(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        let _ = (size, recipe);
         None::<Self::Target>
     }
 
     /// Actors that all get every message: the library's own way, or else the sender's loop.
-    fn broadcast<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        Each(self.spawn_all(size, make))
+    fn broadcast(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        Each(self.spawn_all(size, recipe))
     }
 
     /// Starts an actor that answers.

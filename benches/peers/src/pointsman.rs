@@ -1,6 +1,7 @@
 //! Pointsman.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, WORKERS, Words};
+use crate::peer::{Answer, Peer, Tell, WORKERS, Words};
+use crate::work::{Recipe, Work};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, SmallestMailbox};
 use std::ops::Range;
@@ -30,23 +31,21 @@ impl Pointsman {
     }
 }
 
-struct Worker<H> {
-    handle: H,
+struct Worker {
+    work: Work<ActorRef<Words>>,
 }
 
-impl<H: Handler> Actor for Worker<H> {
+impl Actor for Worker {
     type Message = Words;
     fn receive(&mut self, words: Words, _: &mut Context<Words>) -> Done {
-        (self.handle)(words);
+        self.work.handle(words);
         Ok(())
     }
 }
 
 /// The recipe of a routee.
-fn routee<H: Handler>(
-    make: impl Make<H>,
-) -> impl Fn(&mut Context<Words>) -> Worker<H> + Send + Sync + 'static {
-    move |ctx: &mut Context<Words>| Worker { handle: make(ctx.routee_index()) }
+fn routee(recipe: Recipe<ActorRef<Words>>) -> impl Fn(&mut Context<Words>) -> Worker + Send + Sync + 'static {
+    move |ctx| Worker { work: recipe.make(ctx.routee_index()) }
 }
 
 impl Tell for ActorRef<Words> {
@@ -58,32 +57,32 @@ impl Tell for ActorRef<Words> {
 impl Peer for Pointsman {
     type Target = ActorRef<Words>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> ActorRef<Words> {
-        self.system.spawn(move || Worker { handle: make(number) }).expect("the system lives")
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> ActorRef<Words> {
+        self.system.spawn(move || Worker { work: recipe.make(number) }).expect("the system lives")
     }
 
     fn stop(&self, target: ActorRef<Words>) {
         target.stop();
     }
 
-    fn round_robin<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        let router = self.system.router("round-robin").pool(size, routee(make)).spawn();
+    fn round_robin(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        let router = self.system.router("round-robin").pool(size, routee(recipe)).spawn();
         router.expect("the name is free").to_ref()
     }
 
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        let router = self.system.router("balancing").balancing_pool(size, routee(make)).spawn();
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        let router = self.system.router("balancing").balancing_pool(size, routee(recipe)).spawn();
         Some(router.expect("the name is free").to_ref())
     }
 
-    fn least_loaded<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        let router = self.system.router("smallest-mailbox").pool(size, routee(make));
+    fn least_loaded(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        let router = self.system.router("smallest-mailbox").pool(size, routee(recipe));
         let router = router.logic(SmallestMailbox::new()).spawn();
         Some(router.expect("the name is free").to_ref())
     }
 
-    fn broadcast<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        let router = self.system.router("broadcast").pool(size, routee(make)).logic(Broadcast).spawn();
+    fn broadcast(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        let router = self.system.router("broadcast").pool(size, routee(recipe)).logic(Broadcast).spawn();
         router.expect("the name is free").to_ref()
     }
 

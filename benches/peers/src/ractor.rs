@@ -1,15 +1,15 @@
 //! ractor, plain and with its factory: actors are tokio tasks.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, Words};
+use crate::peer::{Answer, Peer, Tell, Words};
 use crate::tasks::runtime;
+use crate::work::{Recipe, Work};
 use futures_util::future::join_all;
 use ractor::factory::queues::DefaultQueue;
 use ractor::factory::routing::{QueuerRouting, RoundRobinRouting, Router};
 use ractor::factory::{
-    Factory, FactoryArguments, FactoryMessage, FactoryRef, Job, Worker, WorkerId, worker_builder,
+    self, Factory, FactoryArguments, FactoryMessage, FactoryRef, Job, WorkerId, worker_builder,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort};
-use std::marker::PhantomData;
 use std::ops::Range;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
@@ -24,25 +24,27 @@ impl Ractor {
     }
 }
 
-/// An actor's behaviour; what it handles with is its state.
-struct Sink<H>(PhantomData<fn() -> H>);
+/// An actor's behaviour; its work is its state.
+struct Worker;
 
-impl<H: Handler> Actor for Sink<H> {
+type Works = Work<ActorRef<Words>>;
+
+impl Actor for Worker {
     type Msg = Words;
-    type State = H;
-    type Arguments = H;
+    type State = Works;
+    type Arguments = Works;
 
-    async fn pre_start(&self, _: ActorRef<Words>, handler: H) -> Result<H, ActorProcessingErr> {
-        Ok(handler)
+    async fn pre_start(&self, _: ActorRef<Words>, work: Works) -> Result<Works, ActorProcessingErr> {
+        Ok(work)
     }
 
     async fn handle(
         &self,
         _: ActorRef<Words>,
         words: Words,
-        handler: &mut H,
+        work: &mut Works,
     ) -> Result<(), ActorProcessingErr> {
-        handler(words);
+        work.handle(words);
         Ok(())
     }
 }
@@ -56,9 +58,9 @@ impl Tell for ActorRef<Words> {
 impl Peer for Ractor {
     type Target = ActorRef<Words>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> ActorRef<Words> {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> ActorRef<Words> {
         let _entered = self.runtime.enter();
-        let spawned = ActorRuntime::spawn_instant(None, Sink(PhantomData), make(number));
+        let spawned = ActorRuntime::spawn_instant(None, Worker, recipe.make(number));
         spawned.expect("it has no name").0
     }
 
@@ -175,43 +177,40 @@ impl RactorFactory {
         Self(Ractor::start())
     }
 
-    fn factory<H: Handler, R: Router<(), Words> + Default>(
+    fn factory<R: Router<(), Words> + Default>(
         &self,
         size: usize,
-        make: impl Make<H>,
+        recipe: Recipe<ActorRef<Words>>,
     ) -> Dispatching {
         let arguments = FactoryArguments::builder()
             .worker_builder(Box::new(worker_builder(move |number: WorkerId| {
-                (FactoryWorker(PhantomData), Held(make(number)))
+                (FactoryWorker, recipe.make(number))
             })))
             .queue(DefaultQueue::default())
             .router(R::default())
             .num_initial_workers(size)
             .build();
-        let factory = Factory::<(), Words, Held<H>, FactoryWorker<H>, R, DefaultQueue<(), Words>>::default();
+        let factory = Factory::<(), Words, Works, FactoryWorker, R, DefaultQueue<(), Words>>::default();
         let started = self.0.runtime.block_on(Actor::spawn(None, factory, arguments));
         Dispatching(started.expect("a factory starts").0)
     }
 }
 
-/// A handler on its way to its worker.
-struct Held<H>(H);
+struct FactoryWorker;
 
-struct FactoryWorker<H>(PhantomData<fn() -> H>);
-
-impl<H: Handler> Worker for FactoryWorker<H> {
+impl factory::Worker for FactoryWorker {
     type Key = ();
     type Message = Words;
-    type Arguments = Held<H>;
-    type State = H;
+    type Arguments = Works;
+    type State = Works;
 
     async fn pre_start(
         &self,
         _: WorkerId,
         _: &ActorRef<FactoryMessage<(), Words>>,
-        held: Held<H>,
-    ) -> Result<H, ActorProcessingErr> {
-        Ok(held.0)
+        work: Works,
+    ) -> Result<Works, ActorProcessingErr> {
+        Ok(work)
     }
 
     async fn handle(
@@ -219,9 +218,9 @@ impl<H: Handler> Worker for FactoryWorker<H> {
         _: WorkerId,
         _: &ActorRef<FactoryMessage<(), Words>>,
         job: Job<(), Words>,
-        handler: &mut H,
+        work: &mut Works,
     ) -> Result<(), ActorProcessingErr> {
-        handler(job.msg);
+        work.handle(job.msg);
         Ok(())
     }
 }
@@ -238,20 +237,20 @@ impl Tell for Dispatching {
 impl Peer for RactorFactory {
     type Target = ActorRef<Words>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> ActorRef<Words> {
-        self.0.spawn(number, make)
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> ActorRef<Words> {
+        self.0.spawn(number, recipe)
     }
 
     fn stop(&self, target: ActorRef<Words>) {
         self.0.stop(target);
     }
 
-    fn round_robin<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        self.factory::<H, RoundRobinRouting<(), Words>>(size, make)
+    fn round_robin(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        self.factory::<RoundRobinRouting<(), Words>>(size, recipe)
     }
 
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        Some(self.factory::<H, QueuerRouting<(), Words>>(size, make))
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        Some(self.factory::<QueuerRouting<(), Words>>(size, recipe))
     }
 
     fn answerer(&self) -> impl Answer {

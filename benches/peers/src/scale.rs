@@ -39,7 +39,7 @@ const FULL: Scale = Scale {
 
 const QUICK: Scale = Scale {
     name: "quick",
-    length: Duration::from_millis(120),
+    length: Duration::from_millis(100),
     spawned: 50_000,
     resident: 50_000,
     arrivals: Duration::from_millis(700),

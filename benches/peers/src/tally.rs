@@ -1,6 +1,5 @@
 //! What handlers did: counted by each, added up by whoever waits.
 
-use crate::peer::Words;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,12 +38,6 @@ impl Tallies {
     /// The tally of the actor of this number.
     pub fn of(self, number: usize) -> &'static Tally {
         &self.0[number]
-    }
-
-    /// A handler that adds to its tally, as all sinks do.
-    pub fn sink(self, number: usize) -> impl FnMut(Words) + Send + 'static {
-        let tally = self.of(number);
-        move |words| tally.add(words[0])
     }
 
     /// Messages handled so far.

@@ -2,13 +2,13 @@
 
 use crate::latency::OpenLoop;
 use crate::living::{Living, resident};
-use crate::peer::{Answer, Peer, Tell, Words};
+use crate::peer::{Answer, Peer, Tell};
 use crate::scale::Scale;
 use crate::tally::{Tallies, wait_until};
+use crate::work::{ANSWER, Directory, Recipe};
 use serde::{Deserialize, Serialize};
-use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,6 @@ const BIG: usize = 500;
 const HOT_EVERY: usize = 100;
 /// Questions that a thread asks before it waits.
 const OUTSTANDING: u64 = 1_000;
-/// One message in so many is long work where work is skewed, and this is how much work each is.
-const LONG_EVERY: u64 = 100;
-const LONG: u64 = 1_000;
-const SHORT: u64 = 10;
-
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
@@ -82,22 +77,22 @@ pub fn run<P: Peer>(peer: P, workload: Workload, scale: &Scale) -> Option<Measur
         Workload::ToOne { senders, window } => Some(to_one(&peer, senders, window, scale)),
         Workload::Routed { senders } => {
             let tallies = Tallies::new(ROUTEES);
-            let target = peer.round_robin(ROUTEES, move |number| tallies.sink(number));
+            let target = peer.round_robin(ROUTEES, Recipe::Sink(tallies));
             Some(flood(&target, tallies, senders, 1, None, scale))
         }
         Workload::SharedQueue { senders } => {
             let tallies = Tallies::new(ROUTEES);
-            let target = peer.shared_queue(ROUTEES, move |number| worker(tallies, number));
+            let target = peer.shared_queue(ROUTEES, Recipe::Worker(tallies));
             target.map(|target| flood(&target, tallies, senders, 1, None, scale))
         }
         Workload::LeastLoaded { senders } => {
             let tallies = Tallies::new(ROUTEES);
-            let target = peer.least_loaded(ROUTEES, move |number| worker(tallies, number));
+            let target = peer.least_loaded(ROUTEES, Recipe::Worker(tallies));
             target.map(|target| flood(&target, tallies, senders, 1, None, scale))
         }
         Workload::Broadcast { senders } => {
             let tallies = Tallies::new(LISTENERS);
-            let target = peer.broadcast(LISTENERS, move |number| tallies.sink(number));
+            let target = peer.broadcast(LISTENERS, Recipe::Sink(tallies));
             Some(flood(&target, tallies, senders, LISTENERS as u64, None, scale))
         }
         Workload::AskOne => {
@@ -131,24 +126,12 @@ pub fn run<P: Peer>(peer: P, workload: Workload, scale: &Scale) -> Option<Measur
         Workload::HotAmongIdle => Some(hot_among_idle(&peer, scale)),
         Workload::Latency { is_stuck, .. } => {
             let open_loop = OpenLoop::new(scale, is_stuck);
-            let handlers = open_loop.clone();
-            let target = peer.round_robin(ROUTEES, move |number| handlers.handler(number));
+            let target = peer.round_robin(ROUTEES, Recipe::OpenLoop(open_loop.clone()));
             Some(Measured::Latency(open_loop.run(&target)))
         }
     };
     peer.end();
     measured
-}
-
-/// Where actors find each other, since none can be named before it is made.
-type Directory<T> = Arc<OnceLock<Vec<T>>>;
-
-fn fill<T>(directory: &Directory<T>, targets: Vec<T>) {
-    assert!(directory.set(targets).is_ok(), "a directory is filled once");
-}
-
-fn told<T: Tell>(directory: &Directory<T>, number: usize, words: Words) {
-    directory.get().expect("nothing is sent before the directory is filled")[number].tell(words);
 }
 
 fn sum_below(count: u64) -> u64 {
@@ -190,34 +173,15 @@ fn flood(
 
 fn to_one<P: Peer>(peer: &P, senders: usize, window: Option<u64>, scale: &Scale) -> Measured {
     let tallies = Tallies::new(1);
-    let target = peer.spawn(0, move |number| tallies.sink(number));
+    let target = peer.spawn(0, Recipe::Sink(tallies));
     flood(&target, tallies, senders, 1, window, scale)
-}
-
-/// A sink that works: a little for most messages, a hundred times as much for some.
-fn worker(tallies: Tallies, number: usize) -> impl FnMut(Words) + Send + 'static {
-    let tally = tallies.of(number);
-    move |[number, _]| {
-        let turns = if number % LONG_EVERY == 0 { LONG } else { SHORT };
-        (0..turns).for_each(|turn| _ = black_box(turn));
-        tally.add(number);
-    }
 }
 
 fn ping_pong<P: Peer>(peer: &P, pairs: usize, scale: &Scale) -> Measured {
     let tallies = Tallies::new(pairs);
-    let directory: Directory<P::Target> = Arc::default();
-    // The even ones serve, the odd ones return: [returns left, returns made].
-    let known = directory.clone();
-    let targets = peer.spawn_all(2 * pairs, move |number| {
-        let (directory, tally) = (known.clone(), tallies.of(number / 2));
-        move |[left, made]: Words| match (number % 2, left) {
-            (0, 0) => tally.add(made),
-            (0, _) => told(&directory, number + 1, [left - 1, made]),
-            _ => told(&directory, number - 1, [left, made + 1]),
-        }
-    });
-    fill(&directory, targets.clone());
+    let directory = Directory::new();
+    let targets = peer.spawn_all(2 * pairs, Recipe::PingPong(directory.clone(), tallies));
+    directory.fill(targets.clone());
     scale.time(|operations| {
         let each = operations.div_ceil(pairs as u64);
         let expected = tallies.expect();
@@ -229,49 +193,21 @@ fn ping_pong<P: Peer>(peer: &P, pairs: usize, scale: &Scale) -> Measured {
 
 fn ring<P: Peer>(peer: &P, scale: &Scale) -> Measured {
     let tallies = Tallies::new(1);
-    let directory: Directory<P::Target> = Arc::default();
-    let known = directory.clone();
-    let targets = peer.spawn_all(RING, move |number| {
-        let (directory, tally) = (known.clone(), tallies.of(0));
-        // [hops left, hops made]
-        move |[left, made]: Words| match left {
-            0 => tally.add(made),
-            _ => told(&directory, (number + 1) % RING, [left - 1, made + 1]),
-        }
-    });
-    fill(&directory, targets);
+    let directory = Directory::new();
+    directory.fill(peer.spawn_all(RING, Recipe::Ring(directory.clone(), tallies)));
     scale.time(|hops| {
         let expected = tallies.expect();
-        told(&directory, 0, [hops, 0]);
+        directory.tell(0, [hops, 0]);
         expected.wait_for(1, hops);
         hops
     })
 }
 
 fn big<P: Peer>(peer: &P, scale: &Scale) -> Measured {
-    /// In place of an actor's number: this is an answer, not a question.
-    const ANSWER: u64 = u64::MAX;
-
     let tallies = Tallies::new(BIG);
-    let directory: Directory<P::Target> = Arc::default();
-    let known = directory.clone();
-    let targets = peer.spawn_all(BIG, move |number| {
-        let (directory, tally) = (known.clone(), tallies.of(number));
-        let mut random = number as u64 + 1;
-        // [who asks, questions that it has left]
-        move |[asker, left]: Words| match (asker, left) {
-            (ANSWER, 0) => tally.add(1),
-            (ANSWER, _) => {
-                // Marsaglia's xorshift.
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                told(&directory, random as usize % BIG, [number as u64, left - 1]);
-            }
-            _ => told(&directory, asker as usize, [ANSWER, left]),
-        }
-    });
-    fill(&directory, targets.clone());
+    let directory = Directory::new();
+    let targets = peer.spawn_all(BIG, Recipe::Big(directory.clone(), tallies));
+    directory.fill(targets.clone());
     scale.time(|messages| {
         let each = messages.div_ceil(2 * BIG as u64);
         let expected = tallies.expect();
@@ -287,10 +223,7 @@ fn hot_among_idle<P: Peer>(peer: &P, scale: &Scale) -> Measured {
     let hot = scale.idle.div_ceil(HOT_EVERY);
     // A cold actor shares the tally of its hot neighbour, but is told nothing.
     let tallies = Tallies::new(hot);
-    let targets = peer.spawn_all(scale.idle, move |number| {
-        let tally = tallies.of(number / HOT_EVERY);
-        move |[number, _]: Words| tally.add(number)
-    });
+    let targets = peer.spawn_all(scale.idle, Recipe::Hot(tallies, HOT_EVERY));
     scale.time(|operations| {
         let each = operations.div_ceil(SENDERS as u64);
         let expected = tallies.expect();
@@ -313,12 +246,7 @@ fn spawn_and_stop<P: Peer>(peer: &P, scale: &Scale) -> Measured {
     let round = || {
         let start = Instant::now();
         for number in 0..scale.spawned {
-            let living = Living::new();
-            let make = move |_: usize| {
-                let living = living.clone();
-                move |_: Words| _ = black_box(&living)
-            };
-            peer.stop(peer.spawn(number, make));
+            peer.stop(peer.spawn(number, Recipe::Live(Living::new())));
         }
         wait_until(|| Living::count() == 0, || format!("{} actors have not ended", Living::count()));
         start.elapsed()
@@ -333,23 +261,14 @@ fn idle_bytes<P: Peer>(peer: &P, scale: &Scale) -> Measured {
     let expected = tallies.expect();
     let mut targets = Vec::with_capacity(scale.resident);
     // What is allocated once is not an actor's.
-    let first = peer.spawn(0, move |number| tallies.sink(number));
+    let first = peer.spawn(0, Recipe::Sink(tallies));
     first.tell([0, 0]);
     expected.wait_for(1, 0);
     let handled = Arc::new(AtomicU64::new(0));
     let before = resident();
     for number in 0..scale.resident {
-        let handled = handled.clone();
-        let target = peer.spawn(number, move |_: usize| {
-            let handled = handled.clone();
-            let mut state = [1u64; 8];
-            move |[number, _]: Words| {
-                state[number as usize % state.len()] += 1;
-                black_box(&mut state);
-                handled.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        target.tell([number as u64, 0]);
+        let target = peer.spawn(number, Recipe::Idle(handled.clone()));
+        target.tell([number as u64, 1]);
         targets.push(target);
     }
     let seen = || handled.load(Ordering::Relaxed);
@@ -375,8 +294,8 @@ const fn row(key: &'static str, is_quick: bool, workload: Workload, title: &'sta
 
 /// All rows, in the order of the table.
 pub const ROWS: &[Row] = &[
-    row("ping-pong/1", true, Workload::PingPong { pairs: 1 }, "ping-pong, 1 pair (round trip)"),
-    row("ping-pong/64", true, Workload::PingPong { pairs: 64 }, "ping-pong, 64 pairs (round trip)"),
+    row("ping-pong/1", true, Workload::PingPong { pairs: 1 }, "ping-pong, 1 pair, round trip"),
+    row("ping-pong/64", true, Workload::PingPong { pairs: 64 }, "ping-pong, 64 pairs, round trip"),
     row("to-one/1", true, Workload::ToOne { senders: 1, window: None }, "1 thread to one actor"),
     row("to-one/2", false, Workload::ToOne { senders: 2, window: None }, "2 threads to one actor"),
     row("to-one/4", true, Workload::ToOne { senders: 4, window: None }, "4 threads to one actor"),
@@ -395,20 +314,20 @@ pub const ROWS: &[Row] = &[
     row("shared-queue/4", true, Workload::SharedQueue { senders: 4 }, "shared queue of 8, skewed, 4 threads"),
     row("least-loaded/1", false, Workload::LeastLoaded { senders: 1 }, "least loaded of 8, skewed, 1 thread"),
     row("least-loaded/4", true, Workload::LeastLoaded { senders: 4 }, "least loaded of 8, skewed, 4 threads"),
-    row("broadcast/1", true, Workload::Broadcast { senders: 1 }, "broadcast to 64, 1 thread (each delivery)"),
+    row("broadcast/1", true, Workload::Broadcast { senders: 1 }, "broadcast to 64, 1 thread, each delivery"),
     row(
         "broadcast/4",
         false,
         Workload::Broadcast { senders: 4 },
-        "broadcast to 64, 4 threads (each delivery)",
+        "broadcast to 64, 4 threads, each delivery",
     ),
     row("ask/one", true, Workload::AskOne, "ask from a thread, one at a time"),
     row("ask/many", true, Workload::AskMany, "ask from a thread, 1,000 outstanding"),
     row("ask/actor", true, Workload::AskFromActor, "ask from an actor"),
-    row("spawn", true, Workload::SpawnAndStop, "spawn and stop (each of 100,000)"),
-    row("idle-bytes", true, Workload::IdleBytes, "bytes of an idle actor (200,000)"),
-    row("ring", true, Workload::Ring, "ring of 1,000 (each hop)"),
-    row("big", false, Workload::Big, "big: 500 actors at random (each message)"),
+    row("spawn", true, Workload::SpawnAndStop, "spawn and stop"),
+    row("idle-bytes", true, Workload::IdleBytes, "an idle actor"),
+    row("ring", true, Workload::Ring, "ring of 1,000, each hop"),
+    row("big", false, Workload::Big, "big: 500 actors at random, each message"),
     row("hot", false, Workload::HotAmongIdle, "1 % of 100,000 actors, 2 threads"),
     row("latency/50", true, Workload::Latency { percent: 50, is_stuck: false }, "open loop at 50 %"),
     row("latency/80", false, Workload::Latency { percent: 80, is_stuck: false }, "open loop at 80 %"),

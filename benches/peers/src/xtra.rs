@@ -1,7 +1,8 @@
 //! xtra: actors are tasks of any runtime, here of tokio's. Actors can share a mailbox, which is its pool.
 
-use crate::peer::{Answer, Handler, Make, Peer, Tell, Words};
+use crate::peer::{Answer, Peer, Tell, Words};
 use crate::tasks::runtime;
+use crate::work::{Recipe, Work};
 use futures_util::FutureExt;
 use std::ops::Range;
 use tokio::runtime::{Handle, Runtime};
@@ -23,38 +24,32 @@ impl Xtra {
     }
 
     /// Actors that share one mailbox.
-    fn share<H: Handler>(&self, size: usize, make: impl Make<H>) -> Address<Worker<H>> {
+    fn share(&self, size: usize, recipe: Recipe<Address<Worker>>) -> Address<Worker> {
         let (address, mailbox) = Mailbox::unbounded();
         for number in 0..size {
-            self.runtime.spawn(xtra::run(mailbox.clone(), Worker { handle: make(number) }));
+            self.runtime.spawn(xtra::run(mailbox.clone(), Worker { work: recipe.make(number) }));
         }
         address
     }
 }
 
-struct Worker<H> {
-    handle: H,
-}
-
-impl<H: Handler> Actor for Worker<H> {
-    type Stop = ();
-
-    async fn stopped(self) {}
+#[derive(xtra::Actor)]
+pub struct Worker {
+    work: Work<Address<Worker>>,
 }
 
 #[derive(Clone)]
-pub struct Parcel(Words);
+struct Parcel(Words);
 
-impl<H: Handler> xtra::Handler<Parcel> for Worker<H> {
+impl Handler<Parcel> for Worker {
     type Return = ();
 
     async fn handle(&mut self, Parcel(words): Parcel, _: &mut Context<Self>) {
-        (self.handle)(words);
+        self.work.handle(words);
     }
 }
 
-/// An address that does not name its actor's type.
-impl Tell for MessageChannel<Parcel, ()> {
+impl Tell for Address<Worker> {
     fn tell(&self, words: Words) {
         // An unbounded mailbox takes it at once; nobody waits for it to be handled.
         let sent = self.send(Parcel(words)).detach().now_or_never();
@@ -63,15 +58,10 @@ impl Tell for MessageChannel<Parcel, ()> {
 }
 
 /// The address of actors that share a mailbox, told all at once.
-struct Everybody<H: Handler>(Address<Worker<H>>);
+#[derive(Clone)]
+struct Everybody(Address<Worker>);
 
-impl<H: Handler> Clone for Everybody<H> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<H: Handler> Tell for Everybody<H> {
+impl Tell for Everybody {
     fn tell(&self, words: Words) {
         let sent = self.0.broadcast(Parcel(words)).now_or_never();
         assert!(sent.is_some_and(|sent| sent.is_ok()), "they live");
@@ -79,11 +69,11 @@ impl<H: Handler> Tell for Everybody<H> {
 }
 
 impl Peer for Xtra {
-    type Target = MessageChannel<Parcel, ()>;
+    type Target = Address<Worker>;
 
-    fn spawn<H: Handler>(&self, number: usize, make: impl Make<H>) -> Self::Target {
+    fn spawn(&self, number: usize, recipe: Recipe<Self::Target>) -> Self::Target {
         let _entered = self.runtime.enter();
-        MessageChannel::new(xtra::spawn_tokio(Worker { handle: make(number) }, Mailbox::unbounded()))
+        xtra::spawn_tokio(Worker { work: recipe.make(number) }, Mailbox::unbounded())
     }
 
     /// An actor ends when nobody has its address.
@@ -91,12 +81,12 @@ impl Peer for Xtra {
         drop(target);
     }
 
-    fn shared_queue<H: Handler>(&self, size: usize, make: impl Make<H>) -> Option<impl Tell> {
-        Some(MessageChannel::new(self.share(size, make)))
+    fn shared_queue(&self, size: usize, recipe: Recipe<Self::Target>) -> Option<impl Tell> {
+        Some(self.share(size, recipe))
     }
 
-    fn broadcast<H: Handler>(&self, size: usize, make: impl Make<H>) -> impl Tell {
-        Everybody(self.share(size, make))
+    fn broadcast(&self, size: usize, recipe: Recipe<Self::Target>) -> impl Tell {
+        Everybody(self.share(size, recipe))
     }
 
     fn answerer(&self) -> impl Answer {
@@ -118,7 +108,7 @@ struct Answerer;
 
 struct Next(u64);
 
-impl xtra::Handler<Next> for Answerer {
+impl Handler<Next> for Answerer {
     type Return = u64;
 
     async fn handle(&mut self, Next(number): Next, _: &mut Context<Self>) -> u64 {
@@ -162,7 +152,7 @@ struct Ask {
     result: oneshot::Sender<u64>,
 }
 
-impl xtra::Handler<Ask> for Asker {
+impl Handler<Ask> for Asker {
     type Return = ();
 
     async fn handle(&mut self, ask: Ask, _: &mut Context<Self>) {
