@@ -112,7 +112,7 @@ pub fn show(finished: &Finished) {
     outcomes.sort_by(|(_, one), (_, other)| key(one).total_cmp(&key(other)));
     for (library, outcome) in outcomes {
         match outcome {
-            Outcome::Nothing => println!("  {:<16}{:>10}", library.name, "–"),
+            Outcome::Nothing => {}
             Outcome::Failed(fault) => println!("  {:<16}{:>10}  {fault}", library.name, "failed"),
             Outcome::Measured(_) if finished.is_latency() => {
                 let cells = SHOWN.iter().filter_map(|&(place, _)| outcome.latency(place));
@@ -132,6 +132,16 @@ pub fn show(finished: &Finished) {
                 );
             }
         }
+    }
+    show_absent(finished);
+}
+
+/// Names those that have nothing for a workload.
+fn show_absent(finished: &Finished) {
+    let absent = finished.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Nothing));
+    let absent: Vec<_> = absent.map(|(library, _)| library.name).collect();
+    if !absent.is_empty() {
+        println!("  –: {}", absent.join(", "));
     }
 }
 
