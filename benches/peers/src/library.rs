@@ -37,7 +37,9 @@ impl Library {
     pub fn version(&self) -> &'static str {
         let lock = include_str!("../Cargo.lock");
         let name = format!("name = \"{}\"\nversion = \"", self.package);
-        let rest = lock.split_once(&name).expect("the lock file has every package").1;
+        // The last one: a peer may need an older version of it.
+        let (begin, found) = lock.rmatch_indices(&name).next().expect("the lock file has every package");
+        let rest = &lock[begin + found.len()..];
         rest.split_once('"').expect("a string ends").0
     }
 

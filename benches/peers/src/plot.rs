@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;
 
-const SIZE: (u32, u32) = (900, 480);
+const SIZE: (u32, u32) = (1200, 480);
 const FONT: &str = "sans-serif";
 /// Room for the titles of the axes, in pixels.
 const MARGIN: i32 = 16;
