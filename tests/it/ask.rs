@@ -317,7 +317,7 @@ impl Actor for Post {
 
 #[test]
 fn an_ask_counts_in_the_system_that_it_asks_whichever_threads_begin_answer_and_end_it() {
-    let stage = Stage::turns();
+    let stage = Stage::threads("counts");
     let (sender, got) = channel();
     let peer = move || Peer { outcomes: sender.clone(), kept: Vec::new() };
     let actor = stage.system.actor("a").spawn(peer).unwrap();
