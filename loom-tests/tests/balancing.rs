@@ -328,7 +328,7 @@ fn of_two_that_leave_when_empty_the_last_takes_all() {
 // is not counted again; a last taker that leaves the queue as it is; a sender that does not look for takers after its push.
 #[test]
 fn one_that_leaves_unless_it_is_the_last_races_the_end_of_the_other() {
-    model("balancing_leave_when_empty_races_leave", 3, 3_000, || {
+    model("balancing_leave_when_empty_races_leave", 3, 1_500, || {
         let queue = queue();
         let (leaving, ending) = (Worker::join(&queue), Worker::join(&queue));
         assert_eq!(push(&queue, 1).refused, 0);

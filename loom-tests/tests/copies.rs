@@ -116,7 +116,7 @@ fn no_copy_is_routed_again_when_its_routee_ends_early() {
 // Release in `mark_for_copies`.
 #[test]
 fn whoever_finds_an_adapter_told_finds_its_actor_marked() {
-    model("copies_of_two_senders_by_an_adapter", 1, 3_000, || {
+    model("copies_of_two_senders_by_an_adapter", 1, 1_500, || {
         let world = World::new();
         let old = world.old(&world.leaving.contramap(|number: u32| number));
         *world.old.lock().unwrap() = Some(old.clone());
