@@ -83,13 +83,13 @@ fn tell_races_stop(name: &str, floor: usize, path: &'static str) {
 // Bound 3: two threads.
 #[test]
 fn an_exact_selection_races_the_stop() {
-    tell_races_stop("selection_exact_races_stop", 8_900, "/user/subject");
+    tell_races_stop("selection_exact_races_stop", 4_000, "/user/subject");
 }
 
 // Bound 3: two threads.
 #[test]
 fn a_pattern_races_the_stop() {
-    tell_races_stop("selection_pattern_races_stop", 8_900, "/user/sub*");
+    tell_races_stop("selection_pattern_races_stop", 4_000, "/user/sub*");
 }
 
 /// A message to `path` races the creation of who stands there.
@@ -248,7 +248,7 @@ fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
 // Bound 1: the end of a system is long.
 #[test]
 fn a_graceful_stop_races_the_end_of_the_system() {
-    model("selection_graceful_stop_races_end", 1, 5_500, || {
+    model("selection_graceful_stop_races_end", 1, 2_500, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let stopper = {

@@ -7,7 +7,7 @@
 //! The lane closes when the owner swaps a mark in for the list, so that every push is either in what that
 //! last swap returned or refused: a close flag beside the list would leave a gap between the two.
 
-use crate::sync::atomic::{AtomicPtr, Ordering};
+use crate::sync::atomic::{AtomicPtr, Ordering, fence};
 use std::ptr;
 
 /// When a system message takes effect.
@@ -45,6 +45,9 @@ impl<S> Lane<S> {
         let mut newest = self.0.load(Ordering::Relaxed);
         loop {
             if newest == closed() {
+                // Ordering: Acquire; pairs with the Release in `close`: who is refused sees what the owner did before,
+                // as who watches an actor that has ended sees what its `stopped` wrote.
+                fence(Ordering::Acquire);
                 // SAFETY: the node was never published.
                 return Err(unsafe { Box::from_raw(node) }.message);
             }
@@ -79,8 +82,8 @@ impl<S> Lane<S> {
 
     /// Owner only: refuses all further pushes and returns what was accepted before.
     pub fn close(&self) -> Batch<S> {
-        // Ordering: as `take`.
-        let newest = self.0.swap(closed(), Ordering::Acquire);
+        // Ordering: AcqRel; Acquire as in `take`, and Release for the Acquire fence in `push`.
+        let newest = self.0.swap(closed(), Ordering::AcqRel);
         Batch::reverse(if newest == closed() { ptr::null_mut() } else { newest })
     }
 }
