@@ -576,7 +576,10 @@ fn lives_of_one_key_are_told_one_after_the_other() {
 }
 
 /// Retires at 9, and does something once when it ends.
-struct Guest(Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+struct Guest(AtEnd);
+
+/// What is run when the guest ends.
+type AtEnd = Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Actor for Guest {
     type Message = u32;
@@ -599,7 +602,7 @@ impl Actor for Guest {
 fn one_that_ends_is_told_of_though_its_heir_has_its_seat() {
     model("keyed_heir_races_subscription", 1, 400, || {
         let ground = ground();
-        let at_end: Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>> = Arc::default();
+        let at_end = AtEnd::default();
         let given = at_end.clone();
         let group = ground
             .system
