@@ -1,16 +1,15 @@
 //! A balancing pool against a channel with as many consumer threads as the pool has routees: work of which a few
 //! messages take a hundred times as long as the others.
 //!
-//! 2026-11-22, 2 cores, on which a dozen compilers ran at the same time, so that medians say little; four runs of
-//! `cargo bench --bench balancing`, ns a message, median and best of 15 rounds:
+//! 2026-11-22, AMD EPYC, 2 cores and nobody else on them, `cargo bench --bench balancing`, ns a message, of 15 rounds:
 //!
 //! | | channel, median | pool, median | channel, best | pool, best |
 //! |---|---|---|---|---|
-//! | 1 sender | 71, 66, 282, 112 | 60, 83, 2975, 95 | 65, 56, 53, 68 | 58, 64, 57, 63 |
-//! | 2 senders | 70, 63, 68, 79 | 103, 962, 85, 83 | 46, 36, 48, 65 | 51, 54, 56, 55 |
+//! | 1 sender | 40 | 64 | 26 | 27 |
+//! | 2 senders | 45 | 60 | 40 | 46 |
 //!
-//! So the budget, no slower than the channel, is about reached with one sender and missed with two. To be
-//! measured again on a quiet machine.
+//! So the budget, no slower than the channel, is missed by a third to a half in the median, and just met by the best
+//! rounds of one sender.
 
 mod common;
 
