@@ -46,7 +46,7 @@ impl<S> Lane<S> {
         loop {
             if newest == closed() {
                 // Ordering: Acquire; pairs with the Release in `close`: who is refused sees what the owner did before,
-                // as who watches an actor that has ended sees what its `stopped` wrote.
+                // as who watches an actor that has ended sees what its last hook wrote.
                 fence(Ordering::Acquire);
                 // SAFETY: the node was never published.
                 return Err(unsafe { Box::from_raw(node) }.message);
