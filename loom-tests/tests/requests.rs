@@ -5,7 +5,7 @@
 //!
 //! Seen to fail here, each by itself: no hold while a request is being sent; the number of open tokens
 //! changed by a load and a store in two sections of the lock; a first reply that leaves the asker in its
-//! place for the next.
+//! place for the next; a late reply to all that leaves no entry in the list.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -126,6 +126,23 @@ fn the_last_two_of_all_end_together() {
         let mut replies = ask.wait().unwrap();
         replies.sort_by_key(Result::is_ok);
         assert_eq!(replies, [Err(RequestError::Ignored), Ok(1)]);
+        world.end();
+    });
+}
+
+// The copy that is answered is in the list if its answer was in time, and else it has timed out, as the other one has.
+#[test]
+fn the_end_of_alls_time_races_an_answer() {
+    model("requests_all_time_races_answer", 3, 8, || {
+        let world = World::new(2);
+        let ask = world.outlet.request(Get).within(Duration::ZERO).all();
+        let (one, two) = (world.take(), world.take());
+        let other = answer(one, 1);
+        let mut replies = ask.wait().unwrap();
+        replies.sort_by_key(Result::is_ok);
+        let first = if other.join().unwrap() { Ok(1) } else { Err(RequestError::TimedOut) };
+        assert_eq!(replies, [Err(RequestError::TimedOut), first]);
+        drop(two);
         world.end();
     });
 }

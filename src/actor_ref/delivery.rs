@@ -26,8 +26,6 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// What the mailbox's own policy says, as with [`tell`](ActorRef::tell).
-    Policy,
     /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::Full::Wait)), each for as long as it
     /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
     /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
@@ -625,9 +623,6 @@ impl<M: Send + 'static> ActorRef<M> {
 
     #[inline]
     fn push_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
-        if mode == Mode::Policy {
-            return self.push(local, message).map_err(NotYet::Refused);
-        }
         let pushed = match mode {
             Mode::Unbounded => local.mailbox.push_beyond(message),
             _ => local.mailbox.push(message),
