@@ -142,7 +142,7 @@ fn one_worker(criterion: &mut Criterion) {
 fn many_to_one(criterion: &mut Criterion) {
     with_system(2, |system| {
         let sinks = Sinks::spawn(system, 1);
-        for senders in [1, 2, 4] {
+        for senders in [1, 2, 4, 16] {
             let tell = |messages: u64| {
                 let before = sinks.handled();
                 let each = messages / senders as u64;

@@ -5,11 +5,13 @@
 //!
 //! Seen to fail: the epoch flipped at every idle transition, or never (`idle_flips_only_with_chain`); a block
 //! recycled when `tail_block` has moved past it, whatever the observed index (`slow_sender_keeps_block`), or
-//! at once (both `reclaim` models); a slot's stamp stored Relaxed (`two_senders_wake_once`); the token laid
+//! at once (both `reclaim` models); `settled_block` moved over claims that are not published (both `slow_sender` models,
+//! `two_producers_reclaim`, `idle_flips_only_with_chain`); `tail_block` moved before `settled_block` is set, or without
+//! Release (an abort); a slot's stamp stored Relaxed (`two_senders_wake_once`); the token laid
 //! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index
 //! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
 //! which has passed its index (`glance_sees_what_its_index_knew`). Not caught, held by argument alone:
-//! `mark_advance` without Release.
+//! `mark_advance` without Release, or called before `settled_block` is moved.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 

@@ -42,11 +42,15 @@ pub enum Place<M> {
     Nowhere,
 }
 
+/// Blocks that one sender marks at most: a bound for its time, and more than one, to catch up with a long chain that waited
+/// for a claim to be published.
+const SETTLED_AT_ONCE: usize = if cfg!(pointsman_loom) { 2 } else { 8 };
+
 impl<H, S, M> Mailbox<H, S, M> {
     /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.
     #[inline(always)]
     pub(super) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
-        // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `walk`, which published
+        // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `advance`, which published
         // the block.
         let tagged = self.gate.tail_block.load(Ordering::Acquire);
         if has_epoch(tagged, epoch) {
@@ -63,8 +67,23 @@ impl<H, S, M> Mailbox<H, S, M> {
     #[cold]
     #[inline(never)]
     fn find_block_slow(&self, index: u64, epoch: usize, tagged: *mut Block) -> *mut Block {
-        let block = if has_epoch(tagged, epoch) { untag(tagged) } else { self.install(epoch, tagged) };
-        self.walk(block, index, epoch)
+        let tail = if has_epoch(tagged, epoch) { untag(tagged) } else { self.install(epoch, tagged) };
+        // SAFETY: as in `find_block`.
+        if index >= unsafe { Block::start(tail) } {
+            return self.walk(tail, index, epoch);
+        }
+        // Others have moved `tail_block` past our claim. They do so only where they have seen the settled block of this
+        // epoch, which has not passed us, since our claim is not published.
+        let settled = self.settled(epoch);
+        debug_assert!(!settled.is_null(), "`tail_block` moves only after `settled_block` is set");
+        self.follow(settled, index)
+    }
+
+    /// The settled block of this epoch, to be reached between claim and publishing; null if there is none yet.
+    fn settled(&self, epoch: usize) -> *mut Block {
+        // Relaxed: it lies before `tail_block` or our own block, and by way of them we have acquired the whole chain.
+        let tagged = self.settled_block.load(Ordering::Relaxed);
+        if has_epoch(tagged, epoch) { untag(tagged) } else { ptr::null_mut() }
     }
 
     /// Begins the chain of this epoch, or finds that another sender has.
@@ -83,8 +102,10 @@ impl<H, S, M> Mailbox<H, S, M> {
             Ordering::Acquire,
         ) {
             Ok(_) => {
-                // Ordering: Release; pairs with the Acquire load in `locate`.
+                // Ordering: Release; pairs with the Acquire load in `adopt`.
                 self.gate.first_block.store(fresh, Ordering::Release);
+                // Relaxed: who looks there has acquired a `tail_block` that was moved by one who had seen this.
+                self.settled_block.store(tag(fresh, epoch), Ordering::Relaxed);
                 fresh
             }
             Err(winner) => {
@@ -95,38 +116,46 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// Follows the chain from `block` to the block of `index`, growing it and advancing `tail_block` past
-    /// full blocks.
+    /// Follows the chain from the tail block to the block of `index`, growing it and advancing `tail_block`.
     fn walk(&self, mut block: *mut Block, index: u64, epoch: usize) -> *mut Block {
         let slots = Shape::<M>::SLOTS as u64;
-        // SAFETY: as in `find_block`; the same holds for every block reached from it.
+        // SAFETY: as in `find_block`.
         let distance = index - unsafe { Block::start(block) };
         // Only senders far behind the end try to advance it, those with early slots sooner: a few at a time
         // are enough, and the others keep off the line.
-        let mut may_advance = distance / slots > distance % slots;
-        loop {
-            // SAFETY: as above.
-            if index - unsafe { Block::start(block) } < slots {
-                return block;
-            }
+        let should_advance = distance / slots > distance % slots && !self.settled(epoch).is_null();
+        if !should_advance {
+            return self.follow(block, index);
+        }
+        for _ in 0..distance / slots {
             let next = self.next_or_grow(block);
-            may_advance = may_advance && self.is_final(block);
-            if may_advance {
-                may_advance = self.advance(block, next, epoch);
+            if !self.advance(block, next, epoch) {
+                return self.follow(next, index);
             }
             block = next;
         }
+        self.settle(epoch);
+        block
+    }
+
+    /// Follows the chain from `block` to the block of `index`, growing it.
+    fn follow(&self, mut block: *mut Block, index: u64) -> *mut Block {
+        // SAFETY: as in `find_block`; the same holds for every block reached from it.
+        while index - unsafe { Block::start(block) } >= Shape::<M>::SLOTS as u64 {
+            block = self.next_or_grow(block);
+        }
+        block
     }
 
     fn next_or_grow(&self, block: *mut Block) -> *mut Block {
-        // SAFETY: alive, see `walk`.
+        // SAFETY: alive, see `follow`.
         let link = unsafe { &(*block).next };
         // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `reclaim`.
         let next = link.load(Ordering::Acquire);
         if !next.is_null() {
             return next;
         }
-        // SAFETY: alive, see `walk`.
+        // SAFETY: alive, see `follow`.
         let fresh = Shape::<M>::allocate(unsafe { Block::start(block) } + Shape::<M>::SLOTS as u64);
         // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header.
         match link.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
@@ -143,7 +172,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn is_final(&self, block: *mut Block) -> bool {
         // The message that woke the actor travelled inline, and its index leaves a hole in the first block.
         let hole = self.inline.stamp();
-        // SAFETY: alive, see `walk`.
+        // SAFETY: alive, see `follow`.
         let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
         (0..Shape::<M>::SLOTS).all(|number| {
             // SAFETY: alive, and the number is in range.
@@ -155,22 +184,50 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Moves `tail_block` from `block` to `next`; false if another sender has moved it.
     fn advance(&self, block: *mut Block, next: *mut Block, epoch: usize) -> bool {
         // Ordering: Release; pairs with the Acquire load in `find_block`: the header of `next`, which we have
-        // acquired, comes along. Relaxed on failure: nothing is read through the value.
-        let moved = self.gate.tail_block.compare_exchange(
-            tag(block, epoch),
-            tag(next, epoch),
-            Ordering::Release,
+        // acquired, comes along, and `settled_block` of this epoch. Relaxed on failure: nothing is read through the
+        // value.
+        self.gate
+            .tail_block
+            .compare_exchange(tag(block, epoch), tag(next, epoch), Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Moves `settled_block` on, over blocks whose claims are all published, and marks those that it leaves behind.
+    ///
+    /// For a sender that has moved `tail_block` to its own block, or has found it there: so both pointers are beyond
+    /// what it marks, and with its own claim still to be published it cannot go further than that block.
+    fn settle(&self, epoch: usize) {
+        let first = self.settled(epoch);
+        let mut last = first;
+        for _ in 0..SETTLED_AT_ONCE {
+            if !self.is_final(last) {
+                break;
+            }
+            last = self.next_or_grow(last);
+        }
+        if last == first {
+            return;
+        }
+        // Relaxed: see `settled`. When it fails, another sender has moved it, and marks what it has left behind.
+        let moved = self.settled_block.compare_exchange(
+            tag(first, epoch),
+            tag(last, epoch),
+            Ordering::Relaxed,
             Ordering::Relaxed,
         );
         if moved.is_err() {
-            return false;
+            return;
         }
         let observed = self.gate.word.mark_advance();
-        // SAFETY: alive, see `walk`.
-        let mark = unsafe { &(*block).observed };
-        // Ordering: Release; pairs with the Acquire load in `reclaim`.
-        mark.store(observed + 1, Ordering::Release);
-        true
+        let mut block = first;
+        while block != last {
+            // SAFETY: a block without a mark is not reclaimed, and this one gets its mark below.
+            let Block { next, observed: mark, .. } = unsafe { &*block };
+            // Relaxed: acquired above.
+            block = next.load(Ordering::Relaxed);
+            // Relaxed: see `reclaim`.
+            mark.store(observed + 1, Ordering::Relaxed);
+        }
     }
 
     /// Owner: where message `head` is, that is the next one that was not moved out of slots yet.
@@ -243,11 +300,11 @@ impl<H, S, M> Mailbox<H, S, M> {
         while oldest != current {
             // SAFETY: blocks from `oldest` on are released by the owner alone.
             let mark = unsafe { &(*oldest).observed };
-            // Ordering: Acquire; pairs with the Release store in `advance`: the advancing sender is done with
-            // the block.
-            let observed = mark.load(Ordering::Acquire);
-            // A claim at or behind the observed index saw `tail_block` beyond the block. All claims before it
-            // are published once `head`, the next index to be moved out of a slot, has reached it, and then their
+            // Relaxed: who made the mark had claimed an index below it and is done with blocks when that is published
+            // (M2), which we have acquired if `head` has reached the mark.
+            let observed = mark.load(Ordering::Relaxed);
+            // A claim at or behind the observed index saw `tail_block` and `settled_block` beyond the block. All claims
+            // before it are published once `head`, the next index to be moved out of a slot, has reached it, and then their
             // senders are done with blocks (M2).
             if observed == 0 || observed - 1 > head {
                 break;
