@@ -21,8 +21,8 @@
 //!     let system = model::system("sums").build().expect("the settings are sound");
 //!     let sum = system.spawn(|| Sum(0)).expect("the name is free");
 //!     let other = sum.clone();
-//!     let sender = loom::thread::spawn(move || other.tell(1));
-//!     sum.tell(2);
+//!     let sender = loom::thread::spawn(move || other.tell(1u64));
+//!     sum.tell(2u64);
 //!     sender.join().expect("no panic");
 //!     let ledger = system.shutdown(std::time::Duration::MAX).expect("whoever stops an actor runs it");
 //!     assert_eq!((ledger.handled, ledger.balance()), (2, 0));

@@ -42,7 +42,7 @@ fn a_reading_is_written_without_a_further_call() {
 
 #[test]
 fn both_senders_are_heard() {
-    model::check("both_senders_are_heard", 2, 100, || {
+    model::check("both_senders_are_heard", 2, 700, || {
         let system = model::system("meter").build().expect("the settings are sound");
         let heard = Arc::new(AtomicUsize::new(0));
         let kept = heard.clone();
@@ -50,9 +50,9 @@ fn both_senders_are_heard() {
         let actor = system.spawn(ear).expect("it is the only one");
         let sender = {
             let actor = actor.clone();
-            thread::spawn(move || actor.tell(1))
+            thread::spawn(move || actor.tell(1usize))
         };
-        actor.tell(2);
+        actor.tell(2usize);
         sender.join().expect("no panic");
         // Ordering: Relaxed; joining the sender orders the look behind what both senders have run.
         assert_eq!(heard.load(Ordering::Relaxed), 3);
