@@ -82,6 +82,7 @@ impl ListenerSettings {
     }
 
     /// These settings, and `other`'s where they say nothing.
+    #[cfg(not(pointsman_loom))]
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self {
             max_connections: self.max_connections.or(other.max_connections),

@@ -82,6 +82,7 @@
 //! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
 //! | code that runs later, outside actors | [`SystemRef::scheduler`] |
 //! | to test actors | `testkit` (feature `testkit`) |
+//! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases, by a signal | [`shutdown`] |
 //! | to tell whoever listens | [`Listeners`] |
@@ -152,7 +153,7 @@ extern crate self as pointsman;
 // Internals are `pub` inside private modules, so that `loom_hooks` can show them to the models.
 mod actor;
 mod actor_ref;
-#[cfg(all(feature = "config", not(pointsman_loom)))]
+#[cfg(feature = "config")]
 pub mod config;
 mod deployment;
 mod dispatch;
@@ -165,6 +166,8 @@ mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;
 mod mailbox;
+#[cfg(pointsman_loom)]
+pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
 mod pattern;

@@ -19,6 +19,7 @@ pub use crate::scheduler::{
     JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
 };
 pub use crate::striped::PerThread;
+pub use crate::sync::explore::explore;
 pub use crate::topology::table::Table as KeyTable;
 pub mod sync {
     pub use crate::sync::{Arc, atomic, cell, thread};

@@ -61,6 +61,19 @@ fn a_model_without_a_race_fails_by_its_floor() {
     assert!(text.contains("1 executions, at least 2 expected"), "{text}");
 }
 
+#[test]
+fn a_panic_that_is_caught_fails_the_model_of_a_user() {
+    let outcome = std::panic::catch_unwind(|| {
+        pointsman::model::check("canary_caught", 1, 1, || {
+            let caught = std::panic::catch_unwind(|| panic!("as a race in a destructor is reported"));
+            assert!(caught.is_err());
+        });
+    });
+    let panic = outcome.expect_err("the panic is counted");
+    let text = panic.downcast_ref::<String>().expect("the message of the check");
+    assert!(text.contains("a panic in this execution was caught"), "{text}");
+}
+
 /// Runs [`released_value_is_seen`] in a process of its own.
 fn passes_with(setting: Option<&str>) -> bool {
     let mut test = Command::new(std::env::current_exe().expect("this test has a file"));

@@ -7,7 +7,7 @@ use crate::actor::system::{INTERNAL, Place};
 use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
 use crate::actor::{Actor, SystemCore, check_name};
 use crate::actor_ref::{ActorRef, AnyRef};
-#[cfg(feature = "net")]
+#[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::deployment::Deployment;
 use crate::deployment::Section;
 use crate::error::SpawnError;
@@ -232,7 +232,7 @@ impl SystemCore {
     }
 
     /// What the system says of the actor of this name right below `/user`.
-    #[cfg(feature = "net")]
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(crate) fn deployed_at_top(&self, name: &str) -> Option<&Deployment> {
         self.deployments.find(std::iter::once(name)).map(|section| &section.deployment)
     }

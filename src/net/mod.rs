@@ -73,7 +73,7 @@ pub use self::{
     socket::Address,
 };
 
-#[cfg(not(pointsman_loom))]
+#[cfg(feature = "net")]
 pub use crate::deployment::ListenerSettings;
 
 #[cfg(not(pointsman_loom))]

@@ -112,7 +112,7 @@ pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
 pub use consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
 pub use deployed::SectionFault;
-#[cfg(all(feature = "config", not(pointsman_loom)))]
+#[cfg(feature = "config")]
 pub(crate) use deployed::{Known, check_section, key_path};
 pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};

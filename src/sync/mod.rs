@@ -20,6 +20,8 @@ pub use model::*;
 #[cfg(not(pointsman_loom))]
 pub use real::*;
 
+#[cfg(pointsman_loom)]
+pub mod explore;
 pub mod thread_index;
 
 /// Locks without minding poison: every critical section in this crate leaves its data whole before any

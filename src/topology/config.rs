@@ -14,14 +14,14 @@ use std::sync::Arc as StdArc;
 /// itself knows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupConfig {
-    #[cfg(all(feature = "config", not(pointsman_loom)))]
+    #[cfg(feature = "config")]
     table: toml::Table,
 }
 
 /// The parts of all groups, by their names.
 pub type Sections = BTreeMap<String, GroupConfig>;
 
-#[cfg(all(feature = "config", not(pointsman_loom)))]
+#[cfg(feature = "config")]
 impl GroupConfig {
     /// Reads it as a value of a type.
     ///
@@ -44,7 +44,7 @@ impl GroupConfig {
 }
 
 /// Reads the sections `[topology.<name>]` of a configuration; all others are left alone.
-#[cfg(all(feature = "config", not(pointsman_loom)))]
+#[cfg(feature = "config")]
 pub(super) fn read(toml: &str) -> Result<Sections, TopologyError> {
     #[derive(serde::Deserialize)]
     struct File {
@@ -122,7 +122,7 @@ impl Topology {
     /// [`TopologyError::Rejected`] with the reasons of all that reject: then no group has got anything.
     /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] before
     /// [`start`](Self::start); [`TopologyError::Busy`] while another configuration is under way.
-    #[cfg(all(feature = "config", not(pointsman_loom)))]
+    #[cfg(feature = "config")]
     pub fn reconfigure(&self, toml: &str, force: bool) -> Result<Vec<String>, TopologyError> {
         let sections = read(toml)?;
         self.configure(sections, force)

@@ -193,7 +193,7 @@ impl Topology {
     }
 
     /// Gives the groups their parts of a configuration.
-    #[cfg_attr(not(all(feature = "config", not(pointsman_loom))), allow(dead_code))]
+    #[cfg_attr(not(feature = "config"), allow(dead_code))]
     pub(super) fn configure(&self, sections: Sections, force: bool) -> Result<Vec<String>, TopologyError> {
         let configuring = Configuring::begin(&self.shared, Stage::Running)?;
         self.check_names(&sections)?;

@@ -16,7 +16,7 @@ mod known;
 mod named;
 
 pub use abilities::Abilities;
-#[cfg(all(feature = "config", not(pointsman_loom)))]
+#[cfg(feature = "config")]
 pub use check::check_section;
 pub use check::check_sections;
 pub use fault::SectionFault;

@@ -1,0 +1,71 @@
+//! To model-check code that uses this crate's references and actors; exists only under `--cfg pointsman_loom`.
+//!
+//! Under that cfg the whole engine runs on [loom](https://docs.rs/loom). The guide is `docs/models.md`; a package
+//! that does what it says is `loom-tests/user` in the repository.
+//!
+//! ```ignore
+//! use pointsman::model;
+//! use pointsman::prelude::*;
+//!
+//! struct Sum(u64);
+//!
+//! impl Actor for Sum {
+//!     type Message = u64;
+//!     fn receive(&mut self, number: u64, _: &mut Context<u64>) -> Done {
+//!         self.0 += number;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! model::check("two senders", 2, 100, || {
+//!     let system = model::system("sums").build().expect("the settings are sound");
+//!     let sum = system.spawn(|| Sum(0)).expect("the name is free");
+//!     let other = sum.clone();
+//!     let sender = loom::thread::spawn(move || other.tell(1u64));
+//!     sum.tell(2u64);
+//!     sender.join().expect("no panic");
+//!     let ledger = system.shutdown(std::time::Duration::MAX).expect("whoever stops an actor runs it");
+//!     assert_eq!((ledger.handled, ledger.balance()), (2, 0));
+//! });
+//! ```
+
+use crate::sync::explore::{explore, panics};
+use crate::{Dispatcher, ManualClock, System, SystemBuilder};
+
+/// Explores each execution of `run` that has at most `bound` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says,
+/// and prints how many there were.
+///
+/// `floor` is how many executions are expected at least: a model that explores fewer than it did when it was written
+/// no longer has the race that it is about.
+///
+/// # Panics
+///
+/// This is how a model fails:
+///
+/// * `run` panics, or loom finds a deadlock, a leak or a race.
+/// * Anything panics within an execution, also where the engine catches it, as in the destructor of a message: loom
+///   reports a race by a panic at the access. Models in which an actor is to fail return
+///   [`Err`](crate::Failure) from its handler.
+/// * There were fewer executions than `floor`, unless `LOOM_MAX_PREEMPTIONS` is set.
+/// * `LOOM_MAX_DURATION` or `LOOM_MAX_PERMUTATIONS` is set: with those loom passes what it has not finished.
+pub fn check(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
+    let before = panics();
+    explore(name, bound, floor, move || {
+        run();
+        assert_eq!(panics(), before, "a panic in this execution was caught: its message stands above");
+    });
+}
+
+/// A system for models: it has no threads of its own, and its time stands still.
+///
+/// Its default dispatcher is the [calling thread](Dispatcher::calling_thread): the threads of the model run the
+/// actors, whichever comes first. Loom explores four threads beside the main one at most, and each costs, so there
+/// are none that only wait. A turn ends after two messages.
+///
+/// The clock stands at zero; for models in which time passes give the builder a [`ManualClock`] that you keep.
+/// Actors that name a dispatcher need it declared here, best as `Dispatcher::calling_thread()` too.
+pub fn system(name: &str) -> SystemBuilder {
+    System::builder(name)
+        .clock(ManualClock::new())
+        .dispatcher("default", Dispatcher::calling_thread().throughput(2))
+}

@@ -1,0 +1,68 @@
+//! Runs a model on loom and refuses to let it pass unfinished.
+
+use std::cell::Cell;
+use std::sync::Once;
+use std::time::Instant;
+
+/// Settings under which loom ends a model early and calls it passed.
+const UNFINISHED: [&str; 2] = ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"];
+
+/// Steps of one execution: loom's own bound of 1,000 is too low for a system of actors.
+const BRANCHES_MAX: usize = 20_000;
+
+std::thread_local! {
+    /// How many panics began on this thread. Not per thread of a model: those all run on the one that explores it.
+    static PANICS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Explores `run` under at most `bound` preemptions (`LOOM_MAX_PREEMPTIONS` wins when set) and demands at
+/// least `floor` executions, so that a model whose threads stopped racing fails instead of passing.
+///
+/// Prints `model NAME bound B executions N seconds S`.
+///
+/// # Panics
+///
+/// If an execution does; if there are fewer than `floor`, unless the bound comes from the environment; and if the
+/// environment tells loom to end early.
+pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
+    for setting in UNFINISHED {
+        assert!(
+            std::env::var_os(setting).is_none(),
+            "{setting} makes loom pass a model that it has not finished: unset it"
+        );
+    }
+    let mut builder = loom::model::Builder::new();
+    let overridden = builder.preemption_bound.is_some();
+    let used = *builder.preemption_bound.get_or_insert(bound);
+    builder.max_branches = BRANCHES_MAX;
+
+    // std's, since loom's would be a part of the model.
+    let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = executions.clone();
+    let began = Instant::now();
+    builder.check(move || {
+        // Ordering: Relaxed; one thread counts and reads.
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        run();
+    });
+    // Ordering: Relaxed; as above.
+    let explored = executions.load(std::sync::atomic::Ordering::Relaxed);
+    eprintln!("model {name} bound {used} executions {explored} seconds {:.1}", began.elapsed().as_secs_f64());
+    assert!(
+        overridden || explored >= floor,
+        "{name}: {explored} executions, at least {floor} expected: does the model still race?"
+    );
+}
+
+/// How many panics began on this thread since this function was first called, whether or not they were caught.
+pub fn panics() -> usize {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.set(PANICS.get() + 1);
+            previous(info);
+        }));
+    });
+    PANICS.get()
+}
