@@ -16,7 +16,7 @@ pub enum ConfigError {
     },
     /// The text is no TOML.
     Syntax {
-        /// What is wrong, with line and column.
+        /// What is wrong, with line and column; without them if it is nested too deeply.
         fault: String,
     },
     /// A key that nobody knows, or a value that its key cannot have.
@@ -29,6 +29,16 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    pub(super) fn syntax(error: &toml::de::Error) -> Self {
+        let text = error.to_string();
+        let fault = match error.span() {
+            Some(_) => text.trim_end().to_owned(),
+            // Only its limit of recursion has no place.
+            None => format!("tables or arrays are nested too deeply ({})", text.trim_end()),
+        };
+        ConfigError::Syntax { fault }
+    }
+
     pub(super) fn key(key: impl Into<String>, fault: impl Into<String>) -> Self {
         ConfigError::Key { key: key.into(), fault: fault.into() }
     }

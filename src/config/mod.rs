@@ -22,8 +22,7 @@ impl SystemBuilder {
     /// [`ConfigError`]: the text is no TOML, or a key or value in it is wrong. What can only be known when all is
     /// said, such as a circle of aliases or of phases, is an error of [`build`](Self::build).
     pub fn config(self, toml: &str) -> Result<Self, ConfigError> {
-        let deserializer = toml::Deserializer::parse(toml)
-            .map_err(|error| ConfigError::Syntax { fault: error.to_string().trim_end().to_owned() })?;
+        let deserializer = toml::Deserializer::parse(toml).map_err(|error| ConfigError::syntax(&error))?;
         let file: File = serde_path_to_error::deserialize(deserializer)
             .map_err(|error| ConfigError::key(error.path().to_string(), error.inner().message()))?;
         apply::apply(file, self)

@@ -3,6 +3,7 @@
 use crate::actor::{System, SystemBuilder, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Call, Request};
 use crate::dispatch::stepping::{self, Stepper};
+use crate::error::BuildError;
 use crate::ledger::Ledger;
 use crate::sync::{Mutex, lock};
 use crate::testkit::Probe;
@@ -333,6 +334,19 @@ impl TestSystemBuilder {
     /// [error](crate::BuildError); when `POINTSMAN_SEED` is no whole number below 2^64.
     #[track_caller]
     pub fn build(self) -> TestSystem {
+        self.try_build().unwrap_or_else(|error| panic!("cannot build the test system: {error}"))
+    }
+
+    /// As [`build`](Self::build), for tests that expect that it cannot be built.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`], as [`SystemBuilder::build`].
+    ///
+    /// # Panics
+    ///
+    /// When `POINTSMAN_SEED` is no whole number below 2^64.
+    pub fn try_build(self) -> Result<TestSystem, BuildError> {
         let seed = self.seed.unwrap_or_else(any_seed);
         let turns = StdArc::new(Turns::new(seed, self.turn_max));
         let stepper: StdArc<dyn Stepper> = turns.clone();
@@ -340,7 +354,7 @@ impl TestSystemBuilder {
         let clock = ManualClock::new();
         let builder =
             (self.configure)(System::builder("test")).clock(clock.clone()).seed(seed).stepper(stepper);
-        let system = builder.build().unwrap_or_else(|error| panic!("cannot build the test system: {error}"));
+        let system = builder.build()?;
         let handle = system.handle().clone();
         let test = TestSystem {
             system: Some(system),
@@ -352,7 +366,7 @@ impl TestSystemBuilder {
         };
         test.run_until_idle();
         test.turns.clear_trace();
-        test
+        Ok(test)
     }
 }
 

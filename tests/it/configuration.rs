@@ -108,6 +108,12 @@ fn keys_that_do_not_go_together_are_refused() {
 fn what_is_no_toml_and_a_file_that_is_not_there_are_told_apart() {
     let error = System::builder("x").config("seed = ").unwrap_err();
     assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("line 1")), "{error}");
+    let deep = format!("[topology.x]\n{}a = 1", "a.".repeat(20_000));
+    let error = System::builder("x").config(&deep).unwrap_err();
+    assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("nested too deeply")), "{error}");
+    let deep = format!("seed = {}", "[".repeat(20_000));
+    let error = System::builder("x").config(&deep).unwrap_err();
+    assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("line 1")), "{error}");
     let error = System::builder("x").config_file("/nowhere/pointsman.toml").unwrap_err();
     assert!(error.to_string().contains("/nowhere/pointsman.toml"), "{error}");
     assert!(matches!(error, ConfigError::Read { .. }));

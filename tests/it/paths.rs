@@ -84,6 +84,8 @@ fn a_text_that_is_no_path_is_refused_with_the_part_and_its_position() {
     );
     assert!("pointsman://shop/user".parse::<Address>().is_err());
     assert!(Address::local("shop/user").is_err());
+    let remote = Address::local("shop@example.org:25520").unwrap_err();
+    assert_eq!((remote.position, remote.fault), (16, PathFault::Character { character: '@' }));
     assert!(Address::remote("shop", "", 1).is_err());
 }
 

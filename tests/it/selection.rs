@@ -162,6 +162,29 @@ fn selections_are_equal_by_where_they_begin_and_their_elements() {
 }
 
 #[test]
+fn a_selection_prints_as_one_that_reaches_the_same() {
+    let town = Town::new();
+    let till = town.stage.system.typed_at::<Tell>("/user/shop/till-1").unwrap();
+    for (text, printed) in [
+        ("/", "/"),
+        ("/user//shop/", "/user/shop"),
+        // Where nobody matches the wildcard, the way up leads nowhere.
+        ("/user/no*/../shop", "/user/no*/../shop"),
+        ("/user/shop#7/till-?/..", "/user/shop#7/till-?/.."),
+        ("..", "/user/shop"),
+        ("../../../..", "/"),
+        ("../*/../till-2", "/user/shop/*/../till-2"),
+    ] {
+        let selection = query(&till, move |_, ctx| ctx.select(text).unwrap()).unwrap();
+        assert_eq!(selection.to_string(), printed, "{text}");
+        let again = town.select(printed);
+        assert_eq!(again.to_string(), printed);
+        assert_eq!(again.has_wildcard(), selection.has_wildcard());
+    }
+    town.end();
+}
+
+#[test]
 fn a_text_that_is_no_selection_is_refused() {
     let stage = Stage::turns();
     for (text, element, position, fault) in [
@@ -170,6 +193,8 @@ fn a_text_that_is_no_selection_is_refused() {
         ("/user/%2?", "%2?", 6, PathFault::Character { character: '%' }),
         ("/user/a#x/b", "x", 8, PathFault::Uid),
         ("/user/#3", "#3", 6, PathFault::Character { character: '#' }),
+        ("/user/..#3", "..#3", 8, PathFault::Character { character: '#' }),
+        ("/user/a?#3", "a?", 7, PathFault::Character { character: '?' }),
         ("pointsman://other/user", "pointsman://other", 0, PathFault::Elsewhere),
         ("pointsman://refused@host:1/user", "pointsman://refused@host:1", 0, PathFault::Elsewhere),
         ("http://refused/user", "http", 0, PathFault::Scheme),

@@ -3,7 +3,7 @@
 use crate::support::{Tell, act, panic_of};
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds, seeds};
-use pointsman::{Accepted, Recipient, SendError, ShutdownError, SystemRef};
+use pointsman::{Accepted, BuildError, Recipient, SendError, ShutdownError, SystemRef};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;
@@ -88,6 +88,17 @@ fn one_seed_is_one_course_and_other_seeds_are_others() {
     }
     let courses: HashSet<Vec<String>> = (0..20).map(game).collect();
     assert_eq!(courses.len(), 20);
+}
+
+#[test]
+fn what_cannot_be_built_is_an_error_or_a_panic_with_it() {
+    let plan = || TestSystem::builder().configure(|builder| builder.dispatcher_alias("a", "nothing"));
+    let error = plan().try_build().unwrap_err();
+    assert!(matches!(error, BuildError::DispatcherAlias { .. }), "{error}");
+    let panic = panic_of(|| drop(plan().build()));
+    assert_eq!(panic, format!("cannot build the test system: {error}"));
+    // The thread is free for the next one.
+    TestSystem::new().finish();
 }
 
 #[test]

@@ -144,12 +144,16 @@ impl Element {
                     },
                     None => (element, None),
                 };
-                // A wildcard may stand wherever a letter may.
-                if let Some((offset, character)) = bad_character(&name.replace('?', "x")) {
+                // A wildcard may stand wherever a letter may, but no incarnation has one for a name.
+                let letters = if uid.is_none() { name.replace('?', "x") } else { name.to_owned() };
+                if let Some((offset, character)) = bad_character(&letters) {
                     return fault(name, offset, PathFault::Character { character });
                 }
                 match uid {
-                    Some(_) if name.is_empty() => fault(element, 0, PathFault::Character { character: '#' }),
+                    // Nor is there an incarnation of nothing, or of the way up.
+                    Some(_) if name.is_empty() || name == PARENT => {
+                        fault(element, name.len(), PathFault::Character { character: '#' })
+                    }
                     None if name.contains(['*', '?']) => Ok(Self::Pattern(name.into())),
                     _ => Ok(Self::Name { name: name.into(), uid }),
                 }
@@ -176,7 +180,7 @@ impl Selection {
         Element::parse_all(text, || address.clone()).map(drop)
     }
 
-    /// The path as it was written, from the root: with its wildcards.
+    /// The path from the root, with its wildcards; `..` takes away what is before it, also a wildcard.
     pub fn path(&self) -> ActorPath {
         let anchor = self.anchor.as_ref().map(AnyRef::path);
         requested(anchor, &self.elements)
@@ -365,9 +369,31 @@ impl Hash for Selection {
     }
 }
 
+/// From the root, and as it was written otherwise: it parses to a selection that reaches the same actors.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path().fmt(f)
+        let anchor = self.anchor.as_ref().map(AnyRef::path);
+        let mut names: Vec<&str> = anchor.iter().flat_map(ActorPath::elements).collect();
+        // From where it begins, the way up is known.
+        let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
+        names.truncate(names.len().saturating_sub(ups));
+        let written = &self.elements[ups..];
+        if names.is_empty() && written.is_empty() {
+            return f.write_str("/");
+        }
+        names.iter().try_for_each(|name| write!(f, "/{name}"))?;
+        written.iter().try_for_each(|element| write!(f, "/{element}"))
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Element::Parent => f.write_str(PARENT),
+            Element::Name { name, uid: Some(uid) } => write!(f, "{name}#{uid}"),
+            Element::Name { name, uid: None } => f.write_str(name),
+            Element::Pattern(pattern) => f.write_str(pattern),
+        }
     }
 }
 

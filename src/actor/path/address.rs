@@ -34,7 +34,16 @@ impl Address {
     ///
     /// [`PathError`]: a name that no system can have, see [`System::builder`](crate::System::builder).
     pub fn local(system: &str) -> Result<Self, PathError> {
-        format!("{SCHEME}://{system}").parse()
+        let text = format!("{SCHEME}://{system}");
+        let address: Self = text.parse()?;
+        match address.endpoint {
+            None => Ok(address),
+            // What follows the name would be taken for a host.
+            Some(_) => {
+                let position = text.len() - system.len() + address.system.len();
+                Err(PathError::new(&text, system, position, PathFault::Character { character: '@' }))
+            }
+        }
     }
 
     /// The address of a system that listens on a host and port.

@@ -1,0 +1,9 @@
+#![no_main]
+
+#[allow(dead_code)]
+#[path = "../../examples/shardcache/resp.rs"]
+mod resp;
+#[path = "../targets/resp.rs"]
+mod target;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| target::check(data));

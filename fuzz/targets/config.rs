@@ -1,0 +1,57 @@
+//! Configurations in TOML.
+//!
+//! What must hold:
+//! - What is no TOML is refused with a line that the text has, or as nested too deeply; a key or value is refused by its key, which the text
+//!   has, too.
+//! - What is accepted builds a system, or is refused by name; the settings of that system, printed, make the same
+//!   system again.
+
+use pointsman::config::ConfigError;
+use pointsman::prelude::*;
+use pointsman::testkit::TestSystem;
+
+pub fn check(data: &[u8]) {
+    // A configuration of more has nothing new in it.
+    let text = String::from_utf8_lossy(&data[..data.len().min(1 << 16)]);
+    let Some(printed) = settings(&text) else { return };
+    let again = settings(&printed).unwrap_or_else(|| panic!("it is refused as printed:\n{printed}"));
+    assert_eq!(again, printed);
+}
+
+/// The settings of the system that is configured so, if there can be one.
+fn settings(text: &str) -> Option<String> {
+    match System::builder("test").config(text) {
+        Ok(_) => {}
+        Err(error) => {
+            refused(text, &error);
+            return None;
+        }
+    }
+    let owned = text.to_owned();
+    let plan = TestSystem::builder().seed(1).configure(move |builder| builder.config(&owned).expect("as before"));
+    match plan.try_build() {
+        Ok(system) => Some(system.settings().to_string()),
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            None
+        }
+    }
+}
+
+fn refused(text: &str, error: &ConfigError) {
+    match error {
+        ConfigError::Syntax { fault } if fault.contains("nested too deeply") => {}
+        ConfigError::Syntax { fault } => {
+            let line = fault.split("at line ").nth(1).and_then(|rest| rest.split(',').next());
+            let line: usize = line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
+            assert!((1..=text.split('\n').count()).contains(&line), "{fault}");
+        }
+        ConfigError::Key { key, fault } => {
+            assert!(!key.is_empty() && !fault.is_empty());
+            let section = key.split('.').next().unwrap_or_default();
+            // What is written with escapes does not stand there.
+            assert!(text.contains('\\') || text.contains(section), "{key}: {fault}\n{text}");
+        }
+        other => panic!("{other}"),
+    }
+}

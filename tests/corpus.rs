@@ -1,0 +1,67 @@
+//! The inputs that the fuzzer has kept, handed to the functions that it tests: see fuzz/README.md.
+
+use std::path::Path;
+
+// The parsers of the examples name each other by `crate::`; their own tests run here, too.
+#[allow(dead_code)]
+#[path = "../examples/logmill/calendar.rs"]
+mod calendar;
+#[allow(dead_code)]
+#[path = "../examples/logmill/framing.rs"]
+mod framing;
+#[allow(dead_code)]
+#[path = "../examples/logmill/record.rs"]
+mod record;
+#[allow(dead_code)]
+#[path = "../examples/shardcache/resp.rs"]
+mod resp;
+#[path = "../examples/logmill/rfc3164.rs"]
+mod rfc3164;
+#[allow(dead_code)]
+#[path = "../examples/logmill/rfc5424.rs"]
+mod rfc5424;
+
+macro_rules! targets {
+    ($($name:ident = $module:ident $path:literal)*) => {
+        $(
+            #[path = $path]
+            mod $module;
+        )*
+
+        mod corpus {
+            $(
+                #[test]
+                fn $name() {
+                    super::replay(stringify!($name), super::$module::check);
+                }
+            )*
+        }
+    };
+}
+
+targets! {
+    config = config_target "../fuzz/targets/config.rs"
+    framing = framing_target "../fuzz/targets/framing.rs"
+    path = path_target "../fuzz/targets/path.rs"
+    resp = resp_target "../fuzz/targets/resp.rs"
+    router = router_target "../fuzz/targets/router.rs"
+    syslog = syslog_target "../fuzz/targets/syslog.rs"
+}
+
+/// Hands every input of a target's corpus to it; a failure names the file.
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 20, "{} holds only {} inputs", folder.display(), files.len());
+    for file in files {
+        let input = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        if let Err(panic) = std::panic::catch_unwind(|| check(&input)) {
+            eprintln!("with the input {}", file.display());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
