@@ -1,8 +1,8 @@
 //! The books: rows that pass from ended threads to new ones, and sums that are taken meanwhile.
 //!
 //! Mutation seen to be caught: a row leased to a second thread while its first still counts in it
-//! (`a_row_taken_over_loses_and_doubles_nothing`). Not caught: a Relaxed store in `Row::add` passes even at bound
-//! 5, so its Release rests on argument.
+//! (`a_row_taken_over_loses_and_doubles_nothing`); a Relaxed store in `Row::add`, and Relaxed loads in `Books::sum`
+//! (`who_sees_a_message_handled_sees_it_sent`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -69,8 +69,11 @@ fn who_sees_a_message_handled_sees_it_sent() {
         let receiver = {
             let mail = mail.clone();
             count(&books, move |books| {
+                // Its row is there before the mail is: taking one locks the shelf, which `sum` locks too, and so would
+                // order the count that is looked for.
+                let row = books.mine();
                 if mail.load(Ordering::Acquire) {
-                    books.mine().handled(1);
+                    row.handled(1);
                 }
             })
         };
