@@ -118,7 +118,7 @@ impl<T: Send> PerThread<T> {
     #[inline]
     fn slot(&self, number: usize) -> &Contents<T> {
         let (chunk, place) = position(number);
-        // Ordering: Acquire; pairs with the AcqRel exchange in `install`. Whoever finds a chunk finds its
+        // Ordering: Acquire; pairs with the Release exchange in `install`. Whoever finds a chunk finds its
         // slots initialised.
         let mut first = self.chunks[chunk].load(Ordering::Acquire);
         if first.is_null() {
@@ -133,9 +133,10 @@ impl<T: Send> PerThread<T> {
     fn install(&self, chunk: usize) -> *mut Slot<T> {
         let slots: Box<[Slot<T>]> = (0..slots_of(chunk)).map(|_| Slot::empty()).collect();
         let ours = Box::into_raw(slots).cast::<Slot<T>>();
-        // Ordering: AcqRel, Acquire on failure; the Release half pairs with the Acquire load in `slot`, the
-        // Acquire of a failure with the winner's Release half. Whoever finds a chunk finds it initialised.
-        match self.chunks[chunk].compare_exchange(ptr::null_mut(), ours, Ordering::AcqRel, Ordering::Acquire)
+        // Ordering: Release, Acquire on failure; the Release pairs with the Acquire load in `slot`, the Acquire of a
+        // failure with the winner's Release here. Whoever finds a chunk finds it initialised. Who wins has found null,
+        // behind which there is nothing to see.
+        match self.chunks[chunk].compare_exchange(ptr::null_mut(), ours, Ordering::Release, Ordering::Acquire)
         {
             Ok(_) => ours,
             Err(theirs) => {
@@ -152,7 +153,7 @@ impl<T: Send + Sync> PerThread<T> {
     /// `with`.
     pub fn for_each(&self, mut look: impl FnMut(&T)) {
         for (chunk, first) in self.chunks.iter().enumerate() {
-            // Ordering: Acquire; pairs with the AcqRel exchange in `install`, as in `slot`.
+            // Ordering: Acquire; pairs with the Release exchange in `install`, as in `slot`.
             let first = first.load(Ordering::Acquire);
             if first.is_null() {
                 continue;
@@ -179,8 +180,8 @@ impl<T: Send + Sync> PerThread<T> {
 impl<T> Drop for PerThread<T> {
     fn drop(&mut self) {
         for (chunk, first) in self.chunks.iter().enumerate() {
-            // Ordering: Acquire; pairs with the AcqRel exchange in `install`, as in `slot`.
-            let first = first.load(Ordering::Acquire);
+            // Ordering: Relaxed; who has it exclusively comes after all who shared it.
+            let first = first.load(Ordering::Relaxed);
             if !first.is_null() {
                 // SAFETY: `install` made this chunk, and `self` is ending, so nobody uses it.
                 unsafe { free_chunk(first, chunk) };

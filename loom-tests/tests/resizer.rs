@@ -2,7 +2,7 @@
 //!
 //! Mutations that were planted and caught: the trigger loosened after the look instead of before
 //! (`resizer_pull_races_look`, `resizer_senders_race_the_head`); a load and a store instead of the exchange in `pull`
-//! (`resizer_two_pulls_one_word`); a plain look before the exchange, and Relaxed instead of AcqRel in `pull` or in
+//! (`resizer_two_pulls_one_word`); a plain look before the exchange, and Relaxed instead of Release in `pull` or Acquire in
 //! `loosen` (`resizer_pull_races_look`); a store instead of the exchange in `loosen` (`resizer_pull_races_look`).
 
 #[cfg(not(pointsman_loom))]

@@ -32,16 +32,16 @@ impl Trigger {
     /// Pulls it; true if the caller must tell the head.
     #[must_use = "whoever finds it loose must tell the head"]
     pub fn pull(&self) -> bool {
-        // Ordering: AcqRel; the Release half pairs with the Acquire half in `loosen`, also through the pulls
-        // between: who looks after that sees what each puller did before. A plain look first would save the
-        // write and lose this.
-        !self.0.swap(true, Ordering::AcqRel)
+        // Ordering: Release; pairs with the Acquire in `loosen`, also through the exchanges between, which continue
+        // the release sequence: who looks after that sees what each puller did before. A plain look first would
+        // save the write and lose this.
+        !self.0.swap(true, Ordering::Release)
     }
 
     /// The head begins: whatever is pulled from now on tells it again.
     pub fn loosen(&self) {
-        // Ordering: AcqRel; the Acquire half pairs with the Release half in `pull`.
-        self.0.swap(false, Ordering::AcqRel);
+        // Ordering: Acquire; pairs with the Release in `pull`. It tells the pullers nothing.
+        self.0.swap(false, Ordering::Acquire);
     }
 }
 
