@@ -18,6 +18,7 @@
 //! end that is noted of a seat which somebody else has taken meanwhile (`keyed_spawn_anew_races_timer`), also by a
 //! wait that is listed for an actor which a message has created before (`keyed_spawn_anew_races_failure`); a capacity
 //! that is applied behind the lock under which it is stored (`keyed_two_capacities`).
+//! Also Relaxed in `Table::version` (`one_of_two_who_look_before_they_insert_inserts`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -120,14 +121,18 @@ fn nothing_is_freed_that_a_look_up_has_found() {
 
 #[test]
 fn one_of_two_who_look_before_they_insert_inserts() {
-    model("keyed_two_inserts_of_one_key", 3, 400, || {
+    model("keyed_two_inserts_of_one_key", 3, 340, || {
         let table = Arc::new(KeyTable::<Item>::new(1));
         let insert_unless_there = |table: &KeyTable<Item>| {
             loop {
+                // Opened first: its fence would order the look behind the version, and on a thread that stands there
+                // is none.
+                let section = section();
                 let version = table.version(0);
-                if table.find(0, &section(), |item| item.key == 1).is_some() {
+                if table.find(0, &section, |item| item.key == 1).is_some() {
                     return false;
                 }
+                drop(section);
                 let mut shard = table.lock(0);
                 if shard.is_unchanged(version) {
                     shard.insert(0, item(1).0);

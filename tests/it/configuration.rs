@@ -110,7 +110,10 @@ fn what_is_no_toml_and_a_file_that_is_not_there_are_told_apart() {
     assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("line 1")), "{error}");
     let deep = format!("[topology.x]\n{}a = 1", "a.".repeat(20_000));
     let error = System::builder("x").config(&deep).unwrap_err();
-    assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("nested too deeply")), "{error}");
+    assert!(
+        matches!(&error, ConfigError::Syntax { fault } if fault.contains("nested too deeply")),
+        "{error}"
+    );
     let deep = format!("seed = {}", "[".repeat(20_000));
     let error = System::builder("x").config(&deep).unwrap_err();
     assert!(matches!(&error, ConfigError::Syntax { fault } if fault.contains("line 1")), "{error}");
