@@ -28,7 +28,8 @@ fn settings(text: &str) -> Option<String> {
         }
     }
     let owned = text.to_owned();
-    let plan = TestSystem::builder().seed(1).configure(move |builder| builder.config(&owned).expect("as before"));
+    let plan =
+        TestSystem::builder().seed(1).configure(move |builder| builder.config(&owned).expect("as before"));
     match plan.try_build() {
         Ok(system) => Some(system.settings().to_string()),
         Err(error) => {
@@ -43,7 +44,8 @@ fn refused(text: &str, error: &ConfigError) {
         ConfigError::Syntax { fault } if fault.contains("nested too deeply") => {}
         ConfigError::Syntax { fault } => {
             let line = fault.split("at line ").nth(1).and_then(|rest| rest.split(',').next());
-            let line: usize = line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
+            let line: usize =
+                line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
             assert!((1..=text.split('\n').count()).contains(&line), "{fault}");
         }
         ConfigError::Key { key, fault } => {

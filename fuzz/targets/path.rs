@@ -219,7 +219,9 @@ fn walk(text: &str) -> Option<BTreeSet<Option<String>>> {
 fn matches(pattern: &str, name: &str) -> bool {
     match (pattern.chars().next(), name.chars().next()) {
         (None, None) => true,
-        (Some('*'), _) => (0..=name.len()).any(|from| matches(pattern[1..].trim_start_matches('*'), &name[from..])),
+        (Some('*'), _) => {
+            (0..=name.len()).any(|from| matches(pattern[1..].trim_start_matches('*'), &name[from..]))
+        }
         (Some('?'), Some(_)) => matches(&pattern[1..], &name[1..]),
         (Some(one), Some(other)) => one == other && matches(&pattern[1..], &name[1..]),
         _ => false,
