@@ -45,6 +45,7 @@ fn described(builder: SystemBuilder) -> SystemBuilder {
     builder
         .dispatcher("files", Dispatcher::blocking().threads(2..=3))
         .mailbox("sorted", Mailbox::priority(|number: &u32| i64::from(*number)))
+        .mailbox("lanes", Mailbox::lanes(3, |number: &u32| *number as usize))
 }
 
 fn refused(text: &str, error: &ConfigError) {
