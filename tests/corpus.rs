@@ -3,21 +3,21 @@
 use std::path::Path;
 
 // The parsers of the examples name each other by `crate::`; their own tests run here, too.
-#[allow(dead_code)]
+#[allow(dead_code)] // here and below: the targets need a part of each module
 #[path = "../examples/logmill/calendar.rs"]
 mod calendar;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/logmill/framing.rs"]
 mod framing;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/logmill/record.rs"]
 mod record;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/shardcache/resp.rs"]
 mod resp;
 #[path = "../examples/logmill/rfc3164.rs"]
 mod rfc3164;
-#[allow(dead_code)]
+#[allow(dead_code)] // as above
 #[path = "../examples/logmill/rfc5424.rs"]
 mod rfc5424;
 

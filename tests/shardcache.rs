@@ -401,6 +401,44 @@ fn a_client_that_sends_and_never_reads_is_cut_off_or_slowed_down() {
 }
 
 #[test]
+fn clients_that_flood_trickle_and_promise_leave_others_their_turn() {
+    let server = start(|_| {});
+    let port = server.port();
+    // Tiny requests without end, from clients that never read: they are slowed down.
+    let floods: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let pouring: Vec<_> = floods
+        .iter()
+        .map(|flood| {
+            let (mut flood, requests) = (flood.try_clone().unwrap(), b"PING\r\n".repeat(1000));
+            std::thread::spawn(move || while flood.write_all(&requests).is_ok() {})
+        })
+        .collect();
+    // Requests of which one byte comes at a time, and promises of the largest there may be.
+    let mut slow: Vec<TcpStream> =
+        (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    for client in &mut slow[50..] {
+        client.write_all(b"*1048576\r\n$536870912\r\n").unwrap();
+    }
+    let mut client = connect(port);
+    for byte in b"*1\r\n$4\r\nPING\r\n" {
+        slow.iter_mut().for_each(|client| client.write_all(&[*byte]).unwrap());
+        for key in 0..10 {
+            client.set::<_, _, ()>(key, "value").unwrap();
+            assert_eq!(client.get::<_, String>(key).unwrap(), "value");
+        }
+    }
+    for client in &mut slow[..50] {
+        let mut reply = [0; 7];
+        client.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"+PONG\r\n");
+    }
+    floods.iter().for_each(|flood| flood.shutdown(std::net::Shutdown::Both).unwrap());
+    pouring.into_iter().for_each(|pouring| pouring.join().unwrap());
+    drop(floods);
+    ends_balanced(server);
+}
+
+#[test]
 fn a_port_in_use_is_said_so() {
     let server = start(|_| {});
     let tcp = format!("127.0.0.1:{}", server.port());

@@ -230,3 +230,20 @@ fn hostile_streams_harm_nobody_and_are_kept() {
     assert_eq!(cut.map(|row| row["raw"].as_str().unwrap().len()).collect::<Vec<_>>(), [1000, 1000]);
     assert_eq!(rows.iter().filter(|row| row["raw_hex"] == "ff".repeat(100)).count(), 1);
 }
+
+#[test]
+fn lines_that_trickle_in_leave_others_their_turn_and_are_read_once_they_end() {
+    let (mill, lines, _) = mill(&Settings::default());
+    let mut slow: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(mill.addr()).unwrap()).collect();
+    let mut sent = 0;
+    for byte in b"<13>slow" {
+        slow.iter_mut().for_each(|stream| stream.write_all(&[*byte]).unwrap());
+        sent += feeder(mill.addr(), Style::New, 50).join().unwrap().lines;
+    }
+    // They are read while the slow ones are at it.
+    until(|| mill.gate.books.written.get() == sent);
+    slow.iter_mut().for_each(|stream| stream.write_all(b"\n").unwrap());
+    drop(slow);
+    end(mill);
+    assert_eq!(lines.rows().iter().filter(|row| row["message"] == "slow").count(), 200);
+}

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[allow(dead_code)]
+#[allow(dead_code)] // the target needs a part of it
 #[path = "../../examples/logmill/framing.rs"]
 mod framing;
 #[path = "../targets/framing.rs"]

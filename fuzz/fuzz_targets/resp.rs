@@ -1,6 +1,6 @@
 #![no_main]
 
-#[allow(dead_code)]
+#[allow(dead_code)] // the target needs a part of it
 #[path = "../../examples/shardcache/resp.rs"]
 mod resp;
 #[path = "../targets/resp.rs"]

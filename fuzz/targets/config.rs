@@ -1,11 +1,12 @@
 //! Configurations in TOML.
 //!
 //! What must hold:
-//! - What is no TOML is refused with a line that the text has, or as nested too deeply; a key or value is refused by its key, which the text
-//!   has, too.
+//! - What is no TOML is refused with a line that the text has, or as nested too deeply; a key or value is refused by its
+//!   key, which the text has, too.
 //! - What is accepted builds a system, or is refused by name; the settings of that system, printed, make the same
 //!   system again.
 
+use pointsman::SystemBuilder;
 use pointsman::config::ConfigError;
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
@@ -20,7 +21,7 @@ pub fn check(data: &[u8]) {
 
 /// The settings of the system that is configured so, if there can be one.
 fn settings(text: &str) -> Option<String> {
-    match System::builder("test").config(text) {
+    match described(System::builder("test")).config(text) {
         Ok(_) => {}
         Err(error) => {
             refused(text, &error);
@@ -28,7 +29,8 @@ fn settings(text: &str) -> Option<String> {
         }
     }
     let owned = text.to_owned();
-    let plan = TestSystem::builder().seed(1).configure(move |builder| builder.config(&owned).expect("as before"));
+    let plan = TestSystem::builder().seed(1);
+    let plan = plan.configure(move |builder| described(builder).config(&owned).expect("as before"));
     match plan.try_build() {
         Ok(system) => Some(system.settings().to_string()),
         Err(error) => {
@@ -38,12 +40,21 @@ fn settings(text: &str) -> Option<String> {
     }
 }
 
+/// What only code can say, for files to change.
+fn described(builder: SystemBuilder) -> SystemBuilder {
+    builder
+        .dispatcher("files", Dispatcher::blocking().threads(2..=3))
+        .mailbox("sorted", Mailbox::priority(|number: &u32| i64::from(*number)))
+        .mailbox("lanes", Mailbox::lanes(3, |number: &u32| *number as usize))
+}
+
 fn refused(text: &str, error: &ConfigError) {
     match error {
         ConfigError::Syntax { fault } if fault.contains("nested too deeply") => {}
         ConfigError::Syntax { fault } => {
             let line = fault.split("at line ").nth(1).and_then(|rest| rest.split(',').next());
-            let line: usize = line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
+            let line: usize =
+                line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
             assert!((1..=text.split('\n').count()).contains(&line), "{fault}");
         }
         ConfigError::Key { key, fault } => {

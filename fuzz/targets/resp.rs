@@ -9,7 +9,8 @@
 //! The errors are those of Redis and name no position: the connection ends with them.
 
 use crate::resp::{
-    Limits, ProtocolError, RequestReader, format_integer, parse_integer, put_array_header, put_bulk, put_error,
+    Limits, ProtocolError, RequestReader, format_integer, parse_integer, put_array_header, put_bulk,
+    put_error,
 };
 
 type Request = Vec<Vec<u8>>;

@@ -103,7 +103,8 @@ impl<'a> Run<'a> {
         let sink = system.dead_letters().take_by::<Note>(|_| {}, take).expect("the only one");
         let of_pool = log.clone();
         let (stays, failure_stops) = (choice & 1 != 0, choice & 2 != 0);
-        let plan = system.router("pool").pool(1 + usize::from(choice >> 2) % 4, move |_| Worker(of_pool.clone()));
+        let plan =
+            system.router("pool").pool(1 + usize::from(choice >> 2) % 4, move |_| Worker(of_pool.clone()));
         // One cursor, so that the model needs to know of no threads.
         let plan = plan.logic(RoundRobin::exact());
         let plan = if failure_stops {
@@ -344,7 +345,10 @@ impl<'a> Run<'a> {
         for (uid, note) in self.handled.try_iter().collect::<Vec<_>>() {
             self.fate(note).handled += 1;
             if let Some(expected) = self.expected.remove(&note.number) {
-                assert!(self.disturbed || uid == expected, "{note:?} is handled by {uid} instead of {expected}");
+                assert!(
+                    self.disturbed || uid == expected,
+                    "{note:?} is handled by {uid} instead of {expected}"
+                );
             }
             // A routee that is listed twice gets two copies.
             let last = self.last.insert(uid, note.number);

@@ -42,7 +42,9 @@ fn read(line: &[u8]) {
             let head = printed.strip_suffix(message).expect("the message is the end");
             let (head, space) = (head.strip_suffix(b" ").expect("a space is before it"), &b" "[..]);
             assert!(
-                line == printed || line == [head, space, BOM, message].concat() || (line == head && message.is_empty()),
+                line == printed
+                    || line == [head, space, BOM, message].concat()
+                    || (line == head && message.is_empty()),
                 "{}",
                 printed.escape_ascii()
             );
@@ -69,7 +71,10 @@ fn check_yearless(date: Yearless) {
     for received in [1_709_078_400, 1_709_164_800, 1_798_675_200, 1_798_761_600] {
         let written = date.to_rfc3339(UNIX_EPOCH + Duration::from_secs(received)).expect("some year has it");
         assert!(split_date_time(written.as_bytes()).is_some_and(is_offset), "{written}");
-        let tail = format!("-{:02}-{:02}T{:02}:{:02}:{:02}Z", date.month, date.day, date.hour, date.minute, date.second);
+        let tail = format!(
+            "-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            date.month, date.day, date.hour, date.minute, date.second
+        );
         assert!(written.ends_with(&tail), "{written} for {date:?}");
     }
 }

@@ -10,6 +10,25 @@
 //! `driver.rs` the thread; `socket.rs` TCP and Unix sockets under one name; `connection.rs` what an actor
 //! owns; `listener.rs` how connections come in; `linger.rs` how the last bytes of an ended actor go out.
 //!
+//! # Memory
+//!
+//! What a peer can make a connection hold is bounded, whatever it sends and however slowly it reads:
+//!
+//! | held | at most |
+//! |---|---|
+//! | mailbox | one [`Ready`], besides what other actors send |
+//! | input | twice what the actor has left unconsumed and the `max` of one [`fill`](Connection::fill); 64 KiB are kept when all is consumed |
+//! | output | twice the [high-water mark](ListenerBuilder::marks) and what the actor writes in one turn, in each of two buffers; 64 KiB each are kept when all is sent |
+//! | the rest | the actor, and its place at the driver: less than 4 KiB |
+//!
+//! The factor 2 is that of buffers that grow by doubling. Two of the terms are the actor's own: it has to give up
+//! a peer whose request never ends (otherwise it leaves ever more unconsumed), and to write a bounded amount for each
+//! piece that it reads. A connection that has ended holds its output for the [linger
+//! time](ListenerBuilder::linger) at most. How many connections there are is bounded by
+//! [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the descriptors
+//! that the operating system gives. Peers that say nothing are shown out by a
+//! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
+//!
 //! ```
 //! use pointsman::net::{Address, Connection, ReadOutcome, Ready};
 //! use pointsman::prelude::*;
