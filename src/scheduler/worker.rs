@@ -201,7 +201,7 @@ impl Core {
         // Whatever lay in the slot is what runs now, or was queued.
         self.turn.slot_was_emptied();
         if self.searching.take() {
-            self.pool.sleep.end_search(self.place.group);
+            self.pool.sleep.end_search(self.place.group, || self.pool.has_work());
         }
         if self.untold.take() && !self.deque.is_empty() {
             self.pool.sleep.notify(self.place.group);
@@ -242,7 +242,7 @@ impl Core {
             }
             if stopping {
                 self.searching.set(false);
-                sleep.end_search(self.place.group);
+                sleep.end_search(self.place.group, || self.pool.has_work());
                 return None;
             }
             sleep.fall_asleep(
