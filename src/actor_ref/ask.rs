@@ -10,6 +10,7 @@
 
 use super::any::AnyRef;
 use super::attempt::AttemptFailure;
+use super::patience::wait_awake;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
@@ -17,7 +18,7 @@ use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
-use crate::sync::{hint, per_thread, thread};
+use crate::sync::{per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -450,10 +451,6 @@ struct Alarm {
 /// An ask's end: what the asker gets, and the slot if it can be used again.
 type End<R> = (Outcome<R>, Option<Spare<R>>);
 
-/// How often [`Waiting::wait`] looks before it parks: one or two microseconds on current machines, which
-/// is what an answer from a running actor takes, and less than parking and being woken.
-const SPINS: u32 = if cfg!(pointsman_loom) { 0 } else { 64 };
-
 impl<R> Waiting<R> {
     #[inline]
     fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
@@ -493,12 +490,7 @@ impl<R> Waiting<R> {
         if self.run_turns() != Reached::Elsewhere {
             return self.end_now();
         }
-        for _ in 0..SPINS {
-            if self.is_answered() {
-                break;
-            }
-            hint::spin_loop();
-        }
+        wait_awake(|| self.is_answered());
         self.try_end().unwrap_or_else(|| self.park())
     }
 

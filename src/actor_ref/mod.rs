@@ -20,6 +20,7 @@ mod from_fn;
 mod full;
 mod later;
 mod or_back;
+mod patience;
 pub mod promise;
 mod recipient;
 pub mod reply;
