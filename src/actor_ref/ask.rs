@@ -14,6 +14,7 @@ use super::patience::wait_awake;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
+use super::routed_asks::Routed;
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
@@ -154,6 +155,8 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
+    /// The same, through a router: the count is on a line of the thread that asks.
+    Routed(Arc<Routed>),
     /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.
@@ -167,6 +170,7 @@ impl Timekeeper {
     fn books(&self) -> Option<&Books> {
         match self {
             Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Routed(routed) => Some(routed.system.core().ledger()),
             Self::Served(server) => Some(server.0.core().system.ledger()),
             _ => None,
         }
@@ -180,6 +184,7 @@ impl Deref for Timekeeper {
         match self {
             Self::Static(alarms) => *alarms,
             Self::Target(actor) => actor.core().system.timers(),
+            Self::Routed(routed) => routed.system.core().timers(),
             Self::Served(server) => server.0.core().system.timers(),
             #[cfg(any(test, pointsman_loom))]
             Self::Shared(alarms) => &**alarms,
@@ -499,6 +504,7 @@ impl<R> Waiting<R> {
     fn run_turns(&self) -> Reached {
         match &self.timekeeper {
             Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
             // Whoever answers is not known: what turns of this thread don't bring is waited for.
             _ => {
                 run_any_turns(&mut || self.is_answered());
