@@ -5,7 +5,7 @@
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
-//! | | [`goakt`]: routers for those who come from GoAkt | |
+//! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -34,3 +34,6 @@ pub mod shutdown {}
 
 #[doc = include_str!("../docs/words.md")]
 pub mod words {}
+
+#[doc = include_str!("../docs/latency.md")]
+pub mod latency {}
