@@ -5,7 +5,8 @@
 //! | [`lifecycle`] | [`routers`]: which one, when, what it costs | [`delivery`] |
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
-//! | | [`goakt`]: routers for those who come from GoAkt | [`models`]: code of yours, checked by loom |
+//! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
+//! | | | [`models`]: code of yours, checked by loom |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -34,6 +35,9 @@ pub mod shutdown {}
 
 #[doc = include_str!("../docs/words.md")]
 pub mod words {}
+
+#[doc = include_str!("../docs/latency.md")]
+pub mod latency {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}

@@ -255,7 +255,7 @@ fn two_failures_start_one_each() {
 // Bound 3: as above.
 #[test]
 fn the_askers_leave_races_the_win() {
-    model("attempts_leave_races_win", 3, 20, || {
+    model("attempts_leave_races_win", 3, 9, || {
         let world = World::new(2, scatter());
         let ask = world.ask();
         let (winner, loser) = (world.take(), world.take());
@@ -272,7 +272,7 @@ fn the_askers_leave_races_the_win() {
 // Bound 3: as above. A failure that finds the asker gone ends the question; the tick then finds nobody.
 #[test]
 fn the_askers_leave_races_a_tick() {
-    model("attempts_leave_races_tick", 3, 50, || {
+    model("attempts_leave_races_tick", 3, 20, || {
         let world = World::new(3, chop());
         let ask = world.ask();
         let tick = world.advance(TICK);

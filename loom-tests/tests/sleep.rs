@@ -6,8 +6,8 @@
 //! The deque is a lock-based stand-in, so its own orderings are not modelled.
 //!
 //! Seen to fail here: the fence of `notify`, of `fall_asleep` or of `unpark_all` removed; the last look
-//! made before the announcement; no notify after a push into the injector; the last searcher silent; no
-//! notify for the rest of an emptied injector; neighbour groups not notified.
+//! made before the announcement; no notify after a push into the injector; the last searcher silent, or
+//! looking without its fence; no notify for the rest of an emptied injector; neighbour groups not notified.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -100,7 +100,7 @@ fn second_job_is_not_stranded_behind_the_first() {
 /// which only the neighbour can run. The main thread is the first worker: two threads, bound 3.
 #[test]
 fn the_neighbour_group_is_woken_when_ours_is_busy() {
-    model("the_neighbour_group_is_woken_when_ours_is_busy", 3, 2000, || {
+    model("the_neighbour_group_is_woken_when_ours_is_busy", 3, 1500, || {
         let (pool, mut workers) = pool(2, |settings| settings.group_size = 1);
         let stop = StopAfter::new(3, &pool);
         let older_ran = Event::new();

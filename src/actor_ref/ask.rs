@@ -10,14 +10,16 @@
 
 use super::any::AnyRef;
 use super::attempt::AttemptFailure;
+use super::patience::wait_awake;
 use super::promise::{Outcome, Promise, Spare};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
+use super::routed_asks::Routed;
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
-use crate::sync::{hint, per_thread, thread};
+use crate::sync::{per_thread, thread};
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -153,6 +155,8 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
+    /// The same, through a router: the count is on a line of the thread that asks.
+    Routed(Arc<Routed>),
     /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.
@@ -166,6 +170,7 @@ impl Timekeeper {
     fn books(&self) -> Option<&Books> {
         match self {
             Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Routed(routed) => Some(routed.system.core().ledger()),
             Self::Served(server) => Some(server.0.core().system.ledger()),
             _ => None,
         }
@@ -179,6 +184,7 @@ impl Deref for Timekeeper {
         match self {
             Self::Static(alarms) => *alarms,
             Self::Target(actor) => actor.core().system.timers(),
+            Self::Routed(routed) => routed.system.core().timers(),
             Self::Served(server) => server.0.core().system.timers(),
             #[cfg(any(test, pointsman_loom))]
             Self::Shared(alarms) => &**alarms,
@@ -450,10 +456,6 @@ struct Alarm {
 /// An ask's end: what the asker gets, and the slot if it can be used again.
 type End<R> = (Outcome<R>, Option<Spare<R>>);
 
-/// How often [`Waiting::wait`] looks before it parks: one or two microseconds on current machines, which
-/// is what an answer from a running actor takes, and less than parking and being woken.
-const SPINS: u32 = if cfg!(pointsman_loom) { 0 } else { 64 };
-
 impl<R> Waiting<R> {
     #[inline]
     fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
@@ -493,12 +495,7 @@ impl<R> Waiting<R> {
         if self.run_turns() != Reached::Elsewhere {
             return self.end_now();
         }
-        for _ in 0..SPINS {
-            if self.is_answered() {
-                break;
-            }
-            hint::spin_loop();
-        }
+        wait_awake(|| self.is_answered());
         self.try_end().unwrap_or_else(|| self.park())
     }
 
@@ -507,6 +504,7 @@ impl<R> Waiting<R> {
     fn run_turns(&self) -> Reached {
         match &self.timekeeper {
             Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
             // Whoever answers is not known: what turns of this thread don't bring is waited for.
             _ => {
                 run_any_turns(&mut || self.is_answered());

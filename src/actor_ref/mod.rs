@@ -20,11 +20,13 @@ mod from_fn;
 mod full;
 mod later;
 mod or_back;
+mod patience;
 pub mod promise;
 mod recipient;
 pub mod reply;
 pub mod reply_counts;
 mod retired;
+mod routed_asks;
 pub mod slot_memory;
 mod to_actor;
 mod traced;
@@ -354,6 +356,11 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     pub(crate) fn timekeeper(&self) -> Timekeeper {
+        if let Target::Foreign(foreign) = self.target() {
+            if let Some(timekeeper) = foreign.timekeeper() {
+                return timekeeper;
+            }
+        }
         match self.any() {
             Some(any) => Timekeeper::Target(any),
             None => Timekeeper::Static(&ask::NO_SYSTEM),

@@ -1,8 +1,10 @@
 //! What may stand behind a reference besides an actor.
 
 use crate::actor::{ActorPath, Header, Kind, SystemRef, VTable};
+use crate::actor_ref::ask::Timekeeper;
 use crate::actor_ref::dead_letters::nowhere;
 use crate::actor_ref::delivery::Spread;
+use crate::actor_ref::routed_asks::RoutedAsks;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
@@ -97,6 +99,7 @@ pub struct Foreign<M> {
     pub system: Option<SystemRef>,
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
+    routed_asks: RoutedAsks,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -116,9 +119,16 @@ impl<M: 'static> Foreign<M> {
             header,
             system,
             told_of_copies: AtomicBool::new(false),
+            routed_asks: RoutedAsks::new(),
             recipient,
         })))
         .cast()
+    }
+
+    /// The clock of an ask through this router; `None` if it is none.
+    pub fn timekeeper(&self) -> Option<Timekeeper> {
+        let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
+        Some(Timekeeper::Routed(self.routed_asks.begin(system)))
     }
 
     /// # Safety

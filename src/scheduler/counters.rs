@@ -32,9 +32,9 @@ pub struct Idle(u64);
 
 /// What the end of a search asks of the worker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[must_use = "the last searcher owes the others a notify"]
+#[must_use = "the last searcher owes the others a look"]
 pub enum SearchEnded {
-    /// Nobody in the group is left searching: notify, for pushers may have counted on us.
+    /// Nobody in the group is left searching: look once more, for pushers may have counted on us.
     Last,
     /// Others go on.
     OthersSearch,

@@ -2,6 +2,7 @@
 
 pub mod affinity;
 pub mod counters;
+pub mod courtesy;
 pub mod current;
 pub mod error;
 pub mod injector;

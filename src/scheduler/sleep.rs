@@ -61,16 +61,22 @@ impl Sleep {
         // `fall_asleep`, between announcement and last look. Ours first: the sleeper sees the task.
         // Theirs first: we see the sleeper.
         fence(Ordering::SeqCst);
+        self.wake_one(group);
+    }
+
+    /// Wakes a sleeper unless somebody searches; the caller's fence is behind it.
+    #[inline]
+    fn wake_one(&self, group: usize) {
         match self.groups[group].wake_one() {
             Wake::SomebodySearches => {}
             Wake::Unpark(seat) => self.unpark(group, seat),
-            Wake::NobodySleeps => self.notify_neighbours(group),
+            Wake::NobodySleeps => self.wake_neighbour(group),
         }
     }
 
-    /// The rest of `notify`, if its own group is all busy.
+    /// The rest of `wake_one`, if its own group is all busy.
     #[inline]
-    fn notify_neighbours(&self, own: usize) {
+    fn wake_neighbour(&self, own: usize) {
         for group in (own + 1..self.groups.len()).chain(0..own) {
             match self.groups[group].wake_one() {
                 Wake::SomebodySearches => return,
@@ -104,12 +110,22 @@ impl Sleep {
         self.groups[group].begin_search();
     }
 
-    /// Ends a search. The last searcher of a group notifies: pushers saw that somebody searched and left
-    /// it at that, and with us that somebody is gone.
-    pub fn end_search(&self, group: usize) {
+    /// Ends a search. The last searcher of a group looks once more and wakes another if there is anything:
+    /// pushers saw that somebody searched and left it at that, and with us that somebody is gone.
+    ///
+    /// Without the look, each task that comes alone would wake two workers, and they would take turns: the one that
+    /// found nothing still searches, so the other goes to sleep and has to be woken for the next task.
+    pub fn end_search(&self, group: usize, look: impl FnOnce() -> bool) {
         match self.groups[group].end_search() {
-            SearchEnded::Last => self.notify(group),
             SearchEnded::OthersSearch => {}
+            SearchEnded::Last => {
+                // Ordering: SeqCst fence between the end of our search and our look; pairs with the fence in
+                // `notify`. Ours first: the pusher sees that nobody searches. Theirs first: we see the task.
+                fence(Ordering::SeqCst);
+                if look() {
+                    self.wake_one(group);
+                }
+            }
         }
     }
 

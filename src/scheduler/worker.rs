@@ -1,5 +1,6 @@
 //! A worker's main loop: where the next task comes from, and where it goes after its turn.
 
+use super::courtesy::Courtesy;
 use super::injector::Injector;
 use super::sleep::Place;
 use super::task::{Outcome, TaskRef, Turn};
@@ -50,6 +51,7 @@ pub struct Core {
     busy_run: Cell<u32>,
     tick: Cell<u32>,
     random: Cell<u64>,
+    courtesy: Courtesy,
 }
 
 /// While it lives, nothing that this worker schedules waits for the running turn.
@@ -84,6 +86,7 @@ impl Worker {
                 tick: Cell::new(0),
                 // Any odd number does for xorshift; neighbours begin their theft at different victims.
                 random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+                courtesy: Courtesy::new(),
             },
         }
     }
@@ -201,7 +204,7 @@ impl Core {
         // Whatever lay in the slot is what runs now, or was queued.
         self.turn.slot_was_emptied();
         if self.searching.take() {
-            self.pool.sleep.end_search(self.place.group);
+            self.pool.sleep.end_search(self.place.group, || self.pool.has_work());
         }
         if self.untold.take() && !self.deque.is_empty() {
             self.pool.sleep.notify(self.place.group);
@@ -242,7 +245,7 @@ impl Core {
             }
             if stopping {
                 self.searching.set(false);
-                sleep.end_search(self.place.group);
+                sleep.end_search(self.place.group, || self.pool.has_work());
                 return None;
             }
             sleep.fall_asleep(
@@ -274,13 +277,15 @@ impl Core {
             }
             round += 1;
             if round % ROUNDS_PER_LOOK == 0 {
-                if began.get_or_insert_with(Instant::now).elapsed() >= spin || self.pool.is_stopping() {
+                let now = Instant::now();
+                if now - *began.get_or_insert(now) >= spin || self.pool.is_stopping() {
                     return None;
                 }
                 // A search holds nothing that the running turns could not spare.
                 hooks.quiescent();
-                if round % (4 * ROUNDS_PER_LOOK) == 0 {
-                    thread::yield_now();
+                // A searcher without its core would keep others from being woken for what it should find.
+                if round % (4 * ROUNDS_PER_LOOK) == 0 && self.courtesy.may_yield(now) {
+                    self.courtesy.yield_now();
                 }
             }
             hint::spin_loop();

@@ -1,0 +1,65 @@
+//! Yielding while that is no loss.
+//!
+//! A yield lets whoever shares the core go on, and costs half a microsecond where nobody does. But on a machine that
+//! has more to do than cores it may cost a time slice, of some milliseconds: whoever yields goes behind all others,
+//! while a thread that was parked and is woken goes before them. So a thread that has lost its core in a yield yields no
+//! more for a hundred times as long; then it loses one part in a hundred at most.
+
+use crate::sync::thread;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// A yield that took so long has lost the core.
+const LOST_MIN: Duration = Duration::from_micros(200);
+
+/// So many times what was lost passes before the next yield.
+const REGRET: u32 = 100;
+
+/// What a thread has learnt from its yields.
+#[derive(Debug)]
+pub struct Courtesy {
+    /// Others need the core until then.
+    crowded_until: Cell<Option<Instant>>,
+}
+
+impl Courtesy {
+    pub const fn new() -> Self {
+        Self { crowded_until: Cell::new(None) }
+    }
+
+    /// Whether a yield is worth its risk.
+    pub fn may_yield(&self, now: Instant) -> bool {
+        self.crowded_until.get().is_none_or(|until| now >= until)
+    }
+
+    /// Yields once.
+    pub fn yield_now(&self) {
+        let began = Instant::now();
+        thread::yield_now();
+        let took = began.elapsed();
+        self.learn(took, began + took);
+    }
+
+    /// A yield that took so long has ended now.
+    fn learn(&self, took: Duration, now: Instant) {
+        if took >= LOST_MIN {
+            self.crowded_until.set(now.checked_add(REGRET * took));
+        }
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_loses_its_core_in_a_yield_does_not_offer_it_again_soon() {
+        let (courtesy, now) = (Courtesy::new(), Instant::now());
+        courtesy.learn(LOST_MIN / 2, now);
+        assert!(courtesy.may_yield(now));
+        let lost = Duration::from_millis(4);
+        courtesy.learn(lost, now);
+        assert!(!courtesy.may_yield(now + 99 * lost));
+        assert!(courtesy.may_yield(now + 100 * lost));
+    }
+}
