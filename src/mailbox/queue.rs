@@ -194,7 +194,7 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Moves `settled_block` on, over blocks whose claims are all published, and marks those that it leaves behind.
     ///
-    /// For a sender that has moved `tail_block` to its own block, or has found it there: so both pointers are beyond
+    /// For a sender that has moved `tail_block` as far as its own block: so both pointers are beyond
     /// what it marks, and with its own claim still to be published it cannot go further than that block.
     fn settle(&self, epoch: usize) {
         let first = self.settled(epoch);
