@@ -62,7 +62,8 @@ fn injector_keeps_the_order_of_one_pusher() {
                 injector.take().map(|task| task.into_raw().as_ptr() as usize).collect::<Vec<_>>()
             })
         };
-        jobs.iter().for_each(|job| injector.push(job.token()));
+        let waiting: Vec<bool> = jobs.iter().map(|job| injector.push(job.token())).collect();
+        assert!(!waiting[0], "nobody waited before the first");
         let mut taken = taker.join().expect("no panic");
         taken.extend(injector.take().map(|task| task.into_raw().as_ptr() as usize));
         let pushed = jobs.each_ref().map(|job| &raw const **job as usize);

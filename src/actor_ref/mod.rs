@@ -13,6 +13,7 @@ pub mod ask;
 mod attempt;
 mod capacity;
 mod copies;
+mod courtesy;
 pub mod dead_letter_log;
 pub mod dead_letters;
 pub mod delivery;

@@ -14,7 +14,7 @@
 //!
 //! Nor does it yield on a machine where that loses the core; see [`Courtesy`].
 
-use crate::scheduler::courtesy::Courtesy;
+use super::courtesy::Courtesy;
 use crate::sync::{hint, per_thread};
 use std::cell::Cell;
 use std::time::{Duration, Instant};

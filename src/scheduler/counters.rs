@@ -56,8 +56,8 @@ pub enum Retracted {
 pub enum Wake {
     /// This seat's bit was taken and its worker counted as searching: unpark it.
     Unpark(usize),
-    /// Somebody searches, and will find the task or notify in our place.
-    SomebodySearches,
+    /// As many search as the waker asked for; they will find the task or notify in our place.
+    EnoughSearch,
     /// All are busy; each of them looks for work before it sleeps.
     NobodySleeps,
 }
@@ -85,9 +85,9 @@ impl Idle {
     }
 
     #[inline]
-    fn verdict(self) -> Wake {
+    fn verdict(self, enough: usize) -> Wake {
         match self.first_sleeper() {
-            _ if self.searcher_count() > 0 => Wake::SomebodySearches,
+            _ if self.searcher_count() >= enough => Wake::EnoughSearch,
             None => Wake::NobodySleeps,
             Some(seat) => Wake::Unpark(seat),
         }
@@ -159,20 +159,20 @@ impl IdleWord {
         Retracted::TakenByWaker
     }
 
-    /// Takes one sleeper's bit, unless somebody searches already.
+    /// Takes one sleeper's bit, unless `enough` search already; at least 1.
     #[inline]
-    pub fn wake_one(&self) -> Wake {
+    pub fn wake_one(&self, enough: usize) -> Wake {
         let seen = self.load();
-        match seen.verdict() {
-            Wake::Unpark(_) => self.wake_one_from(seen),
+        match seen.verdict(enough) {
+            Wake::Unpark(_) => self.wake_one_from(seen, enough),
             nobody => nobody,
         }
     }
 
     #[cold]
-    fn wake_one_from(&self, mut seen: Idle) -> Wake {
+    fn wake_one_from(&self, mut seen: Idle, enough: usize) -> Wake {
         loop {
-            let verdict = seen.verdict();
+            let verdict = seen.verdict(enough);
             let Wake::Unpark(seat) = verdict else { return verdict };
             // Ordering: AcqRel; pairs with the Acquire load in `load`. See `begin_search`.
             match self.word.compare_exchange_weak(
@@ -201,21 +201,34 @@ mod tests {
     #[test]
     fn a_sleeper_is_woken_as_a_searcher_and_only_one_at_a_time() {
         let word = IdleWord::new();
-        assert_eq!(word.wake_one(), Wake::NobodySleeps);
+        assert_eq!(word.wake_one(1), Wake::NobodySleeps);
         word.begin_search();
         word.announce(31, true);
         word.announce(3, false);
         assert_eq!(word.load().searcher_count(), 0);
-        assert_eq!(word.wake_one(), Wake::Unpark(3));
+        assert_eq!(word.wake_one(1), Wake::Unpark(3));
         assert!(!word.load().is_asleep(3) && word.load().is_asleep(31));
-        assert_eq!(word.wake_one(), Wake::SomebodySearches);
+        assert_eq!(word.wake_one(1), Wake::EnoughSearch);
         assert_eq!(word.end_search(), SearchEnded::Last);
-        assert_eq!(word.wake_one(), Wake::Unpark(31));
+        assert_eq!(word.wake_one(2), Wake::Unpark(31));
         assert_eq!(word.retract_and_search(31), Retracted::TakenByWaker);
         word.begin_search();
         assert_eq!(word.end_search(), SearchEnded::OthersSearch);
         assert_eq!(word.end_search(), SearchEnded::Last);
         assert_eq!(word.load(), Idle(0));
+    }
+
+    #[test]
+    fn a_second_one_is_woken_beside_a_searcher_if_one_is_not_enough() {
+        let word = IdleWord::new();
+        word.begin_search();
+        assert_eq!(word.wake_one(2), Wake::NobodySleeps);
+        word.announce(0, false);
+        word.announce(1, false);
+        assert_eq!(word.wake_one(1), Wake::EnoughSearch);
+        assert_eq!(word.wake_one(2), Wake::Unpark(0));
+        assert_eq!(word.wake_one(2), Wake::EnoughSearch);
+        assert_eq!(word.load().searcher_count(), 2);
     }
 
     #[test]

@@ -28,9 +28,9 @@ impl Injector {
         Self { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Adds a task; the caller notifies the pool afterwards.
+    /// Adds a task; the caller notifies the pool afterwards. Returns whether others waited already.
     #[inline]
-    pub fn push(&self, task: TaskRef) {
+    pub fn push(&self, task: TaskRef) -> bool {
         let task = task.into_raw();
         // Ordering: Relaxed; only compared and stored, never followed, before the exchange confirms it.
         let mut newest = self.newest.load(Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Injector {
                 Ordering::Release,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return,
+                Ok(_) => return !newest.is_null(),
                 Err(seen) => newest = seen,
             }
         }

@@ -2,7 +2,6 @@
 
 pub mod affinity;
 pub mod counters;
-pub mod courtesy;
 pub mod current;
 pub mod error;
 pub mod injector;
@@ -266,8 +265,11 @@ impl Pool {
             // Foreign threads spread over the groups.
             group_count => thread_index::current().unwrap_or(0) % group_count,
         };
-        self.injectors[group].push(task);
-        self.sleep.notify(group);
+        match self.injectors[group].push(task) {
+            false => self.sleep.notify(group),
+            // Whoever searches would have taken those before us, if it ran.
+            true => self.sleep.notify_of_waiting(group),
+        }
     }
 
     fn is_stopping(&self) -> bool {

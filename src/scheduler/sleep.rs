@@ -61,14 +61,23 @@ impl Sleep {
         // `fall_asleep`, between announcement and last look. Ours first: the sleeper sees the task.
         // Theirs first: we see the sleeper.
         fence(Ordering::SeqCst);
-        self.wake_one(group);
+        self.wake_one(group, 1);
     }
 
-    /// Wakes a sleeper unless somebody searches; the caller's fence is behind it.
+    /// As [`notify`](Self::notify), where the task before the caller's still waits to be found. The operating system
+    /// may have taken the core from a searcher, or given it none yet, so a single one is not relied upon.
+    #[cold]
+    pub fn notify_of_waiting(&self, group: usize) {
+        // Ordering: SeqCst fence; as in `notify`.
+        fence(Ordering::SeqCst);
+        self.wake_one(group, 2);
+    }
+
+    /// Wakes a sleeper unless there are `enough` who search; the caller's fence is behind it.
     #[inline]
-    fn wake_one(&self, group: usize) {
-        match self.groups[group].wake_one() {
-            Wake::SomebodySearches => {}
+    fn wake_one(&self, group: usize, enough: usize) {
+        match self.groups[group].wake_one(enough) {
+            Wake::EnoughSearch => {}
             Wake::Unpark(seat) => self.unpark(group, seat),
             Wake::NobodySleeps => self.wake_neighbour(group),
         }
@@ -78,8 +87,8 @@ impl Sleep {
     #[inline]
     fn wake_neighbour(&self, own: usize) {
         for group in (own + 1..self.groups.len()).chain(0..own) {
-            match self.groups[group].wake_one() {
-                Wake::SomebodySearches => return,
+            match self.groups[group].wake_one(1) {
+                Wake::EnoughSearch => return,
                 Wake::Unpark(seat) => return self.unpark(group, seat),
                 Wake::NobodySleeps => {}
             }
@@ -101,9 +110,17 @@ impl Sleep {
     }
 
     /// Whether one more worker of the group may search: at most half of them do, for they disturb each
-    /// other and those who work.
+    /// other and those who work; but two always may, since one may be without a core.
     pub fn may_search(&self, group: usize) -> bool {
-        2 * self.groups[group].load().searcher_count() < self.members(group).len()
+        let searcher_count = self.groups[group].load().searcher_count();
+        searcher_count < 2 || 2 * searcher_count < self.members(group).len()
+    }
+
+    /// Whether a worker has announced sleep and nobody has woken it.
+    #[cfg(all(test, not(pointsman_loom)))]
+    pub fn is_asleep(&self, worker: usize) -> bool {
+        let at = self.place(worker);
+        self.groups[at.group].load().is_asleep(at.seat)
     }
 
     pub fn begin_search(&self, group: usize) {
@@ -123,7 +140,7 @@ impl Sleep {
                 // `notify`. Ours first: the pusher sees that nobody searches. Theirs first: we see the task.
                 fence(Ordering::SeqCst);
                 if look() {
-                    self.wake_one(group);
+                    self.wake_one(group, 1);
                 }
             }
         }

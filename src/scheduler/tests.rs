@@ -100,6 +100,28 @@ fn stress(settings: Settings) {
 }
 
 #[test]
+fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
+    let (pool, workers) = Pool::assemble(Settings::new("stalled", 2)).expect("the settings are good");
+    let all = counters(&pool, 2, 0);
+    let [sleeper, stalled]: [Worker; 2] = workers.try_into().expect("two");
+    // It counts as searching, and never runs.
+    pool.sleep.begin_search(0);
+    let sleeper = thread::spawn(move || sleeper.run(()));
+    while !pool.sleep.is_asleep(0) {
+        thread::yield_now();
+    }
+    all[0].wake();
+    assert!(pool.sleep.is_asleep(0), "somebody searches already");
+    all[1].wake();
+    while all.iter().any(|counter| counter.handled.load(Ordering::Relaxed) == 0) {
+        thread::yield_now();
+    }
+    pool.stop();
+    sleeper.join().expect("it ends");
+    drop(stalled);
+}
+
+#[test]
 fn every_wake_is_run_once_by_one_worker_at_a_time() {
     stress(Settings::new("stress", 4));
 }

@@ -1,6 +1,5 @@
 //! A worker's main loop: where the next task comes from, and where it goes after its turn.
 
-use super::courtesy::Courtesy;
 use super::injector::Injector;
 use super::sleep::Place;
 use super::task::{Outcome, TaskRef, Turn};
@@ -18,8 +17,9 @@ const INJECTOR_INTERVAL: u32 = 61;
 /// So many tasks in a row may come from the LIFO slot while others wait in the deque.
 const LIFO_RUN_MAX: u32 = 3;
 
-/// Between two looks at the clock while searching.
-const ROUNDS_PER_LOOK: u32 = 16;
+/// The longest pause between two sweeps of a search, in spin hints: about a microsecond. The pauses before, of half,
+/// a quarter and so on, take as long together.
+const PAUSE_MAX: u32 = 32;
 
 /// A worker, not yet running; [`Worker::run`] turns the calling thread into it.
 #[derive(Debug)]
@@ -51,7 +51,6 @@ pub struct Core {
     busy_run: Cell<u32>,
     tick: Cell<u32>,
     random: Cell<u64>,
-    courtesy: Courtesy,
 }
 
 /// While it lives, nothing that this worker schedules waits for the running turn.
@@ -86,7 +85,6 @@ impl Worker {
                 tick: Cell::new(0),
                 // Any odd number does for xorshift; neighbours begin their theft at different victims.
                 random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
-                courtesy: Courtesy::new(),
             },
         }
     }
@@ -264,10 +262,13 @@ impl Core {
     }
 
     /// Sweeps over the whole pool at least once, and again for as long as the settings say.
+    ///
+    /// Ever longer pauses come between the first sweeps, for each sweep takes the injector's line from whoever pushes.
+    /// Then it yields, to whoever may share the core: the very sender, where there are fewer cores than threads.
     fn search(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
         let spin = self.pool.settings.spin;
         let mut began: Option<Instant> = None;
-        let mut round = 0_u32;
+        let mut pause = 1_u32;
         loop {
             if let Some(task) = self.sweep() {
                 return Some(task);
@@ -275,20 +276,18 @@ impl Core {
             if spin.is_zero() {
                 return None;
             }
-            round += 1;
-            if round % ROUNDS_PER_LOOK == 0 {
-                let now = Instant::now();
-                if now - *began.get_or_insert(now) >= spin || self.pool.is_stopping() {
-                    return None;
-                }
-                // A search holds nothing that the running turns could not spare.
-                hooks.quiescent();
-                // A searcher without its core would keep others from being woken for what it should find.
-                if round % (4 * ROUNDS_PER_LOOK) == 0 && self.courtesy.may_yield(now) {
-                    self.courtesy.yield_now();
-                }
+            let now = Instant::now();
+            if now - *began.get_or_insert(now) >= spin || self.pool.is_stopping() {
+                return None;
             }
-            hint::spin_loop();
+            // A search holds nothing that the running turns could not spare.
+            hooks.quiescent();
+            if pause <= PAUSE_MAX {
+                (0..pause).for_each(|_| hint::spin_loop());
+                pause *= 2;
+            } else {
+                thread::yield_now();
+            }
         }
     }
 
