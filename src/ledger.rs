@@ -271,7 +271,7 @@ impl Books {
         ledger.dropped = total(|counts| &counts.dropped);
         ledger.ticked = total(|counts| &counts.ticked);
         ledger.asks = ReplyCounts::from_rows(|row| {
-            // Ordering: Acquire; as above.
+            // Ordering: Acquire; as above, of asks that have ended and begun.
             all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
         });
         ledger.sent = total(|counts| &counts.sent);

@@ -1,6 +1,6 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
-pub use crate::actor_ref::{ask, promise, reply, slot_memory};
+pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
 pub use crate::dispatch::OnDemand;
 pub use crate::dispatch::balancing;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};

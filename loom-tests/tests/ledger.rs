@@ -2,7 +2,8 @@
 //!
 //! Mutation seen to be caught: a row leased to a second thread while its first still counts in it
 //! (`a_row_taken_over_loses_and_doubles_nothing`); a Relaxed store in `Row::add`, and Relaxed loads in `Books::sum`
-//! (`who_sees_a_message_handled_sees_it_sent`).
+//! (`who_sees_a_message_handled_sees_it_sent`); asks that have begun added up before those that have ended, and the same
+//! loads Relaxed (`who_sees_an_ask_ended_sees_it_begun`).
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -13,6 +14,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use pointsman::loom_hooks::Books;
+use pointsman::loom_hooks::reply_counts::Row;
 use support::model;
 
 fn count(books: &Arc<Books>, act: impl FnOnce(&Books) + Send + 'static) -> thread::JoinHandle<()> {
@@ -81,5 +83,35 @@ fn who_sees_a_message_handled_sees_it_sent() {
         assert!(ledger.handled <= ledger.sent, "{ledger}");
         sender.join().unwrap();
         receiver.join().unwrap();
+    });
+}
+
+// Bound 3: as above.
+#[test]
+fn who_sees_an_ask_ended_sees_it_begun() {
+    model("ledger_begun_before_ended", 3, 50, || {
+        let books = Arc::new(Books::new());
+        let mail = Arc::new(AtomicBool::new(false));
+        let asker = {
+            let mail = mail.clone();
+            count(&books, move |books| {
+                books.mine().ask(Row::Begun);
+                mail.store(true, Ordering::Release);
+            })
+        };
+        let replier = {
+            let mail = mail.clone();
+            count(&books, move |books| {
+                // As above.
+                let row = books.mine();
+                if mail.load(Ordering::Acquire) {
+                    row.ask(Row::Answered);
+                }
+            })
+        };
+        let asks = books.sum().asks;
+        assert!(asks.pending() <= 1, "{asks:?}");
+        asker.join().unwrap();
+        replier.join().unwrap();
     });
 }

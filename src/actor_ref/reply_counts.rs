@@ -65,16 +65,17 @@ pub fn count_late_reply() {
 }
 
 impl ReplyCounts {
-    /// The counts from a value for each row.
+    /// The counts from a value for each row. Asks for what has begun last: where asks are counted meanwhile, an end may
+    /// be missing, and never a beginning, so that [`pending`](Self::pending) does not fall below 0.
     pub fn from_rows(value: impl Fn(Row) -> u64) -> Self {
         Self {
-            begun: value(Row::Begun),
             answered: value(Row::Answered),
             no_reply: value(Row::NoReply),
             timed_out: value(Row::TimedOut),
             undeliverable: value(Row::Undeliverable),
             cancelled: value(Row::Cancelled),
             late: value(Row::Late),
+            begun: value(Row::Begun),
         }
     }
 
