@@ -480,8 +480,9 @@ impl<T: Send + Sync + 'static> Published<T> {
     pub fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
         let new = Box::into_raw(Box::new(value));
         let seen = std::ptr::from_ref(seen).cast_mut();
-        // Ordering: AcqRel; as in `replace`. Relaxed on failure: what was found is not looked at.
-        match self.current.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed) {
+        // Ordering: Release; as in `replace`. Not Acquire: the `read` that has shown `seen` was. Relaxed on failure: what
+        // was found is not looked at.
+        match self.current.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed) {
             Ok(old) => {
                 // SAFETY: as in `replace`.
                 let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
@@ -496,8 +497,8 @@ impl<T: Send + Sync + 'static> Published<T> {
 
 impl<T> Drop for Published<T> {
     fn drop(&mut self) {
-        // Ordering: Acquire; pairs with the AcqRel swap in `replace`, as in `read`.
-        let current = self.current.load(Ordering::Acquire);
+        // Ordering: Relaxed; who has it exclusively comes after all who have replaced the value.
+        let current = self.current.load(Ordering::Relaxed);
         // SAFETY: `current` came from a box, and references to it borrow `self`, which is ending.
         drop(unsafe { Box::from_raw(current) });
     }

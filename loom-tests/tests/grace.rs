@@ -8,7 +8,8 @@
 //! loaded Relaxed in `quiescent`; any store of `announced` Relaxed; its load in the scan Relaxed; `read`
 //! Relaxed; the swap without Release; stamps too small by one; an inner section that ends the outer one or
 //! announces anew; `quiescent`, `rest` or `resume` that ignores the depth; a resting thread that still counts
-//! as standing. Not caught: the swap without Acquire.
+//! as standing; `replace_if` Relaxed. Not caught: the swap without Acquire, for loom's fence in the scan also acquires
+//! what another thread has read.
 
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -325,6 +326,38 @@ fn two_writers_and_a_reader() {
         world.replace(3);
         reader.join().unwrap();
         writer.join().unwrap();
+        world.settle();
+    });
+}
+
+// Three threads: bound 2. Of two that have seen the same value one replaces it, and a reader finds whole ones only.
+#[test]
+fn replace_if_races_replace_if() {
+    model("replace_if_races_replace_if", 2, 500, || {
+        let world = World::new();
+        let replace_if = |world: &World, version: usize| {
+            let member = Member::join(&world.domain);
+            let inside = member.section();
+            let seen = world.published.read(&inside);
+            seen.look();
+            let first = seen.version == 1;
+            (first, world.published.replace_if(seen, Table::new(version).0).is_ok())
+        };
+        let other = thread::spawn({
+            let world = world.clone();
+            move || replace_if(&world, 2)
+        });
+        let reader = thread::spawn({
+            let world = world.clone();
+            move || {
+                let member = Member::join(&world.domain);
+                world.published.read(&member.section()).look();
+            }
+        });
+        let outcomes = [replace_if(&world, 3), other.join().unwrap()];
+        reader.join().unwrap();
+        let firsts = outcomes.iter().filter(|outcome| **outcome == (true, true)).count();
+        assert_eq!(firsts, 1, "one has replaced the first: {outcomes:?}");
         world.settle();
     });
 }
