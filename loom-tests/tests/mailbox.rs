@@ -10,7 +10,8 @@
 //! Release (an abort); a slot's stamp stored Relaxed (`two_senders_wake_once`); the token laid
 //! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index
 //! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
-//! which has passed its index (`glance_sees_what_its_index_knew`). Not caught, held by argument alone:
+//! which has passed its index (`glance_sees_what_its_index_knew`); a claim without Release
+//! (`glance_sees_what_a_claim_knew`). Not caught, held by argument alone:
 //! `mark_advance` without Release, or called before `settled_block` is moved.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -424,6 +425,30 @@ fn glance_sees_what_its_index_knew() {
         world.send(0);
         world.send(1);
         onlooker.join().unwrap();
+        world.assert_all_handled(2);
+    });
+}
+
+/// As above, where each message is a claim on a mailbox that is not idle, so that no going idle tells of the head.
+#[test]
+fn glance_sees_what_a_claim_knew() {
+    model("glance_sees_what_a_claim_knew", 3, 10, || {
+        let world = World::new();
+        let mut owner = world.owner();
+        let onlooker = {
+            let world = world.clone();
+            thread::spawn(move || match world.mailbox.gate.glance() {
+                Glance::Busy { queued: 0 | 1 } => {}
+                other => panic!("{other:?}"),
+            })
+        };
+        for number in 0..2 {
+            assert!(!world.mailbox.push(world.message(number)).expect("open").wakes());
+            let Ready::Message(front) = owner.ready() else { panic!("it was pushed just now") };
+            drop(front.take());
+        }
+        onlooker.join().unwrap();
+        owner.try_idle().expect("nothing to do");
         world.assert_all_handled(2);
     });
 }
