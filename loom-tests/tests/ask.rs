@@ -8,7 +8,7 @@
 //! publication without its Release or its Acquire; the asker's look, its leave, another port's leave and
 //! the waiter's registration Relaxed; the last port's leave, and GONE after an answer, without either half;
 //! in sinks, a last port that does not claim, every port reporting, a reply without a claim; an alarm that
-//! is not set.
+//! is not set; the last port of a sink that leaves without Acquire (`sink_learns_of_no_reply_…`).
 //!
 //! Every payload and every waker holds a count that must be back at one in the end, and slot memory comes
 //! from loom's allocator, which reports leaks and double frees.
@@ -17,6 +17,7 @@ compile_error!("models need the loom mirror: run cargo loom");
 
 mod support;
 
+use loom::cell::UnsafeCell;
 use loom::sync::Notify;
 use loom::thread;
 use pointsman::loom_hooks::ask::{self, AlarmKey, Alarms, Ask, AskError, Asker, Timekeeper};
@@ -534,6 +535,46 @@ fn sink_expire_races_last_ports() {
         }
         let expected = if expired { vec![] } else { vec![Err(AskError::NoReply)] };
         assert_eq!(*outcomes.lock().unwrap(), expected);
+    });
+}
+
+/// Reads, when it learns of the end, what was written by somebody who then dropped its port.
+struct Reads(Arc<Work>);
+
+struct Work {
+    written: UnsafeCell<u32>,
+    read: Mutex<Vec<u32>>,
+}
+
+// SAFETY: loom fails the model where `written` is read beside its writer; that is what it is for.
+unsafe impl Sync for Work {}
+
+impl ReplySink<Payload> for Reads {
+    fn complete(&self, outcome: Result<Payload, AskError>) {
+        assert_eq!(number(outcome), Err(AskError::NoReply));
+        // SAFETY: as above.
+        let written = self.0.written.with(|written| unsafe { *written });
+        self.0.read.lock().unwrap().push(written);
+    }
+}
+
+#[test]
+fn sink_learns_of_no_reply_after_all_who_have_dropped_a_port() {
+    model("sink_no_reply_comes_last", TWO, 3, || {
+        let work = Arc::new(Work { written: UnsafeCell::new(0), read: Mutex::new(Vec::new()) });
+        let (reply_to, _handle) = to_sink(Reads(work.clone()));
+        let other = reply_to.clone();
+        let worker = {
+            let work = work.clone();
+            thread::spawn(move || {
+                // SAFETY: as above.
+                work.written.with_mut(|written| unsafe { *written = 7 });
+                drop(reply_to);
+            })
+        };
+        drop(other);
+        worker.join().unwrap();
+        assert_eq!(*work.read.lock().unwrap(), [7]);
     });
 }
 

@@ -47,6 +47,8 @@ const WORK: usize = 0;
 const SUSPEND: usize = 1;
 const LEAVE: usize = 2;
 const LEAVE_WHEN_EMPTY: usize = 3;
+/// Takes one message, and is at work on it until it is told otherwise.
+const TAKE_ONE: usize = 4;
 
 struct Waker(Arc<Worker>);
 
@@ -106,6 +108,12 @@ impl Worker {
                     self.leave(place);
                 }
                 LEAVE_WHEN_EMPTY => self.leave_when_empty(place, claimed),
+                TAKE_ONE => {
+                    if taker.take().is_some() {
+                        self.handled.fetch_add(1, SeqCst);
+                    }
+                    answers = claimed.then(|| taker.queue().clone());
+                }
                 _ => {
                     self.take_all(taker, claimed);
                     while !taker.register() {
@@ -355,6 +363,25 @@ fn whoever_is_called_wakes_the_next_if_there_is_more() {
         let pusher = pusher(&queue, 1);
         push(&queue, 1);
         pusher.join().unwrap();
+        assert_eq!(end(&queue, &[&workers[0], &workers[1]]), 2);
+    });
+}
+
+// Bound 3: two threads. Whoever is called takes one message and looks for no other, while the next is pushed: the other
+// one must not sleep meanwhile.
+// Caught: `answer` without its fence, or that does not look.
+#[test]
+fn whoever_is_called_leaves_the_rest_to_another_while_it_is_at_work() {
+    model("balancing_answer_races_push", 3, 50, || {
+        let queue = queue();
+        let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
+        workers[0].order.store(TAKE_ONE, Ordering::Release);
+        let pusher = pusher(&queue, 1);
+        push(&queue, 1);
+        pusher.join().unwrap();
+        assert_eq!(queue.len(), 0, "one sleeps, and a message is left");
+        assert_eq!(workers[0].handled(), 1);
+        workers[0].tell(WORK);
         assert_eq!(end(&queue, &[&workers[0], &workers[1]]), 2);
     });
 }

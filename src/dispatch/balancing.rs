@@ -239,8 +239,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
             }
             while let Some(seat) = self.idle.pop() {
                 // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees
-                // the call and the message. Acquire: uniform, nothing of the taker's is read.
-                if seat.state.swap(AWAY, Ordering::AcqRel) == REGISTERED {
+                // the call and the message. Nothing of the taker's is read.
+                if seat.state.swap(AWAY, Ordering::Release) == REGISTERED {
                     seat.wake.wake();
                     return;
                 }

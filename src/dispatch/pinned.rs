@@ -114,9 +114,9 @@ impl PinnedThreads {
 impl PinnedHome {
     /// Hands the actor to its thread.
     pub fn schedule(&self, task: TaskRef) {
-        // Ordering: AcqRel (the write of a word that is swapped elsewhere); pairs with the swap in
-        // `next_task`. The thread sees all that led to this wake.
-        let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::AcqRel);
+        // Ordering: Release; pairs with the Acquire swap in `take`. The thread sees all that led to this wake. It is
+        // empty: nothing is read through it.
+        let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::Release);
         debug_assert!(before.is_null(), "a home was given two tasks");
         self.unpark();
     }
@@ -172,8 +172,8 @@ impl Seat {
     }
 
     fn take(&self) -> Option<TaskRef> {
-        // Ordering: AcqRel; pairs with the swap in `schedule`.
-        let task = NonNull::new(self.slot.swap(ptr::null_mut(), Ordering::AcqRel))?;
+        // Ordering: Acquire; pairs with the Release swap in `schedule`, which reads nothing of ours.
+        let task = NonNull::new(self.slot.swap(ptr::null_mut(), Ordering::Acquire))?;
         // SAFETY: `schedule` put the token into the slot, and the swap took it out.
         Some(unsafe { TaskRef::new(task) })
     }

@@ -226,9 +226,9 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: AcqRel; pairs with the swap in `Pipe::poll`. Whoever finds it rung leaves it to the poll that
-        // follows, which sees what was written before this.
-        if !self.is_rung.swap(true, Ordering::AcqRel) {
+        // Ordering: Release; pairs with the Acquire swap in `Pipe::poll`. Whoever finds it rung leaves it to the poll that
+        // follows, which sees what was written before this. Nothing of the poll's is read.
+        if !self.is_rung.swap(true, Ordering::Release) {
             // A pipe that has ended needs no poll.
             let _ = self.pipe.send_positioned((self.poll)());
         }
@@ -243,9 +243,9 @@ where
 {
     fn poll(&mut self, ctx: &mut Context<Never>) {
         let (Some(running), Some(alarm)) = (&mut self.running, &self.alarm) else { return };
-        // Ordering: AcqRel; pairs with the swap in `Alarm::wake_by_ref`: what was written before a wake that we
+        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`: what was written before a wake that we
         // take here is seen by the poll, and a later one sends control again.
-        alarm.is_rung.swap(false, Ordering::AcqRel);
+        alarm.is_rung.swap(false, Ordering::Acquire);
         let waker = Waker::from(alarm.clone());
         let future = running.future.as_mut();
         match guarded(|| Ok(future.poll(&mut task::Context::from_waker(&waker)))) {

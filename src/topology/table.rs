@@ -311,16 +311,15 @@ impl<E: Send + Sync + 'static> Drop for Writer<'_, E> {
 impl<E> Drop for Table<E> {
     fn drop(&mut self) {
         for shard in &self.shards {
-            // Ordering: Acquire; pairs with the Release store in `Writer::rebuild`.
-            let places = shard.places.load(Ordering::Acquire);
+            // Ordering: Relaxed, here and below; who has it exclusively comes after all who have changed it.
+            let places = shard.places.load(Ordering::Relaxed);
             if places.is_null() {
                 continue;
             }
             // SAFETY: it came from a box, and whoever reads or writes it borrows the table, which is ending.
             let places = unsafe { Box::from_raw(places) };
             for place in &places.0 {
-                // Ordering: Acquire; pairs with the Release stores in `Writer::insert` and `Writer::replace`.
-                let entry = place.load(Ordering::Acquire);
+                let entry = place.load(Ordering::Relaxed);
                 if is_entry(entry) {
                     // SAFETY: as above; what has a place is in no bag.
                     drop_guarded(unsafe { Box::from_raw(entry) });
