@@ -81,7 +81,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Offers a copy to the actor of the key, which is created if there is none.
+    /// Offers the message to the actor of the key, which is created if there is none.
     #[inline]
     pub fn to_key(
         self: &StdArc<Self>,
@@ -91,13 +91,27 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         delivery: &Delivery<'_, M>,
         own: impl FnOnce() -> K,
     ) -> Result<(), M> {
+        self.to_key_counting(key, hash, message, false, delivery, own)
+    }
+
+    /// As [`to_key`](Self::to_key); `counts` as at [`to_new`](Self::to_new).
+    #[inline]
+    fn to_key_counting(
+        self: &StdArc<Self>,
+        key: &K,
+        hash: u64,
+        message: M,
+        counts: bool,
+        delivery: &Delivery<'_, M>,
+        own: impl FnOnce() -> K,
+    ) -> Result<(), M> {
         match self.meet(key, hash, message, true, delivery) {
             Met::Actor(done) => done,
             Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                 self.refuse(message, delivery)
             }
             Met::Waiting(message) | Met::Nobody(message) => {
-                self.to_new(own(), hash, message, false, delivery)
+                self.to_new(own(), hash, message, counts, delivery)
             }
             Met::Retired(message) => self.to_new(own(), hash, message, true, delivery),
         }
@@ -119,7 +133,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Creates the actor of the key, with this message as its first; or offers it to whoever was faster. `counts` is
-    /// whether it was offered to one that has retired, and so is to be offered or refused in any case.
+    /// whether it is to be offered or refused in any case: one of several copies, which is a delivery whatever becomes of
+    /// the others, or a message that was offered to one that has retired.
     #[cold]
     #[inline(never)]
     fn to_new(
@@ -189,11 +204,12 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 present.push((hash, key));
                 continue;
             }
-            let refused = self.to_new(key, hash, next(&mut copies), false, delivery).err();
+            let refused = self.to_new(key, hash, next(&mut copies), true, delivery).err();
             copies.take_back(refused);
         }
         for (hash, key) in present {
-            let refused = self.to_key(&key, hash, next(&mut copies), delivery, || key.clone()).err();
+            let copy = next(&mut copies);
+            let refused = self.to_key_counting(&key, hash, copy, true, delivery, || key.clone()).err();
             copies.take_back(refused);
         }
         copies.left_over()

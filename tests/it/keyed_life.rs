@@ -7,6 +7,7 @@ use pointsman::prelude::*;
 use pointsman::topology::{Group, Outcome, RestartPolicy, Singleton, Start, WhileRestarting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -223,6 +224,24 @@ fn stop_spawning_closes_the_keys_that_nobody_has_and_no_others() {
     assert_eq!(noted(&stage), ["1 c", "1 stopped"], "and is not restarted");
     assert!(!group.is_closed());
     books(stage);
+}
+
+#[test]
+fn a_copy_for_a_key_that_nobody_is_created_for_is_a_dead_letter_if_another_copy_is_taken() {
+    let stage = Stage::turns();
+    let group = lodgers(&stage);
+    let letters = stage.system.dead_letters();
+    let (sender, dead) = channel();
+    let _subscription = letters.subscribe(move |letter| _ = sender.send(letter.recipient.to_string()));
+    group.tell(to(1, "a"));
+    group.stop_spawning();
+    group.try_tell(Note::new(Outcome::Multicast(vec![2, 1, 3]), "b")).expect("1 takes it");
+    assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "1 b"]);
+    assert_eq!(dead.try_iter().collect::<Vec<_>>(), ["/user/lodgers"; 2]);
+    let neither = Note::new(Outcome::Multicast(vec![2, 3]), "c");
+    assert_eq!(closed(group.try_tell(neither)), Some("c"), "one comes back, and one is a dead letter");
+    let ledger = books(stage);
+    assert_eq!((ledger.sent, ledger.handled, ledger.dead_lettered, ledger.handed_back), (6, 2, 3, 1));
 }
 
 #[test]
