@@ -6,6 +6,8 @@
 //! thread, whose choices derive from a seed that is part of the case, and a clock moved by hand. The head of each file
 //! names faults that were planted and found.
 
+mod routers;
 mod supervision;
 mod support;
 mod timers;
+mod topology;

@@ -306,7 +306,9 @@ struct Model {
     numbers: BTreeMap<Name, u64>,
     made: u64,
     notes: BTreeMap<Name, Vec<Note>>,
-    /// What those may have been told before they ended who have ended since.
+    /// Those who have ended since the last rest.
+    ended: BTreeSet<Name>,
+    /// What they may have been told before.
     may_have_lost: BTreeSet<(Name, Name)>,
     told: u64,
     dead_letters: u64,
@@ -321,6 +323,7 @@ impl Model {
             numbers: BTreeMap::new(),
             made: 0,
             notes: BTreeMap::new(),
+            ended: BTreeSet::new(),
             may_have_lost: BTreeSet::new(),
             told: 0,
             dead_letters: 0,
@@ -350,6 +353,7 @@ impl Model {
         self.children(name).iter().for_each(|child| self.end(child));
         let Some(life) = self.living.remove(name) else { return };
         self.note(name, Note::Stopped { state: life.state });
+        self.ended.insert(name.to_owned());
         self.may_have_lost.extend(life.watched.into_iter().map(|(lost, _)| (name.to_owned(), lost)));
     }
 
@@ -463,10 +467,15 @@ impl Model {
             let is_below = |other: &Name| other.starts_with(&format!("{name}/"));
             match note {
                 Note::Made => {
-                    let again = !alive.insert(name.clone());
                     let keeps = self.manners[generation(&name)].keeps_children;
-                    assert!(keeps || !again || !alive.iter().any(is_below), "{name} began anew before them");
+                    assert!(
+                        keeps || !alive.iter().any(is_below),
+                        "{name} began anew before its children's end"
+                    );
+                    alive.insert(name.clone());
                 }
+                // Its state is as good as gone.
+                Note::Restarting => assert!(alive.remove(&name), "{name} has no state to retire"),
                 Note::Stopped { .. } => {
                     assert!(!alive.iter().any(is_below), "{name} ended before its children: {alive:?}");
                     assert!(alive.remove(&name), "{name} ended twice");
@@ -490,9 +499,21 @@ impl Model {
                 }
                 _ => true,
             });
+            // One whose end comes while its restart waits for its children has no other state.
+            if self.ended.contains(&name) && seen != expected {
+                if let Some(Note::Stopped { state: 0 }) = expected.last() {
+                    let last = expected.len().saturating_sub(3);
+                    assert_eq!(
+                        expected.split_off(last)[..2],
+                        [Note::Made, Note::Restarted],
+                        "{name} {seen:?}"
+                    );
+                }
+            }
             assert_eq!(seen, expected, "{name}");
         }
         assert!(notes.is_empty(), "nobody expected {notes:?}");
+        self.ended.clear();
         self.may_have_lost.clear();
     }
 }
