@@ -1,5 +1,5 @@
 //! A million keys whose actors are created, fail, end, and are created again, by several senders at once: nothing is
-//! lost, and nothing handled twice.
+//! lost, nothing handled twice, and each sender's messages for a key are handled in the order sent, whoever has it.
 //!
 //! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
 
@@ -7,7 +7,7 @@ use pointsman::DeadLetterLog;
 use pointsman::prelude::*;
 use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 const KEYS: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
@@ -15,10 +15,39 @@ const SENDERS: u64 = 3;
 /// Longer than any storm takes; reached only by one that is stuck.
 const LONG: Duration = Duration::from_secs(300);
 
+/// Every so many keys get a second message from each sender.
+const TWICE: u64 = 16;
+
 #[derive(Clone, Copy)]
 struct Numbered {
     key: u64,
+    sender: u64,
+    is_second: bool,
     what: What,
+}
+
+/// What was handled of each sender's messages for each key, a bit for each, over all lives of its actors.
+struct Fates {
+    seen: Vec<AtomicU8>,
+    handled: AtomicU64,
+    faults: AtomicU64,
+}
+
+impl Fates {
+    fn new() -> Self {
+        let seen = (0..SENDERS * KEYS).map(|_| AtomicU8::new(0)).collect();
+        Self { seen, handled: AtomicU64::new(0), faults: AtomicU64::new(0) }
+    }
+
+    fn handled(&self, it: Numbered) {
+        let bit = 1 << u8::from(it.is_second);
+        let before = self.seen[(it.sender * KEYS + it.key) as usize].fetch_or(bit, Ordering::Relaxed);
+        // It was handled already, or the one after it was.
+        if before >= bit {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        self.handled.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -30,14 +59,14 @@ enum What {
 
 struct Lodger {
     key: u64,
-    handled: Arc<AtomicU64>,
+    fates: Arc<Fates>,
 }
 
 impl Actor for Lodger {
     type Message = Numbered;
     fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
         assert_eq!(it.key, self.key, "each to its own");
-        self.handled.fetch_add(1, Ordering::Relaxed);
+        self.fates.handled(it);
         match it.what {
             What::Nothing => Ok(()),
             What::Fail => Err(Failure::msg("as told")),
@@ -52,7 +81,7 @@ impl Actor for Lodger {
 struct Storm {
     system: System,
     group: Group<Numbered, u64>,
-    handled: Arc<AtomicU64>,
+    fates: Arc<Fates>,
 }
 
 fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
@@ -61,11 +90,11 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
         .dispatcher("default", Dispatcher::work_stealing().threads(2))
         .build()
         .expect("sound");
-    let handled = Arc::new(AtomicU64::new(0));
-    let counted = handled.clone();
+    let fates = Arc::new(Fates::new());
+    let noted = fates.clone();
     let recipe = move |_: &mut Context<Numbered>, start: &Start<u64>| Lodger {
         key: *start.key(),
-        handled: counted.clone(),
+        fates: noted.clone(),
     };
     let group = system
         .group("lodgers")
@@ -74,11 +103,11 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
         .while_restarting(what)
         .spawn()
         .expect("sound");
-    Storm { system, group, handled }
+    Storm { system, group, fates }
 }
 
 impl Storm {
-    /// Each sender sends each key a message, beginning at another place.
+    /// Each sender sends each key a message, some of them two, beginning at another place.
     fn rage(&self, keys: u64, what: impl Fn(u64, u64) -> What + Sync) {
         std::thread::scope(|scope| {
             for sender in 0..SENDERS {
@@ -86,7 +115,11 @@ impl Storm {
                 scope.spawn(move || {
                     for step in 0..keys {
                         let key = (step + sender * keys / SENDERS / 64) % keys;
-                        group.tell(Numbered { key, what: what(sender, key) });
+                        let it = Numbered { key, sender, is_second: false, what: what(sender, key) };
+                        group.tell(it);
+                        if key % TWICE == 0 {
+                            group.tell(Numbered { is_second: true, ..it });
+                        }
                     }
                 });
             }
@@ -94,14 +127,15 @@ impl Storm {
     }
 
     fn end(self) {
-        let Self { system, group, handled } = self;
+        let Self { system, group, fates } = self;
         group.terminate("the storm is over");
         system.wait_until(&group);
         assert!(group.is_empty());
         drop(group);
         let ledger = system.shutdown(LONG).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
-        assert_eq!(ledger.handled, handled.load(Ordering::Relaxed), "{ledger}");
+        assert_eq!(ledger.handled, fates.handled.load(Ordering::Relaxed), "{ledger}");
+        assert_eq!(fates.faults.load(Ordering::Relaxed), 0, "each at most once, and in the order sent");
         assert!(ledger.handled >= KEYS / 4, "{ledger}");
     }
 }

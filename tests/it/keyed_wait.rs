@@ -4,7 +4,8 @@ use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
 use crate::support::{LONG, Stage};
 use pointsman::prelude::*;
 use pointsman::topology::{Group, Outcome, Start};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -98,22 +99,30 @@ const SENDERS: usize = 4;
 const EACH: u64 = 2_000;
 
 #[test]
-fn a_storm_of_waits_and_retirements_loses_nothing() {
-    struct Brief;
+fn a_storm_of_waits_and_retirements_loses_nothing_and_keeps_the_order() {
+    /// The last number of each sender, over all lives.
+    type Last = [AtomicU64; SENDERS];
+    struct Brief(Arc<Last>, Sender<String>);
     impl Actor for Brief {
-        type Message = u64;
-        fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
+        type Message = (usize, u64);
+        fn receive(&mut self, (sender, number): (usize, u64), ctx: &mut Context<(usize, u64)>) -> Done {
+            let before = self.0[sender].swap(number, SeqCst);
+            if before >= number {
+                self.1.send(format!("{sender}: {before} came before {number}"))?;
+            }
             ctx.retire();
             Ok(())
         }
     }
+    let (last, (faults, seen)) = (Arc::<Last>::default(), channel());
     let system = System::builder("waits").build().unwrap();
-    let group =
-        system.group("brief").by_key(|_: &u64| 1_u32, |_, _| Brief).mailbox(narrow()).spawn().unwrap();
+    let recipe = move |_: &mut Context<(usize, u64)>, _: &Start<u32>| Brief(last.clone(), faults.clone());
+    let plan = system.group("brief").by_key(|_: &(usize, u64)| 1_u32, recipe);
+    let group = plan.mailbox(narrow()).spawn().unwrap();
     let senders: Vec<_> = (0..SENDERS)
-        .map(|_| {
+        .map(|sender| {
             let group = group.to_ref();
-            thread::spawn(move || (0..EACH).all(|number| group.try_tell(number).is_ok()))
+            thread::spawn(move || (1..=EACH).all(|number| group.try_tell((sender, number)).is_ok()))
         })
         .collect();
     assert!(senders.into_iter().all(|sender| sender.join().unwrap()), "nobody is refused");
@@ -122,6 +131,7 @@ fn a_storm_of_waits_and_retirements_loses_nothing() {
     ended.within(LONG).wait().unwrap();
     drop(group);
     let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!(seen.try_iter().collect::<Vec<_>>(), [""; 0]);
     let sent = EACH * SENDERS as u64;
     assert_eq!((ledger.handled, ledger.dead_lettered, ledger.balance()), (sent, 0, 0), "{ledger}");
 }
