@@ -530,8 +530,8 @@ impl Garbage {
     unsafe fn free(self) {
         // SAFETY: whoever made this garbage allowed one such call after the last reader has left.
         let free = || unsafe { (self.free)(self.value) };
-        if cfg!(pointsman_loom) {
-            // Loom reports by panicking, which must not end here.
+        if crate::sync::EXPLORED {
+            // Loom and shuttle report by panicking, which must not end here.
             return free();
         }
         let outcome = catch_unwind(AssertUnwindSafe(free));

@@ -179,7 +179,7 @@ pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure
 /// The failure that a panic is.
 fn caught(payload: Box<dyn Any + Send>) -> Failure {
     // In a model it is the model that has failed, and must not go on as if an actor had.
-    if cfg!(pointsman_loom) {
+    if crate::sync::EXPLORED {
         resume_unwind(payload);
     }
     Failure::panic(payload)

@@ -584,7 +584,7 @@ pub(crate) fn default_thread_count() -> usize {
 #[cold]
 fn wait_for_sender(busy_run: u32) {
     match busy_run {
-        0..8 if !cfg!(pointsman_loom) => hint::spin_loop(),
+        0..8 if !crate::sync::EXPLORED => hint::spin_loop(),
         0..40 => thread::yield_now(),
         _ => thread::park_timeout(Duration::from_micros(50 << (busy_run - 40).min(4))),
     }

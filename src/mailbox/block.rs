@@ -78,7 +78,7 @@ impl<M> Shape<M> {
 
     /// Slots per block: 31 make a block of eight-byte messages 528 bytes; large messages get fewer, so that
     /// a block stays near 2 KiB, but never fewer than 2.
-    #[cfg(not(pointsman_loom))]
+    #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
     pub const SLOTS: usize = {
         let fitting = (2048 - size_of::<Block>()) / Self::STRIDE;
         if fitting > 31 {
@@ -90,7 +90,7 @@ impl<M> Shape<M> {
         }
     };
     /// Two, so that a model crosses from block to block with three messages.
-    #[cfg(pointsman_loom)]
+    #[cfg(any(pointsman_loom, pointsman_shuttle))]
     pub const SLOTS: usize = 2;
 
     const ALIGN: usize = {
@@ -106,7 +106,7 @@ impl<M> Shape<M> {
         };
 
     /// Which cache takes blocks of this shape.
-    #[cfg(not(pointsman_loom))]
+    #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
     const CLASS: Option<usize> = {
         let class = Self::STRIDE / cache::STRIDE_UNIT;
         if Self::ALIGN == align_of::<Block>() && class < cache::CLASSES {
@@ -131,9 +131,9 @@ impl<M> Shape<M> {
     /// A block with empty slots that nobody else knows. Runs no user code but the global allocator, and
     /// holds nothing borrowed while that runs.
     pub fn allocate(start: u64) -> *mut Block {
-        #[cfg(not(pointsman_loom))]
+        #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
         let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT));
-        #[cfg(pointsman_loom)]
+        #[cfg(any(pointsman_loom, pointsman_shuttle))]
         let cached = None::<NonNull<Block>>;
         let block = cached.unwrap_or_else(Self::allocate_fresh).as_ptr();
         // SAFETY: fresh or from the cache: ours alone.
@@ -147,8 +147,8 @@ impl<M> Shape<M> {
         // SAFETY: the layout has a size, that of the header at least.
         let memory = unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) };
         let Some(block) = NonNull::new(memory.cast::<Block>()) else { handle_alloc_error(Self::LAYOUT) };
-        // Loom's atomics and cells must be made, zeroes will not do.
-        #[cfg(pointsman_loom)]
+        // The atomics of loom and shuttle and cells must be made, zeroes will not do.
+        #[cfg(any(pointsman_loom, pointsman_shuttle))]
         // SAFETY: ours alone, of this layout.
         unsafe {
             block.as_ptr().write(Block {
@@ -178,7 +178,7 @@ impl<M> Shape<M> {
                 (*Self::slot(block, number)).claim_for_release();
             }
         }
-        #[cfg(not(pointsman_loom))]
+        #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
         if let Some(class) = Self::CLASS {
             // SAFETY: ours alone; the class is that of this shape.
             return unsafe { cache::put(class, block, Self::LAYOUT) };
@@ -208,7 +208,7 @@ impl<M> Shape<M> {
 /// call the allocator once per block for ever. Blocks enter and leave it in magazines of 32 under a lock
 /// (a lock-free stack that pops single magazines would suffer from ABA). Nothing in here allocates, so a
 /// global allocator that sends messages may re-enter at any allocation of ours.
-#[cfg(not(pointsman_loom))]
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 mod cache {
     use super::{Block, Layout, NonNull, ptr};
     use crate::sync::atomic::{AtomicUsize, Ordering};

@@ -126,7 +126,7 @@ unsafe impl<H: Send, S: Send> Send for Gate<H, S> {}
 // SAFETY: as above; `header` is shared.
 unsafe impl<H: Sync, S: Send> Sync for Gate<H, S> {}
 
-#[cfg(not(pointsman_loom))]
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 const _: () = {
     type Packed = Gate<[u64; 5], ()>;
     assert!(std::mem::offset_of!(Packed, header) == 0);

@@ -44,7 +44,7 @@ pub enum Place<M> {
 
 /// Blocks that one sender marks at most: a bound for its time, and more than one, to catch up with a long chain that waited
 /// for a claim to be published.
-const SETTLED_AT_ONCE: usize = if cfg!(pointsman_loom) { 2 } else { 8 };
+const SETTLED_AT_ONCE: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 
 impl<H, S, M> Mailbox<H, S, M> {
     /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.

@@ -144,10 +144,10 @@ fn address<M: Send + 'static>(routees: &Routees<M>, index: usize) -> usize {
 
 /// Where a shared cursor is set back: far from both ends, so that it never wraps around, which would skip
 /// routees (Akka 17738, 21800).
-#[cfg(not(pointsman_loom))]
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 const SET_BACK: usize = 1 << (usize::BITS - 1);
 /// Soon enough for a model.
-#[cfg(pointsman_loom)]
+#[cfg(any(pointsman_loom, pointsman_shuttle))]
 const SET_BACK: usize = 4;
 
 /// The next index of `count`, whoever asks.

@@ -250,7 +250,7 @@ impl TaskRef {
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
         // A model's own failure unwinds through turns and must be reported, not aborted.
-        if cfg!(pointsman_loom) {
+        if crate::sync::EXPLORED {
             return;
         }
         eprintln!("pointsman: a turn unwound into the scheduler, its actor would be lost: aborting");

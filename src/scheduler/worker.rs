@@ -378,7 +378,7 @@ impl fmt::Debug for Core {
 impl Patience {
     fn after(busy_run: u32) -> Self {
         // Models yield at once, since nothing else lets the sender run, and then nap.
-        let (spin_max, yield_max) = if cfg!(pointsman_loom) { (0, 1) } else { (8, 40) };
+        let (spin_max, yield_max) = if crate::sync::EXPLORED { (0, 1) } else { (8, 40) };
         if busy_run < spin_max {
             Self::Spin
         } else if busy_run < yield_max {

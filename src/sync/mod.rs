@@ -1,8 +1,8 @@
 //! The only door to atomics, cells, locks, threads and foreign queues.
 //!
 //! Everything concurrent in this crate names these items and never `std`'s (or `loom`'s), so that the
-//! whole engine compiles a second time on loom under `--cfg pointsman_loom`. `real` and `model` hold the
-//! same items in the same order.
+//! whole engine compiles a second time on loom under `--cfg pointsman_loom`, and a third time on shuttle under
+//! `--cfg pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order.
 //!
 //! Two rules come from how loom works and hold in both builds:
 //! * a store-then-look handshake uses [`atomic::fence`] with `SeqCst` between the two (or
@@ -10,19 +10,27 @@
 //! * an atomic that anyone updates by a read-modify-write is written by read-modify-writes everywhere,
 //!   unless the writer is the only one that can touch it at that moment.
 
+#[cfg(pointsman_shuttle)]
+mod interleaved;
 #[cfg(pointsman_loom)]
 mod model;
-#[cfg(not(pointsman_loom))]
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 mod real;
 
+#[cfg(pointsman_shuttle)]
+pub use interleaved::*;
 #[cfg(pointsman_loom)]
 pub use model::*;
-#[cfg(not(pointsman_loom))]
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 pub use real::*;
 
 #[cfg(pointsman_loom)]
 pub mod explore;
 pub mod thread_index;
+
+/// Whether threads are scheduled by loom or shuttle: to look again and again decides nothing there, small sizes meet
+/// their borders sooner, and a panic is the end of the model rather than a failure of an actor.
+pub const EXPLORED: bool = cfg!(any(pointsman_loom, pointsman_shuttle));
 
 /// Locks without minding poison: every critical section in this crate leaves its data whole before any
 /// user code can unwind through it.

@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
 
 /// So many threads may create actors of one group at once, in parts of its table.
-const SHARDS: usize = if cfg!(pointsman_loom) { 1 } else { 64 };
+const SHARDS: usize = if crate::sync::EXPLORED { 1 } else { 64 };
 
 impl SystemRef {
     /// Starts to describe a group of actors told apart by a key, whose head stands under `/user`.

@@ -23,7 +23,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc as StdArc;
 
 /// The places of a new array; a power of two.
-const PLACES_MIN: usize = if cfg!(pointsman_loom) { 2 } else { 8 };
+const PLACES_MIN: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 
 /// So many old values go into a bag before somebody looks whether the bag before it can be freed.
 const LOOK_EVERY: usize = 64;
@@ -401,7 +401,7 @@ unsafe fn free_bag<E: Send + Sync + 'static>(bag: *mut ()) {
         bags.is_one_out = false;
         // A model ends its process-wide domain at its own end, and nothing can be given to it then: there the next
         // bag waits for one more change.
-        if cfg!(pointsman_loom) { None } else { bag.limbo.next_bag(&mut bags) }
+        if crate::sync::EXPLORED { None } else { bag.limbo.next_bag(&mut bags) }
     };
     if let Some(next) = next {
         grace::process_domain().defer(next);

@@ -1,0 +1,134 @@
+//! Runs a scenario under many schedules, and refuses to let it pass with fewer.
+
+use shuttle::scheduler::{
+    PctScheduler, RandomScheduler, ReplayScheduler, Scheduler, UncontrolledNondeterminismCheckScheduler,
+};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Once};
+use std::time::Instant;
+
+/// Schedules of each scenario, half of them random and half by PCT.
+pub const FLOOR: usize = 10_000;
+/// Of these so many are run twice, to see that nothing but the schedule decides what happens.
+const REPEATED: usize = 20;
+/// Preemptions at chosen steps in a schedule by PCT.
+const PCT_DEPTH: usize = 3;
+/// No scenario comes near: one that takes so many goes round in a circle.
+const STEPS_MAX: usize = 200_000;
+/// Deep calls in an unoptimised build.
+const STACK_BYTES: usize = 256 * 1024;
+
+const SCHEDULES: &str = "POINTSMAN_SHUTTLE_SCHEDULES";
+const SEED: &str = "POINTSMAN_SHUTTLE_SEED";
+const REPLAY: &str = "POINTSMAN_SHUTTLE_REPLAY";
+
+std::thread_local! {
+    /// How many panics began on this thread, on which all threads of its scenario run.
+    static PANICS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Where failing schedules are written; each process has a folder of its own.
+pub fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("schedules").join(std::process::id().to_string())
+}
+
+/// How many schedules `setting` asks for: [`FLOOR`] if it is not set.
+pub fn schedules(setting: Option<&str>) -> Result<usize, String> {
+    let Some(text) = setting else { return Ok(FLOOR) };
+    match text.parse() {
+        Ok(count) if count >= FLOOR => Ok(count),
+        Ok(count) => Err(format!("{SCHEDULES}={count} is less than {FLOOR}: give a higher number, or none")),
+        Err(_) => Err(format!("{SCHEDULES}={text:?} is no number")),
+    }
+}
+
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    config.silence_warnings = true;
+    let folder = folder();
+    std::fs::create_dir_all(&folder).expect("the target directory can be written");
+    config.failure_persistence = FailurePersistence::File(Some(folder));
+    config
+}
+
+/// Explores `run`: as many schedules as the environment says, or the one that it names.
+///
+/// Prints `scenario NAME schedules N steps M seconds S`, where M are those of the longest schedule.
+///
+/// # Panics
+///
+/// If a schedule does, deadlocks or takes too many steps. If anything in it panics, also where the engine catches it.
+/// If the environment asks for fewer schedules than [`FLOOR`].
+pub fn scenario(name: &str, run: impl Fn() + Send + Sync + 'static) {
+    if let Some(file) = setting(REPLAY) {
+        let scheduler = ReplayScheduler::new_from_file(&file).expect("the file holds a schedule");
+        explore(scheduler, run);
+        eprintln!("scenario {name} passed the schedule in {file}");
+        return;
+    }
+    let count = schedules(setting(SCHEDULES).as_deref()).unwrap_or_else(|error| panic!("{error}"));
+    let seed = setting(SEED).map_or(0, |text| text.parse().expect("the seed is a number"));
+    let began = Instant::now();
+    let run = Arc::new(run);
+    let again = || {
+        let run = run.clone();
+        move || run()
+    };
+    let half = count / 2;
+    let repeated = RandomScheduler::new_from_seed(!seed, REPEATED);
+    let mut ran = explore(UncontrolledNondeterminismCheckScheduler::new(repeated), again());
+    ran.add(explore(RandomScheduler::new_from_seed(seed, count - half - REPEATED), again()));
+    ran.add(explore(PctScheduler::new_from_seed(seed, PCT_DEPTH, half), again()));
+    let Ran { schedules, steps } = ran;
+    let seconds = began.elapsed().as_secs_f64();
+    eprintln!("scenario {name} schedules {schedules} steps {steps} seconds {seconds:.1}");
+    assert!(schedules >= FLOOR, "{name}: {schedules} schedules, at least {FLOOR} expected");
+}
+
+/// What was explored.
+pub struct Ran {
+    schedules: usize,
+    /// Of the longest schedule.
+    steps: usize,
+}
+
+impl Ran {
+    fn add(&mut self, other: Self) {
+        self.schedules += other.schedules;
+        self.steps = self.steps.max(other.steps);
+    }
+}
+
+/// Runs `run` as often as the scheduler wants.
+pub fn explore(scheduler: impl Scheduler + 'static, run: impl Fn() + Send + Sync + 'static) -> Ran {
+    count_panics();
+    let before = PANICS.get();
+    let longest = Arc::new(AtomicUsize::new(0));
+    let steps = longest.clone();
+    let schedules = Runner::new(scheduler, config()).run(move || {
+        run();
+        assert_eq!(PANICS.get(), before, "a panic in this schedule was caught: its message stands above");
+        steps.fetch_max(shuttle::current::context_switches(), Relaxed);
+    });
+    Ran { schedules, steps: longest.load(Relaxed) }
+}
+
+fn count_panics() {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.set(PANICS.get() + 1);
+            previous(info);
+        }));
+    });
+}
