@@ -1,8 +1,8 @@
 //! Whom a scenario is made of: a small system, actors that do what their messages say, and the books of it all.
 
 use pointsman::prelude::*;
-use pointsman::{DeadLetterLog, Ledger, ManualClock, SystemBuilder};
-use shuttle::thread::{self, JoinHandle};
+use pointsman::{Answerable, Attempt, DeadLetterLog, Ledger, ManualClock, SystemBuilder};
+use shuttle::thread::{self, JoinHandle, Thread};
 use std::collections::HashMap;
 // None of these is a step: they only count, and no schedule depends on them.
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -23,6 +23,8 @@ pub struct Tally {
     latest: Mutex<HashMap<(usize, usize), usize>>,
     /// Actors in a handler.
     busy: Mutex<HashMap<usize, bool>>,
+    /// Who waits until so many letters have been handled.
+    waiting: Mutex<Option<(usize, Thread)>>,
 }
 
 /// The `number`th letter of a sender. The one copy of it is in one place; a broadcast makes others.
@@ -40,8 +42,10 @@ pub enum Job {
     Fail(Letter),
     /// Stops itself.
     Stop(Letter),
-    /// Sends another letter to itself, by which more than one of its turns is needed.
-    Again(Letter, Box<Job>),
+    /// Ends if nothing else is in the mailbox.
+    Retire(Letter),
+    /// Sends these letters.
+    Pass(Letter, Vec<(ActorRef<Job>, Job)>),
     Ask(Call<Question>),
 }
 
@@ -51,6 +55,26 @@ pub struct Question(pub Letter);
 
 impl Request for Question {
     type Reply = usize;
+}
+
+impl Answerable for Job {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        match self {
+            Job::Ask(call) => call.fork(attempt),
+            _ => false,
+        }
+    }
+}
+
+impl Job {
+    /// Who has sent it.
+    pub fn sender(&self) -> usize {
+        match self {
+            Job::Read(letter) | Job::Fail(letter) | Job::Stop(letter) => letter.sender,
+            Job::Retire(letter) | Job::Pass(letter, _) => letter.sender,
+            Job::Ask(call) => call.request.0.sender,
+        }
+    }
 }
 
 impl From<Call<Question>> for Job {
@@ -73,6 +97,8 @@ impl Letter {
             let (sender, number) = (self.sender, self.number);
             assert!(before < number, "actor {reader}: letter {number} of {sender} after letter {before}");
         }
+        drop(latest);
+        self.tally.tell_who_waits();
     }
 }
 
@@ -96,6 +122,24 @@ impl Tally {
     /// How often this letter was handled.
     pub fn times(&self, sender: usize, number: usize) -> usize {
         self.handled.lock().unwrap().get(&(sender, number)).copied().unwrap_or(0)
+    }
+
+    /// Waits until so many letters have been handled; one that is lost, or that nobody is woken for, is a deadlock.
+    pub fn wait_for(&self, letters: usize) {
+        *self.waiting.lock().unwrap() = Some((letters, thread::current()));
+        while self.handled() < letters {
+            thread::park();
+        }
+    }
+
+    fn tell_who_waits(&self) {
+        let handled = self.handled();
+        let waits = self.waiting.lock().unwrap().clone();
+        if let Some((letters, thread)) = waits {
+            if handled >= letters {
+                thread.unpark();
+            }
+        }
     }
 
     fn most(&self) -> usize {
@@ -125,9 +169,13 @@ impl Clerk {
                 letter.read(self.name);
                 ctx.stop();
             }
-            Job::Again(letter, next) => {
+            Job::Retire(letter) => {
                 letter.read(self.name);
-                ctx.me().tell(*next);
+                ctx.retire();
+            }
+            Job::Pass(letter, next) => {
+                letter.read(self.name);
+                next.into_iter().for_each(|(to, job)| to.tell(job));
             }
             Job::Ask(call) => {
                 let (Question(letter), reply_to) = call.into_parts();
