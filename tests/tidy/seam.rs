@@ -17,7 +17,7 @@ const ALLOWED: [&str; 6] = [
     "std::sync::LazyLock",
 ];
 
-const FORBIDDEN: [&str; 11] = [
+const FORBIDDEN: [&str; 12] = [
     "std::sync",
     "core::sync",
     "std::thread",
@@ -27,6 +27,7 @@ const FORBIDDEN: [&str; 11] = [
     "core::cell::UnsafeCell",
     "std::cell::{UnsafeCell",
     "loom::",
+    "shuttle::",
     "crossbeam",
     "parking_lot",
 ];

@@ -45,19 +45,13 @@ fn senders_of_several_keys_create_an_actor_for_each() {
         let recipe = move |_: &mut Context<Job>, start: &Start<usize>| Clerk::new(*start.key(), &tally);
         let group = stage.system.group("group").by_key(Job::sender, recipe).spawn().expect("sound");
         let to = group.to_ref();
-        let senders = [0, 1, 0, 1].map(|key| {
-            let (to, letter) = (to.clone(), stage.letter(key, 1));
-            shuttle::thread::spawn(move || to.tell(Job::Read(letter)))
-        });
-        // Both letters of a key have one number, so their order is nobody's business.
-        let others = stage.tells(2, 3, &to);
-        drop(to);
+        let senders = [0, 1, 2].map(|key| stage.tells(key, 2, &to));
+        stage.tally.wait_for(6);
         join(senders);
-        join([others]);
-        stage.tally.wait_for(7);
+        drop(to);
         assert_eq!(group.len(), 3);
         drop(group);
-        stage.end_after(2, 0);
+        stage.end(0);
     });
 }
 

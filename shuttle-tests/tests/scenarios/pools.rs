@@ -160,3 +160,22 @@ fn a_group_changes_its_members_while_it_is_sent_to() {
         assert_eq!((ledger.sent, ledger.dead_lettered), (8, 0), "{ledger}");
     });
 }
+
+#[test]
+fn the_only_routee_is_replaced_while_it_is_sent_to() {
+    scenario("the_only_routee_is_replaced_while_it_is_sent_to", || {
+        let stage = stage(WORKERS);
+        let router = stage.system.router("pool").pool(1, stage.clerks()).spawn().expect("sound");
+        let to = router.to_ref();
+        let old = router.routees().expect("it runs").remove(0);
+        let senders = [stage.tells(0, 3, &to), stage.tells(1, 3, &to)];
+        // Who has read the first table finds nobody, and routes again by the last one.
+        assert_eq!(router.resize_to(2).expect("it runs"), 2);
+        assert!(router.remove(&old).expect("it runs"));
+        stage.tally.wait_for(6);
+        join(senders);
+        drop(old);
+        let ledger = stage.end(3);
+        assert_eq!(ledger.dead_lettered, 0, "{ledger}");
+    });
+}
