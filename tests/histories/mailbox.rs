@@ -159,12 +159,11 @@ impl Specification for Sorted {
     }
 
     fn apply(operation: &Operation, before: &Queue) -> (bool, Queue) {
-        let mut queue = before.clone();
-        if let Receive(_) = operation {
+        let after = before.after(*operation).map(|mut after| {
             // Stable. A pill's turn comes when what was there before it is handled.
-            queue.waiting.make_contiguous().sort_by_key(|message| message.map_or(i64::MAX, rank));
-        }
-        let after = queue.after(*operation);
+            after.waiting.make_contiguous().sort_by_key(|message| message.map_or(i64::MAX, rank));
+            after
+        });
         applied(before, after)
     }
 }
@@ -324,7 +323,7 @@ fn until_arrival(history: &mut Vec<Timed<Operation>>) {
 
 #[test]
 fn in_a_sorting_mailbox_the_most_urgent_that_has_arrived_is_next() {
-    let plan = Plan { senders: 2, ..THREE };
+    let plan = Plan { senders: 2, messages: 7, ..THREE };
     check::<Sorted>(&Mailbox::priority(|message: &Message| rank(*message)), plan, until_arrival);
     let lanes = Mailbox::lanes(3, |message: &Message| rank(*message) as usize);
     check::<Sorted>(&lanes, plan, until_arrival);

@@ -4,9 +4,8 @@
 //! meet in every way: cancelled or replaced while its tick is queued, set again by a late tick, gone with a state that
 //! was restarted. The model is exact, also in the order of ticks that are due together.
 //!
-//! Planted faults that it was seen to find (shrunk to so many commands): a name that is started anew without cancelling
-//! the one that had it (3); timers that survive a restart (3); a fixed rate that does not skip what it has missed (2); a
-//! tick whose timer was cancelled while it was queued (3).
+//! Planted faults that it was seen to find, shrunk to three or four commands: a name that is started anew without
+//! cancelling the one that had it; timers that survive a restart; a fixed rate that does not skip what it has missed.
 
 use crate::support::{cases, fail};
 use pointsman::prelude::*;

@@ -5,9 +5,9 @@
 //! creating and ends. Compared are who handles what in which life and why that life began, every status told, dead
 //! letters, what was handed back, the keys that are taken, and the books.
 //!
-//! Planted faults that it was seen to find: a count of retries that a long life does not begin anew; a wait that does
-//! not double; a policy that outlives the state which had set it; a retirement that does not look into the mailbox; a
-//! waiting key that `stop_spawning` forgets.
+//! Planted faults that it was seen to find, shrunk to one to four commands: a count of retries that a long life does not
+//! begin anew; a wait that does not double; a policy that outlives the state which had set it; a waiting key that
+//! `stop_spawning` and `terminate` forget; a copy for a key that nobody is created for, in no books (it was found so).
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure};
