@@ -1,5 +1,6 @@
-//! A million keys whose actors are created, fail, end, and are created again, by several senders at once: nothing is
-//! lost, nothing handled twice, and each sender's messages for a key are handled in the order sent, whoever has it.
+//! A million keys whose actors are created, fail, end, and are created again, by several senders at once: nothing
+//! is lost, nothing handled twice, and each sender's messages for a key are handled in the order sent, whoever has
+//! it.
 //!
 //! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
 

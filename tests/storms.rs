@@ -1,9 +1,10 @@
-//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end:
-//! nothing is lost, and nothing handled twice.
+//! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end: nothing
+//! is lost, and nothing handled twice.
 //!
-//! Each message is looked for by its number. The order of each sender's messages is looked at in `broadcast` alone: a
-//! message that a leaving routee leaves behind is routed again, to another one, behind what came later, and routees
-//! that share a queue take from it in turns. Where routees keep what they have, `tests/properties/routers.rs` has the order of each.
+//! Each message is looked for by its number. The order of each sender's messages is looked at in `broadcast` alone:
+//! a message that a leaving routee leaves behind is routed again, to another one, behind what came later, and
+//! routees that share a queue take from it in turns. Where routees keep what they have,
+//! `tests/properties/routers.rs` has the order of each.
 //!
 //! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 

@@ -1,11 +1,11 @@
 //! A router's table as a list that some threads change and others send by.
 //!
 //! A send takes effect at one moment, and goes to whoever is in the list then: one that begins after a removal was
-//! acknowledged never reaches who was removed, and one that begins after an addition may. A broadcast goes to the list of
-//! one moment, whole.
+//! acknowledged never reaches who was removed, and one that begins after an addition may. A broadcast goes to the
+//! list of one moment, whole.
 //!
-//! Planted faults that were found: a removal that is acknowledged before the smaller table is published; a sender that keeps the
-//! table that it has read first; a broadcast that reads the table for each half anew.
+//! Planted faults that were found: a removal that is acknowledged before the smaller table is published; a sender
+//! that keeps the table that it has read first; a broadcast that reads the table for each half anew.
 
 use crate::recorder::{Clock, Dice, LONG, Timed, assert_linearizable, in_turn, is_linearizable, together};
 use crossbeam_channel::{Receiver, Sender, unbounded};

@@ -1,13 +1,14 @@
-//! A router's list and its routees' mailboxes against a plain model: a list, a queue for each routee, a place in the
-//! round robin.
+//! A router's list and its routees' mailboxes against a plain model: a list, a queue for each routee, a place in
+//! the round robin.
 //!
-//! Between commands of management, messages are sent and some are handled: one by one, broadcast, failing. Routees are
-//! added, removed, stopped, poisoned, killed; the pool is resized, adjusted, drained, stopped. Compared are the list after
-//! each command, who handles what in which order, dead letters by recipient, what is handed back, and the books.
+//! Between commands of management, messages are sent and some are handled: one by one, broadcast, failing. Routees
+//! are added, removed, stopped, poisoned, killed; the pool is resized, adjusted, drained, stopped. Compared are the
+//! list after each command, who handles what in which order, dead letters by recipient, what is handed back, and
+//! the books.
 //!
-//! Planted faults that it was seen to find: a removal that takes the last routee instead of the one that was named; a
-//! larger pool whose new routees come first (each shrunk to one step); a routee that leaves without what is in its
-//! mailbox.
+//! Planted faults that it was seen to find: a removal that takes the last routee instead of the one that was named;
+//! a larger pool whose new routees come first (each shrunk to one step); a routee that leaves without what is in
+//! its mailbox.
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure, Restart, Router};

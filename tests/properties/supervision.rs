@@ -1,12 +1,13 @@
-//! A family of actors, three generations, against a plain model of who lives, with which state, and who is told what.
+//! A family of actors, three generations, against a plain model of who lives, with which state, and who is told
+//! what.
 //!
-//! Actors are created, fail by errors and by panics, are stopped, poisoned, killed, and watch each other; each failure
-//! says what each level is to do about it. Strategies, limits and whether children outlive a restart differ from case
-//! to case. Compared are all that each actor notes (hooks, messages with the state they met, notices of ends), the
-//! order of ends in the family, dead letters and books.
+//! Actors are created, fail by errors and by panics, are stopped, poisoned, killed, and watch each other; each
+//! failure says what each level is to do about it. Strategies, limits and whether children outlive a restart differ
+//! from case to case. Compared are all that each actor notes (hooks, messages with the state they met, notices of
+//! ends), the order of ends in the family, dead letters and books.
 //!
-//! Planted faults that it was seen to find, shrunk to two commands: an unwatch that leaves the watch; children that are
-//! kept over a restart and not restarted.
+//! Planted faults that it was seen to find, shrunk to two commands: an unwatch that leaves the watch; children that
+//! are kept over a restart and not restarted.
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Directive, Done, Failure, Restart, Terminated};

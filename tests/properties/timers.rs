@@ -1,11 +1,12 @@
 //! The timers of one actor against a plain model: a queue, a list of what is set, and a clock.
 //!
 //! What an actor is told to set or cancel waits in its mailbox with the ticks that have come, so orders and ticks
-//! meet in every way: cancelled or replaced while its tick is queued, set again by a late tick, gone with a state that
-//! was restarted. The model is exact, also in the order of ticks that are due together.
+//! meet in every way: cancelled or replaced while its tick is queued, set again by a late tick, gone with a state
+//! that was restarted. The model is exact, also in the order of ticks that are due together.
 //!
 //! Planted faults that it was seen to find, shrunk to three or four commands: a name that is started anew without
-//! cancelling the one that had it; timers that survive a restart; a fixed rate that does not skip what it has missed.
+//! cancelling the one that had it; timers that survive a restart; a fixed rate that does not skip what it has
+//! missed.
 
 use crate::support::{cases, fail};
 use pointsman::prelude::*;

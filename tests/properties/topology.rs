@@ -1,13 +1,14 @@
 //! A keyed group against a plain model: for each key nobody, an actor, or one that waits to be restarted.
 //!
-//! Messages go to one key, to several or to all, gently or not, some all before anybody has a turn; they fail, stop, retire,
-//! alarm or change the policy of the actor that gets them. Policies change, keys are mounted, time passes, the group stops
-//! creating and ends. Compared are who handles what in which life and why that life began, every status told, dead
-//! letters, what was handed back, the keys that are taken, and the books.
+//! Messages go to one key, to several or to all, gently or not, some all before anybody has a turn; they fail,
+//! stop, retire, alarm or change the policy of the actor that gets them. Policies change, keys are mounted, time
+//! passes, the group stops creating and ends. Compared are who handles what in which life and why that life began,
+//! every status told, dead letters, what was handed back, the keys that are taken, and the books.
 //!
-//! Planted faults that it was seen to find, shrunk to one to four commands: a count of retries that a long life does not
-//! begin anew; a wait that does not double; a policy that outlives the state which had set it; a waiting key that
-//! `stop_spawning` and `terminate` forget; a copy for a key that nobody is created for, in no books (it was found so).
+//! Planted faults that it was seen to find, shrunk to one to four commands: a count of retries that a long life
+//! does not begin anew; a wait that does not double; a policy that outlives the state which had set it; a waiting
+//! key that `stop_spawning` and `terminate` forget; a copy for a key that nobody is created for, in no books (it
+//! was found so).
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure};
