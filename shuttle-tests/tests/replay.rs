@@ -41,11 +41,16 @@ fn both_count() {
         .build()
         .expect("the settings are sound");
     let total = Arc::new(AtomicUsize::new(0));
-    for _ in 0..2 {
+    let both = [(); 2].map(|()| {
         let total = total.clone();
-        let one = system.spawn(move || Forgetful(total.clone())).expect("there is room");
+        system.spawn(move || Forgetful(total.clone())).expect("there is room")
+    });
+    for one in &both {
         one.tell(());
         one.poison();
+    }
+    for one in &both {
+        one.when_ended().wait().expect("it ends by the pill");
     }
     let ledger = system.shutdown(Duration::MAX).expect("nothing is stuck");
     assert_eq!(ledger.handled as usize, total.load(SeqCst), "a count was lost");

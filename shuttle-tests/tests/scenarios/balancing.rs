@@ -67,3 +67,18 @@ fn the_end_of_a_balancing_pool_races_sends() {
         assert_eq!((ledger.sent, ledger.handed_back), (5, back as u64), "{ledger}");
     });
 }
+
+#[test]
+fn each_letter_is_taken_by_somebody_who_falls_asleep_meanwhile() {
+    scenario("each_letter_is_taken_by_somebody_who_falls_asleep_meanwhile", || {
+        let stage = stage(WORKERS);
+        let router = stage.system.router("pool").balancing_pool(2, stage.clerks()).spawn().expect("sound");
+        let to = router.to_ref();
+        for number in 1..=4 {
+            // Whoever has taken the last one is about to sleep.
+            to.tell(stage.read(0, number));
+            stage.tally.wait_for(number);
+        }
+        stage.end(0);
+    });
+}
