@@ -60,7 +60,7 @@ fn text(payload: Box<dyn Any + Send>) -> String {
     payload.downcast_ref::<String>().expect("an assertion's text").clone()
 }
 
-/// The schedules that were written down, the first one first.
+/// The schedules that were written down, the last one last.
 fn written() -> Vec<PathBuf> {
     let entries = fs::read_dir(folder()).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be read").path()).collect();
@@ -76,9 +76,8 @@ fn a_schedule_that_fails_is_found_and_written_down_and_fails_again() {
     let found = text(found.err().expect("the fault is found"));
     assert!(found.contains("a count was lost"), "{found}");
 
-    let files = written();
-    let first = files.first().expect("the schedule was written down");
-    let replay = ReplayScheduler::new_from_file(first).expect("it can be read");
+    let last = written().pop().expect("the schedule was written down");
+    let replay = ReplayScheduler::new_from_file(last).expect("it can be read");
     let again = catch_unwind(AssertUnwindSafe(|| explore(replay, both_count)));
     assert_eq!(text(again.err().expect("it fails again")), found);
     written().iter().for_each(|file| fs::remove_file(file).expect("it can be removed"));

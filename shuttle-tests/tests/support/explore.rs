@@ -102,7 +102,7 @@ impl Drop for Hint<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(name) = self;
-            eprintln!("scenario {name} FAILED; with the first file named above this schedule runs again:");
+            eprintln!("scenario {name} FAILED; with the last file named above this schedule runs again:");
             eprintln!("{REPLAY}=<file> cargo test -p shuttle-tests --test scenarios {name} -- --nocapture");
         }
     }
