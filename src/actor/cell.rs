@@ -30,6 +30,7 @@ use crate::scheduler::{RunFn, Task, TaskRef};
 use crate::supervision::{Failure, Strategy};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::cell::UnsafeCell;
+use crate::sync::fence_for_tsan;
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::ptr::NonNull;
@@ -180,6 +181,7 @@ impl Header {
             fence(Ordering::Acquire);
             // SAFETY: the count was 1, so this was the last reference.
             unsafe {
+                fence_for_tsan!(header.as_ref().refs);
                 let free = header.as_ref().vtable.free;
                 free(header);
             }

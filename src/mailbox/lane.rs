@@ -8,6 +8,7 @@
 //! last swap returned or refused: a close flag beside the list would leave a gap between the two.
 
 use crate::sync::atomic::{AtomicPtr, Ordering, fence};
+use crate::sync::fence_for_tsan;
 use std::ptr;
 
 /// When a system message takes effect.
@@ -48,6 +49,7 @@ impl<S> Lane<S> {
                 // Ordering: Acquire; pairs with the Release in `close`: who is refused sees what the owner did before,
                 // as who watches an actor that has ended sees what its last hook wrote.
                 fence(Ordering::Acquire);
+                fence_for_tsan!(self.0);
                 // SAFETY: the node was never published.
                 return Err(unsafe { Box::from_raw(node) }.message);
             }

@@ -38,6 +38,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Says an Acquire fence once more, as a load of the atomic that it stands behind: to ThreadSanitizer, which knows no
+/// fences and would report what they order. Nothing in other builds.
+macro_rules! fence_for_tsan {
+    ($atomic:expr) => {
+        // Ordering: Acquire; pairs as the fence does: see `src/actor/cell.rs`, `src/mailbox/lane.rs`.
+        #[cfg(pointsman_tsan)]
+        let _ = $atomic.load($crate::sync::atomic::Ordering::Acquire);
+    };
+}
+pub(crate) use fence_for_tsan;
+
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!(
     "pointsman keeps mailbox indices in 64-bit atomics: this target has none, and 32-bit indices would \
