@@ -7,6 +7,7 @@
 //! | `--seconds N` | how long; 60 unless said otherwise |
 //! | `--messages N` | ends as soon as so many messages are accounted for |
 //! | `--profile P` | `everyday`, `heavy`, `mixed`, `topologies`, or the name of a storm |
+//! | `--scale little` | fewer actors and shorter bouts, for builds that run slowly |
 //! | `--round R` | begins with this round: what a fault names |
 
 use soak::books::{Books, Count};
@@ -27,6 +28,7 @@ struct Options {
     profile: Profile,
     profile_name: String,
     round: u64,
+    scale: Scale,
 }
 
 fn options() -> Result<Options, String> {
@@ -37,6 +39,7 @@ fn options() -> Result<Options, String> {
         profile: Profile::Everyday,
         profile_name: "everyday".to_owned(),
         round: 0,
+        scale: Scale::FULL,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -53,8 +56,15 @@ fn options() -> Result<Options, String> {
                 })?;
                 options.profile_name = value;
             }
+            "--scale" => {
+                options.scale = match value.as_str() {
+                    "full" => Scale::FULL,
+                    "little" => Scale::LITTLE,
+                    _ => return Err(format!("no scale {value}: must be full or little")),
+                }
+            }
             _ => {
-                let known = "--seed, --seconds, --messages, --profile, --round";
+                let known = "--seed, --seconds, --messages, --profile, --round, --scale";
                 return Err(format!("no option {name}: must be one of {known}"));
             }
         }
@@ -87,13 +97,13 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let Options { seed, seconds, messages, profile, ref profile_name, round: first } = *options;
-    let (began, books) = (Instant::now(), Books::open(Scale::FULL.slots));
+    let Options { seed, seconds, messages, profile, ref profile_name, round: first, scale } = *options;
+    let (began, books) = (Instant::now(), Books::open(scale.slots));
     let mut memory = Memory::default();
     let mut number = first;
     println!("soak: profile {profile_name}, seed {seed}, at most {seconds} s");
     while began.elapsed() < Duration::from_secs(seconds) && (books.ended() as u64) < messages {
-        let round = profile.round(seed, number, Scale::FULL);
+        let round = profile.round(seed, number, scale);
         let (round_began, before) = (Instant::now(), books.ended());
         let names: Vec<_> = round.storms.iter().map(|storm| storm.name).collect();
         let names = names.join("+");

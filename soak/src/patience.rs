@@ -4,14 +4,14 @@ use std::thread;
 use std::time::Duration;
 
 /// Pauses that are waited for.
-const PAUSES: u32 = 60_000;
+const PAUSES: u32 = 30_000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How long something may take. Counts pauses and not time: a process that is stopped from outside loses none.
 pub struct Patience(u32);
 
 impl Patience {
-    /// For a minute at least.
+    /// For half a minute at least.
     pub fn new() -> Self {
         Self(PAUSES)
     }

@@ -280,6 +280,9 @@ impl Stage<'_> {
                 ended = self.books.ended();
                 patience.renew();
             }
+            if self.books.has_faults() {
+                return false;
+            }
             if !patience.wait() {
                 self.books.fault(format!(
                     "no rest: {} messages under way; {ledger}; {} asks pending; {living} states of actors where there \

@@ -54,8 +54,8 @@ pub struct Scale {
 impl Scale {
     pub const FULL: Self =
         Self { slots: 1 << 20, crowd: 100_000, keys: 4_000, bout_millis: 700, window: 30_000 };
-    /// For the crate's own tests, in builds without optimisation.
-    pub const TINY: Self = Self { slots: 1 << 13, crowd: 500, keys: 100, bout_millis: 200, window: 2_000 };
+    /// For builds that run slowly: without optimisation, or under a sanitizer.
+    pub const LITTLE: Self = Self { slots: 1 << 13, crowd: 500, keys: 100, bout_millis: 200, window: 2_000 };
 }
 
 impl Ground<'_> {
