@@ -115,8 +115,9 @@ fn run(options: &Options) -> Result<(), String> {
                 began.elapsed().as_secs_f64()
             ));
         }
+        machine::give_back();
         let (live, resident) = (heap::live(), machine::resident());
-        memory.note(live, resident);
+        memory.note(live, if scale.judges_resident { resident } else { 0 });
         let (done, took) = ((books.ended() - before) as f64, round_began.elapsed().as_secs_f64());
         println!(
             "{:7.1} s  round {number:4}  {:7.3} M messages  {:6.3} M/s  resident {:6.1} MB  allocated {:6.2} MB  {names}",

@@ -5,7 +5,7 @@ const ROUNDS_MIN: usize = 16;
 /// What is allocated at the end of a round may grow by so many bytes from the second quarter of a run to its last: the
 /// caches of the process settle late.
 const LIVE_MORE: i64 = 1 << 20;
-/// What is resident may grow by so much, since the allocator's heaps fragment, and by a quarter.
+/// What is resident may grow by so much, since heaps fragment, and by a quarter.
 const RESIDENT_MORE: u64 = 16 << 20;
 
 /// What was in use when each round had ended.

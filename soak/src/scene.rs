@@ -49,13 +49,28 @@ pub struct Scale {
     pub bout_millis: u64,
     /// Messages under way at most, roughly.
     pub window: i64,
+    /// What is resident says something: a sanitizer keeps memory of its own.
+    pub judges_resident: bool,
 }
 
 impl Scale {
-    pub const FULL: Self =
-        Self { slots: 1 << 20, crowd: 100_000, keys: 4_000, bout_millis: 700, window: 30_000 };
+    pub const FULL: Self = Self {
+        slots: 1 << 20,
+        crowd: 100_000,
+        keys: 4_000,
+        bout_millis: 700,
+        window: 30_000,
+        judges_resident: true,
+    };
     /// For builds that run slowly: without optimisation, or under a sanitizer.
-    pub const LITTLE: Self = Self { slots: 1 << 13, crowd: 500, keys: 100, bout_millis: 200, window: 2_000 };
+    pub const LITTLE: Self = Self {
+        slots: 1 << 13,
+        crowd: 500,
+        keys: 100,
+        bout_millis: 200,
+        window: 2_000,
+        judges_resident: false,
+    };
 }
 
 impl Ground<'_> {

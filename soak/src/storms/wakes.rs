@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Groups of actors, each woken by one thread at a time.
-const GROUPS: usize = 8;
 const ACTORS: usize = 16;
 /// Looks at an actor before its waker sleeps between them.
 const LOOKS: usize = 200;
@@ -25,7 +23,8 @@ struct Sleeper {
 
 pub struct Wakes {
     books: &'static Books,
-    groups: Vec<Mutex<Vec<Sleeper>>>,
+    /// One thread at a time wakes them: what another one sends would wake a worker that finds what was forgotten, too.
+    sleepers: Mutex<Vec<Sleeper>>,
 }
 
 impl Wakes {
@@ -37,18 +36,18 @@ impl Wakes {
             let actor = ground.system.spawn(move || yard.worker_at(number))?;
             Ok::<_, SpawnError>(Sleeper { actor, seat })
         };
-        let group = |group: usize| {
-            let sleepers = (0..ACTORS).map(|number| sleeper(group * ACTORS + number));
-            sleepers.collect::<Result<_, _>>().map(Mutex::new)
-        };
-        Ok(Self { books: ground.books, groups: (0..GROUPS).map(group).collect::<Result<_, _>>()? })
+        let sleepers = (0..ACTORS).map(sleeper).collect::<Result<_, _>>()?;
+        Ok(Self { books: ground.books, sleepers: Mutex::new(sleepers) })
     }
 }
 
 impl Scene for Wakes {
     fn send(&self, pen: &mut Pen, dice: &mut Dice) -> bool {
-        let Ok(sleepers) = self.groups[dice.roll(GROUPS)].try_lock() else { return true };
-        let burst = 1 + dice.roll(ACTORS);
+        let Ok(sleepers) = self.sleepers.try_lock() else {
+            thread::sleep(Duration::from_millis(1));
+            return true;
+        };
+        let burst = if dice.hits(1, 2) { 1 } else { 1 + dice.roll(ACTORS) };
         for _ in 0..4 {
             let before: Vec<_> = sleepers[..burst].iter().map(|sleeper| sleeper.seat.handled()).collect();
             let all_sent =
@@ -73,7 +72,7 @@ impl Scene for Wakes {
                 }
             }
             // Long enough for the workers to sleep, now and then.
-            if dice.hits(1, 8) {
+            if dice.hits(1, 3) {
                 thread::sleep(Duration::from_micros(dice.roll(200) as u64));
             }
         }
@@ -81,6 +80,6 @@ impl Scene for Wakes {
     }
 
     fn population(&self) -> Option<usize> {
-        Some(GROUPS * ACTORS)
+        Some(ACTORS)
     }
 }
