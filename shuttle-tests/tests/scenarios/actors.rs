@@ -1,4 +1,10 @@
 //! Single actors: their ends, their mailboxes, and what they put aside.
+//!
+//! Planted in the engine, each by itself, and caught: a mailbox drained at its end that takes a claimed place for the end
+//! (`an_actor_that_stops_itself_leaves_each_letter_in_one_place`); watchers not told that came when the actor had ended
+//! (`a_watch_that_races_the_end_brings_one_notice`); a sender that draws its ticket after its look for room
+//! (`senders_wait_for_room_in_a_mailbox_of_one`); a mailbox that closes without waking who waits for room
+//! (`senders_who_wait_for_room_are_let_go_by_the_end`).
 
 use crate::cast::{Clerk, Job, Letter, WORKERS, join, stage};
 use crate::explore::scenario;

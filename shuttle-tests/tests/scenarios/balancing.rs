@@ -1,4 +1,7 @@
 //! Balancing pools, whose routees take from one queue.
+//!
+//! Planted in the engine, each by itself, and caught by `the_end_of_a_balancing_pool_races_sends`: a last taker that leaves
+//! without emptying the queue; a sender that does not look for takers after its push.
 
 use crate::cast::{Job, WORKERS, join, stage};
 use crate::explore::scenario;

@@ -1,4 +1,8 @@
-//! Groups with an actor for each key. A letter's sender is its key.
+//! Groups with an actor for each key.
+//!
+//! Planted in the engine, each by itself, and caught: a retirement that closes a mailbox with messages in it
+//! (`what_races_a_retirement_is_handled_in_order`); a sender that gives up when another one has created the actor first
+//! (`four_senders_who_race_for_a_key_create_one_actor`).
 
 use crate::cast::{Clerk, Job, Stage, WORKERS, join, stage};
 use crate::explore::scenario;

@@ -1,4 +1,10 @@
 //! Pools and groups whose routees come, go, fail and stop while they are sent to.
+//!
+//! Planted in the engine, each by itself, and caught: a draining head that stops without waiting for its routees
+//! (`what_a_draining_router_has_taken_is_handled`); a mailbox drained at its end that takes a claimed place for the end
+//! (`the_stop_of_a_routers_head_races_sends`); an actor that lays its token down though a message has come meanwhile
+//! (`a_routee_restarts_while_it_is_routed_to`); a worker that sleeps without a last look
+//! (`senders_race_the_resize_of_a_pool`).
 
 use crate::cast::{Job, WORKERS, join, stage};
 use crate::explore::scenario;

@@ -1,4 +1,7 @@
 //! Workers that sleep, wake and steal, and the end of all.
+//!
+//! Planted in the engine and caught by `each_letter_wakes_somebody_when_all_eight_workers_sleep`: a worker that sleeps
+//! without a last look.
 
 use crate::cast::{Job, Question, WORKERS, join, stage};
 use crate::explore::scenario;
