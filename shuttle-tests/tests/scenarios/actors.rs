@@ -98,7 +98,6 @@ fn a_watch_that_races_the_end_brings_one_notice() {
 
 /// Puts all letters aside until one tells it to go on.
 struct Waiter {
-    tally: Arc<crate::cast::Tally>,
     is_open: bool,
 }
 
@@ -122,19 +121,13 @@ impl Actor for Waiter {
         }
         Ok(())
     }
-    fn restarted(&mut self, _: &Failure, _: &mut Context<Post>) -> Done {
-        // What was put aside comes again.
-        let _ = &self.tally;
-        Ok(())
-    }
 }
 
 #[test]
 fn what_is_put_aside_outlives_a_restart() {
     scenario("what_is_put_aside_outlives_a_restart", || {
         let stage = stage(WORKERS);
-        let tally = stage.tally.clone();
-        let waiter = move || Waiter { tally: tally.clone(), is_open: false };
+        let waiter = || Waiter { is_open: false };
         let to = stage.system.actor("waiter").stash_capacity(10).spawn(waiter).expect("the name is free");
         let senders = [0, 1].map(|sender| {
             let to = to.clone();
