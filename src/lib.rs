@@ -135,9 +135,9 @@
 //! | `UNREAD` in `actor_ref/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
 //! | `KEEPS_OTHERS` in `dispatch/mod.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
-// In the mirror internals are public through the hooks, and shrunken sizes leave loops and comparisons empty.
+// In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.
 #![cfg_attr(
-    pointsman_loom,
+    any(pointsman_loom, pointsman_shuttle),
     allow(
         clippy::absurd_extreme_comparisons,
         clippy::len_without_is_empty,
