@@ -124,7 +124,7 @@ fn routers_of_routers_route_while_an_inner_one_changes() {
         let to = outer.to_ref();
         let senders = [stage.tells(0, 3, &to), stage.tells(1, 3, &to)];
         assert_eq!(left.resize_to(1).expect("it runs"), 1);
-        assert!(outer.remove(&right.to_ref()).expect("it runs"));
+        assert!(outer.remove(right.to_ref()).expect("it runs"));
         stage.tally.wait_for(6);
         join(senders);
         let ledger = stage.end(2);
