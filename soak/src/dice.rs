@@ -10,10 +10,10 @@ impl Dice {
 
     /// The stream of a part of what `seed` is for: another for each number.
     pub fn of(seed: u64, number: u64) -> Self {
-        Self(Self(seed ^ number.wrapping_mul(0xa076_1d64_78bd_642f)).next())
+        Self(Self(seed ^ number.wrapping_mul(0xa076_1d64_78bd_642f)).draw())
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Dice {
 
     /// A number below `sides`.
     pub fn roll(&mut self, sides: usize) -> usize {
-        ((u128::from(self.next()) * sides as u128) >> 64) as usize
+        ((u128::from(self.draw()) * sides as u128) >> 64) as usize
     }
 
     /// True `count` times in `of`.

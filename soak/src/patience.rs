@@ -8,6 +8,7 @@ const SHORT: (u32, Duration) = (500, Duration::from_millis(1));
 const LONG: (u32, Duration) = (3_000, Duration::from_millis(10));
 
 /// How long something may take. Counts pauses and not time: a process that is stopped from outside loses none.
+#[derive(Default)]
 pub struct Patience {
     paused: u32,
 }
@@ -15,7 +16,7 @@ pub struct Patience {
 impl Patience {
     /// For half a minute at least.
     pub fn new() -> Self {
-        Self { paused: 0 }
+        Self::default()
     }
 
     /// Waits a moment; `false` once that has been often enough.

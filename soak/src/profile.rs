@@ -60,7 +60,7 @@ impl Profile {
             _ => (0..2 + dice.roll(MIXED_MAX - 1)).map(|_| *dice.pick(&STORMS)).collect(),
         };
         Round {
-            seed: dice.next(),
+            seed: dice.draw(),
             storms,
             bouts: if is_alone { 2 } else { 3 },
             scale,

@@ -65,7 +65,7 @@ impl Round {
             .dispatcher("default", self.workers(&mut dice))
             .dispatcher("management", Dispatcher::pinned())
             .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
-            .seed(dice.next())
+            .seed(dice.draw())
             .supervision(Strategy::decide(|_| Directive::Restart).quiet())
             .log_dead_letters(DeadLetterLog::off());
         if let Some(clock) = &clock {
@@ -134,7 +134,7 @@ impl Stage<'_> {
     fn play(self, dice: &mut Dice) {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            let (mut clock_dice, stage, over) = (Dice::new(dice.next()), &self, &over);
+            let (mut clock_dice, stage, over) = (Dice::new(dice.draw()), &self, &over);
             scope.spawn(move || stage.let_time_pass(&mut clock_dice, over));
             self.bouts(dice);
             over.store(true, Ordering::Release);
@@ -214,7 +214,7 @@ impl Stage<'_> {
         let (began, over) = (Instant::now(), AtomicBool::new(false));
         let is_over = || began.elapsed() >= length || self.books.has_faults();
         thread::scope(|scope| {
-            let mut weather_dice = Dice::new(dice.next());
+            let mut weather_dice = Dice::new(dice.draw());
             let over = &over;
             let weather = scope.spawn(move || {
                 while !over.load(Ordering::Acquire) {
@@ -230,7 +230,7 @@ impl Stage<'_> {
             let senders: Vec<_> = pens
                 .iter_mut()
                 .map(|pen| {
-                    let mut dice = Dice::new(dice.next());
+                    let mut dice = Dice::new(dice.draw());
                     scope.spawn(move || while !is_over() && self.send_some(pen, &mut dice) {})
                 })
                 .collect();

@@ -44,13 +44,13 @@ impl Scene for Nested {
     fn change(&self, dice: &mut Dice) {
         let one = dice.pick(&self.inner);
         match dice.roll(8) {
-            0 => drop(self.outer.remove(&one.to_ref())),
+            0 => drop(self.outer.remove(one.to_ref())),
             // Twice the share, if it is one already.
             1 => drop(self.outer.add(one.to_ref())),
             _ => change(one, dice, true),
         }
         if self.outer.routees().is_ok_and(|routees| routees.len() > 2 * INNER) {
-            self.inner.iter().for_each(|one| drop(self.outer.remove(&one.to_ref())));
+            self.inner.iter().for_each(|one| drop(self.outer.remove(one.to_ref())));
             self.inner.iter().for_each(|one| drop(self.outer.add(one.to_ref())));
         }
     }

@@ -73,10 +73,13 @@ impl Actor for Clerk {
     }
 }
 
+/// Questions that wait for their outcomes.
+type Open = VecDeque<Ask<(bool, Witness)>>;
+
 pub struct Questions {
     books: &'static Books,
     routers: Vec<Router<Call<Question>>>,
-    open: Vec<Mutex<VecDeque<Ask<(bool, Witness)>>>>,
+    open: Vec<Mutex<Open>>,
 }
 
 impl Questions {

@@ -54,7 +54,7 @@ pub struct Ticks {
 impl Ticks {
     pub fn new(ground: &Ground, dice: &mut Dice) -> Result<Self, SpawnError> {
         let actors = (0..ACTORS).map(|number| {
-            let (books, seed) = (ground.books, dice.next());
+            let (books, seed) = (ground.books, dice.draw());
             ground
                 .system
                 .actor(&ground.name(format_args!("ticks-{number}")))
