@@ -13,7 +13,7 @@
 //!
 //! | check | by |
 //! |---|---|
-//! | each message, and each copy of one, comes to one end: handled, dead, dropped by policy, handed back | its slot in the [books](books), its destructor |
+//! | each message, and each copy of one, comes to one end: handled, dead, dropped by policy, handed back | its slot in the [books], its destructor |
 //! | the engine's ledger says the same, term by term, and balances to 0 with nothing queued | `Stage::compare` |
 //! | a broadcast is handled by each routee once | `storms::broadcast` |
 //! | each question has one outcome, and none is pending at rest | `Stage::compare`, `ReplyCounts` |
