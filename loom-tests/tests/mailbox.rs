@@ -11,7 +11,7 @@
 //! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index
 //! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
 //! which has passed its index (`glance_sees_what_its_index_knew`); a claim without Release
-//! (`glance_sees_what_a_claim_knew`). Not caught, held by argument alone:
+//! (`glance_sees_what_a_claim_knew`); either close without Release (`who_sees_it_closed_…`). Not caught, held by argument alone:
 //! `mark_advance` without Release, or called before `settled_block` is moved.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -451,4 +451,35 @@ fn glance_sees_what_a_claim_knew() {
         owner.try_idle().expect("nothing to do");
         world.assert_all_handled(2);
     });
+}
+
+/// Who sees that it is closed sees what the owner did before.
+fn sees_closed(name: &str, close: impl Fn(&mut Owner<'_, (), (), Counted>) + Send + Sync + 'static) {
+    model(name, 3, 3, move || {
+        let world = World::new();
+        let mut owner = world.owner();
+        let onlooker = {
+            let world = world.clone();
+            thread::spawn(move || {
+                if world.mailbox.gate.is_closed() {
+                    // SAFETY: the owner writes no more; loom fails the model where that is not seen.
+                    world.handled.with(|handled| assert_eq!(unsafe { &*handled }.len(), 1));
+                }
+            })
+        };
+        // SAFETY: we are the owner.
+        world.handled.with_mut(|handled| unsafe { (*handled).push(0) });
+        close(&mut owner);
+        onlooker.join().unwrap();
+    });
+}
+
+#[test]
+fn who_sees_it_closed_sees_what_came_before() {
+    sees_closed("closed_is_seen_last", |owner| assert_eq!(owner.close(), 0));
+}
+
+#[test]
+fn who_sees_it_closed_when_empty_sees_what_came_before() {
+    sees_closed("closed_when_empty_is_seen_last", |owner| assert!(owner.close_if_empty()));
 }

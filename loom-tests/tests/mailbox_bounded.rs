@@ -5,7 +5,8 @@
 //! Seen to fail: the word read Relaxed at the first look or at a failed claim (`bounded_refuses_only_when_full`);
 //! either fence of the waiting senders' handshake removed, or the ticket drawn after the look for room
 //! (`waiting_sender_gets_room`, `close_wakes_waiting_sender`); a close that does not notify (same); a displaced
-//! message not counted into `head` (`ring_displaces_once_two_senders`).
+//! message not counted into `head` (`ring_displaces_once_two_senders`), or that moves it Relaxed, as a taken one
+//! (`ring_len_never_negative`).
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -307,5 +308,31 @@ fn ring_close_races_push() {
         assert_eq!(accepted as u64, accepted_in_all);
         assert_eq!(mailbox.gate.len(), 0);
         tally.assert_each_once(2);
+    });
+}
+
+/// A length read while messages are taken and displaced is at least 0 and at most what was ever there.
+#[test]
+fn ring_len_never_negative() {
+    model("ring_len_never_negative", 3, 50, || {
+        let mailbox = Arc::new(Tested::ring((), capacity(1)));
+        let tally = Tally::new();
+        let mut owner = owner(&mailbox);
+        let reader = {
+            let mailbox = mailbox.clone();
+            thread::spawn(move || {
+                let length = mailbox.gate.len();
+                assert!(length <= 3, "length {length}");
+            })
+        };
+        let mut outcome = Outcome::default();
+        assert!(!push_to_ring(&mailbox, tally.message(0), &mut outcome));
+        assert!(take(&mut owner).is_some());
+        assert!(!push_to_ring(&mailbox, tally.message(1), &mut outcome));
+        assert!(!push_to_ring(&mailbox, tally.message(2), &mut outcome));
+        reader.join().unwrap();
+        assert_eq!((outcome.accepted, outcome.displaced, mailbox.gate.len()), (3, 1, 1));
+        assert!(take(&mut owner).is_some());
+        tally.assert_each_once(3);
     });
 }
