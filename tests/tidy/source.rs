@@ -196,7 +196,7 @@ pub fn sources(folder: &str) -> Vec<Source> {
 
 /// All Rust files of the workspace.
 pub fn all_sources() -> Vec<Source> {
-    ["src", "tests", "examples", "benches", "loom-tests", "pointsman-macros"]
+    ["src", "tests", "examples", "benches", "loom-tests", "shuttle-tests", "soak", "pointsman-macros"]
         .into_iter()
         .flat_map(sources)
         .collect()
