@@ -19,11 +19,11 @@ pub fn resident() -> u64 {
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
+        // SAFETY: declared as the C library defines it; it takes any number, and may be called at any time on any thread.
         unsafe extern "C" {
-            fn malloc_trim(pad: usize) -> i32;
+            safe fn malloc_trim(pad: usize) -> i32;
         }
-        // SAFETY: it takes any number, and may be called at any time on any thread.
-        unsafe { malloc_trim(0) };
+        malloc_trim(0);
     }
 }
 

@@ -280,8 +280,8 @@ impl<H, S> Gate<H, S> {
                 if !after.is_closed() {
                     return after.index() - head;
                 }
-                // Relaxed: a number, and nothing behind it. Until it is seen: none are left.
-                return self.close_index.load(Ordering::Relaxed).saturating_sub(head);
+                // Ordering: Acquire; pairs with the store in `close`. Until that is seen: none are left.
+                return self.close_index.load(Ordering::Acquire).saturating_sub(head);
             }
             before = after;
         }
@@ -488,9 +488,9 @@ impl<H, S, M> Mailbox<H, S, M> {
             if seen.is_closed() {
                 return Err(Refused::Closed(message));
             }
-            // Relaxed: it is only compared. Whoever sees the claim that we make by it sees no older head, for the claim is
-            // released behind this load; when a slot may be used again is not for the head to say.
-            let head = self.gate.head.load(Ordering::Relaxed);
+            // Ordering: Acquire; pairs with the Release store of `head` in `Front::take`: room implies that the
+            // slot's last message is out.
+            let head = self.gate.head.load(Ordering::Acquire);
             // Behind a stale word the head may be ahead; the exchange fails then.
             if seen.index().saturating_sub(head) >= capacity {
                 return Err(Refused::Full(message));
@@ -519,8 +519,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
         let displaced = ring.push(old.index(), message);
         if displaced.is_some() {
-            // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the displaced message's claim,
-            // which the ring has shown us, comes before.
+            // Ordering: Release; pairs with the Acquire loads of `head`: the displaced message's claim, which
+            // the ring has shown us, comes before.
             self.gate.head.fetch_add(1, Ordering::Release);
         }
         let wake = woke || self.wake_after(old);
@@ -822,8 +822,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         if before.is_closed() {
             return gate.close_index.load(Ordering::Relaxed);
         }
-        // Relaxed: see `Gate::len`; the other readers are owners.
-        gate.close_index.store(before.index(), Ordering::Relaxed);
+        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+        gate.close_index.store(before.index(), Ordering::Release);
         if let Some(room) = self.mailbox().room() {
             room.closed();
         }
@@ -841,8 +841,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             }
             // A failure is a claim, or news of the lane, which stays open.
             if gate.word.try_close(seen) {
-                // Relaxed: as in `close`.
-                gate.close_index.store(seen.index(), Ordering::Relaxed);
+                // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+                gate.close_index.store(seen.index(), Ordering::Release);
                 if let Some(room) = self.mailbox().room() {
                     room.closed();
                 }
@@ -901,7 +901,7 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
         let Some(slot) = self.slot else { return Self::take_from_policy(self.owner) };
         // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
         let message = unsafe { slot.as_ref().take() };
-        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+        // Ordering: Release; pairs with the Acquire loads in `Gate::len` and `Mailbox::push_bounded`.
         mailbox.gate.head.store(self.index + 1, Ordering::Release);
         if let Some(room) = mailbox.room() {
             room.made();
