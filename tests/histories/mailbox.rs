@@ -1,7 +1,7 @@
 //! Mailboxes as queues: several threads send, one actor receives, and some end it.
 //!
-//! Planted faults that were found: an owner that hands out two neighbours in the wrong order; a bounded mailbox
-//! that takes one message more; a poison pill that acts at once; an urgent message that is left where it arrived.
+//! Planted faults that were found: a bounded mailbox that takes one message more; a poison pill that acts at once; a stop
+//! that waits in the queue; a sorting mailbox that leaves urgent messages where they arrived.
 
 use crate::recorder::{Clock, Dice, LONG, Timed, assert_linearizable, in_turn, is_linearizable, together};
 use pointsman::SendError;

@@ -4,8 +4,7 @@
 //! acknowledged never reaches who was removed, and one that begins after an addition may. A broadcast goes to the
 //! list of one moment, whole.
 //!
-//! Planted faults that were found: a removal that is acknowledged before the smaller table is published; a sender
-//! that keeps the table that it has read first; a broadcast that reads the table for each half anew.
+//! A planted fault that was found: a removal that is acknowledged before the smaller table is published.
 
 use crate::recorder::{Clock, Dice, LONG, Timed, assert_linearizable, in_turn, is_linearizable, together};
 use crossbeam_channel::{Receiver, Sender, unbounded};
