@@ -4,7 +4,8 @@
 //! acknowledged never reaches who was removed, and one that begins after an addition may. A broadcast goes to the
 //! list of one moment, whole.
 //!
-//! A planted fault that was found: a removal that is acknowledged before the smaller table is published.
+//! Planted faults that were found: a removal that is acknowledged before the smaller table is published; a broadcast that
+//! passes over the first.
 
 use crate::recorder::{Clock, Dice, LONG, Timed, assert_linearizable, in_turn, is_linearizable, together};
 use crossbeam_channel::{Receiver, Sender, unbounded};

@@ -6,9 +6,9 @@
 //! list after each command, who handles what in which order, dead letters by recipient, what is handed back, and
 //! the books.
 //!
-//! Planted faults that it was seen to find: a removal that takes the last routee instead of the one that was named;
-//! a larger pool whose new routees come first (each shrunk to one step); a routee that leaves without what is in
-//! its mailbox.
+//! Planted faults that it was seen to find: a removal that takes the last routee instead of the one that was named; a
+//! larger pool whose new routees come first; a broadcast that passes over the first (each shrunk to one step); a routee
+//! that leaves without what is in its mailbox.
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure, Restart, Router};

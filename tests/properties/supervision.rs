@@ -6,8 +6,8 @@
 //! from case to case. Compared are all that each actor notes (hooks, messages with the state they met, notices of
 //! ends), the order of ends in the family, dead letters and books.
 //!
-//! Planted faults that it was seen to find, shrunk to two commands: an unwatch that leaves the watch; children that
-//! are kept over a restart and not restarted.
+//! Planted faults that it was seen to find, shrunk to two to four commands: an unwatch that leaves the watch; children
+//! that are kept over a restart and not restarted; a window of restarts that never opens anew.
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Directive, Done, Failure, Restart, Terminated};
