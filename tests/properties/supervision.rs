@@ -7,7 +7,8 @@
 //! ends), the order of ends in the family, dead letters and books.
 //!
 //! Planted faults that it was seen to find, shrunk to two to four commands: an unwatch that leaves the watch; children
-//! that are kept over a restart and not restarted; a window of restarts that never opens anew.
+//! that are kept over a restart and not restarted; a window of restarts that never opens anew;
+//! all-for-one that passes over the siblings' limits.
 
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, Directive, Done, Failure, Restart, Terminated};
@@ -113,6 +114,21 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (name(), vec(act(), 0..3)).prop_map(|(to, acts)| Command::Poison(to, acts)),
         1 => name().prop_map(Command::Kill),
         4 => (0..8_u64).prop_map(Command::Advance),
+    ]
+}
+
+/// Brothers and sisters come, and fail by themselves.
+fn sibling_command() -> impl Strategy<Value = Command> {
+    let name = (0..NAMES.len()).prop_map(|place| format!("{TOP}/{}", NAMES[place]));
+    let act = prop_oneof![
+        1 => (0..100_u32).prop_map(Act::Say),
+        2 => any::<bool>()
+            .prop_map(|by_panic| Act::Fail { verdicts: [Verdict::Restart; GENERATIONS], by_panic }),
+    ];
+    prop_oneof![
+        3 => (0..NAMES.len()).prop_map(|place| Command::Tell(TOP.to_owned(), vec![Act::Spawn(place)])),
+        4 => (name, vec(act, 1..3)).prop_map(|(to, acts)| Command::Tell(to, acts)),
+        1 => (0..8_u64).prop_map(Command::Advance),
     ]
 }
 
@@ -601,5 +617,15 @@ proptest! {
         commands in vec(command(), 1..40),
     ) {
         run(seed, manners, commands);
+    }
+
+    #[test]
+    fn siblings_who_share_their_fate_end_together_when_one_is_beyond_its_limit(
+        seed in any::<u64>(),
+        limit in (1..3_u32, proptest::option::of(1..6_u64)),
+        commands in vec(sibling_command(), 1..40),
+    ) {
+        let manners = Manners { all_for_one: true, keeps_children: true, limit: Some(limit) };
+        run(seed, [manners; GENERATIONS], commands);
     }
 }
