@@ -260,7 +260,7 @@ fn record(system: &SystemRef, mailbox: &Mailbox, plan: Plan, seed: u64) -> Vec<T
 fn check<S: Specification<Operation = Operation>>(
     mailbox: &Mailbox,
     plan: Plan,
-    change: impl Fn(&mut Vec<Timed<Operation>>),
+    change: impl Fn(&mut [Timed<Operation>]),
 ) {
     let system = System::builder("histories")
         .dispatcher("default", Dispatcher::work_stealing().threads(2))
@@ -309,7 +309,7 @@ fn a_mailbox_that_drops_its_oldest_drops_no_other() {
 
 /// A message has arrived when it and all whose places are before it are there: not at the return of its own `tell` if
 /// another one that was called before is still under way.
-fn until_arrival(history: &mut Vec<Timed<Operation>>) {
+fn until_arrival(history: &mut [Timed<Operation>]) {
     let tells: Vec<(u64, u64)> = history
         .iter()
         .filter(|timed| matches!(timed.operation, Tell(_)))
