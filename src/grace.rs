@@ -41,6 +41,7 @@
 //! section nor the end of a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of what an outer
 //! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
 
+use crate::payload;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, OnceCell};
@@ -536,8 +537,7 @@ impl Garbage {
         }
         let outcome = catch_unwind(AssertUnwindSafe(free));
         if let Err(payload) = outcome {
-            // Dropping the payload is user code once more, and nothing would stop its panic.
-            std::mem::forget(payload);
+            payload::discard(payload);
         }
     }
 }
@@ -769,7 +769,8 @@ mod tests {
         }));
         assert!(outcome.is_err());
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 2));
-        std::mem::forget(published); // its value would panic here
+        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(published)));
+        assert!(dropped.is_err(), "its value panics");
     }
 
     #[test]

@@ -171,6 +171,7 @@ pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
 mod pattern;
+mod payload;
 pub mod routing;
 mod scheduler;
 pub mod shutdown;

@@ -27,6 +27,7 @@ use crate::actor::{Actor, Context, Done, IntoActor};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
+use crate::payload;
 use crate::scheduler::{Ran, Task, Turn};
 use crate::supervision::{Failure, RestartHistory};
 use crate::sync::{HashMap, HashSet};
@@ -188,10 +189,7 @@ fn caught(payload: Box<dyn Any + Send>) -> Failure {
 /// Drops a value of a user's type; a panic in its destructor goes no further.
 pub fn drop_guarded<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        // The payload's own destructor may panic too; what that throws is leaked, or there were no end.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
-            std::mem::forget(payload);
-        }
+        payload::discard(payload);
     }
 }
 

@@ -41,6 +41,7 @@
 
 use super::ask::AskError;
 use super::slot_memory;
+use crate::payload;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::fmt;
@@ -479,8 +480,7 @@ fn drop_quietly(waiter: Option<Waker>) {
 /// Runs the other side's code and keeps its panic from this side.
 pub fn quietly(act: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(act)) {
-        // Dropping a payload can panic as well.
-        mem::forget(payload);
+        payload::discard(payload);
     }
 }
 

@@ -85,6 +85,7 @@ use slot::Slot;
 pub use word::State;
 use word::Word;
 
+use crate::payload;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
@@ -993,8 +994,7 @@ fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dyn Any + Sen
     while let Some(item) = next() {
         match catch_unwind(AssertUnwindSafe(|| drop(item))) {
             Ok(()) => {}
-            // Later payloads are forgotten: dropping one is user code again.
-            Err(panic) if first.is_some() => std::mem::forget(panic),
+            Err(panic) if first.is_some() => payload::discard(panic),
             Err(panic) => first = Some(panic),
         }
     }

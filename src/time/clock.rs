@@ -215,25 +215,28 @@ mod tests {
         let clock = ManualClock::new();
         clock.advance(SECOND);
         let (record, seen) = recorder();
-        let watched = clock.clone();
+        let watched = Arc::new(Mutex::new(Some(clock.clone())));
+        let within = watched.clone();
         clock.clone().on_advance(Box::new(move |now| {
-            assert_eq!(watched.now(), now);
+            assert_eq!(lock(&within).as_ref().map(Clock::now), Some(now));
             record(now);
         }));
         clock.advance(SECOND);
         clock.advance(Duration::ZERO);
         assert_eq!(*lock(&seen), [2 * SECOND, 2 * SECOND]);
+        // A clock that its own subscriber holds would never go.
+        lock(&watched).take();
     }
 
     #[test]
     fn a_subscriber_may_subscribe_and_move_the_clock() {
         let clock = ManualClock::new();
         let (record, seen) = recorder();
-        let (handle, record) = (clock.clone(), Mutex::new(Some(record)));
+        let once = Mutex::new(Some((clock.clone(), record)));
         clock.on_advance(Box::new(move |_| {
             // Its own statement: the lock must not be held when the move below comes back to here.
-            let record = lock(&record).take();
-            if let Some(record) = record {
+            let once = lock(&once).take();
+            if let Some((handle, record)) = once {
                 handle.on_advance(record);
                 handle.advance(SECOND);
             }
