@@ -73,7 +73,7 @@ impl<T: Send> PerThread<T> {
     /// `make` gets the number of values made before, so the first thread to use this object gets 0, the
     /// second 1, whatever their thread numbers are. `act` must not come back here for the same object if
     /// the thread has no thread-locals any more: its value is behind a lock.
-    #[inline]
+    #[inline(always)]
     pub fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
         let Some(number) = thread_index::current() else { return self.with_shared(make, act) };
         let slot = self.slot(number);

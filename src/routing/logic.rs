@@ -66,7 +66,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// # Errors
     ///
     /// The message comes back if nobody took it.
-    #[inline]
+    #[inline(always)]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         route_to_one(self, message, routees, cx)
     }

@@ -49,7 +49,7 @@ impl Default for Random {
 }
 
 impl<M: Send + 'static> RoutingLogic<M> for Random {
-    #[inline]
+    #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         if routees.is_empty() {
             return Pick::None;

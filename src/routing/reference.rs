@@ -158,15 +158,36 @@ pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
     send()
 }
 
+/// How a message finds its routees. A type and not a function that is handed on, which the compiler may call instead of
+/// putting it in its place.
+trait Route<M: Send + 'static, L> {
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>>;
+}
+
+/// As the logic says.
+struct ByLogic;
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ByLogic {
+    #[inline(always)]
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        logic.route(message, routees, cx)
+    }
+}
+
+/// To one routee that the logic selects, whatever else it does with messages.
+struct ToOne;
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ToOne {
+    #[inline(always)]
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        logic::route_to_one(logic, message, routees, cx)
+    }
+}
+
 impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     /// Routes by the table that counts now, unless that is the one which was tried before.
     #[inline(always)]
-    fn route_once(
-        &self,
-        message: M,
-        tried: &mut Option<u64>,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
-    ) -> Result<(), SendError<M>> {
+    fn route_once<R: Route<M, L>>(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
         // Ordering: Relaxed; see `SharedRouter::close`.
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(SendError::Closed(message));
@@ -180,7 +201,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             if tried.replace(table.version()) == Some(table.version()) {
                 Err(SendError::NoRoutee(message))
             } else {
-                by(&self.logic, message, table, &cx)
+                R::route(&self.logic, message, table, &cx)
             }
         };
         cx.finish(&done);
@@ -190,16 +211,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     /// What nobody took, chosen from a table that may be older than the one that counts now.
     #[cold]
     #[inline(never)]
-    fn route_again(
+    fn route_again<R: Route<M, L>>(
         &self,
         refused: SendError<M>,
         tried: Option<u64>,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
     ) -> Result<Accepted, SendError<M>> {
         let (mut refused, mut tried) = (refused, tried);
         while let SendError::NoRoutee(message) = refused {
             let before = tried;
-            match self.route_once(message, &mut tried, by) {
+            match self.route_once::<R>(message, &mut tried) {
                 Ok(()) => return Ok(Accepted::Passed),
                 Err(again) if tried == before => {
                     self.shared.info.nobody_took();
@@ -212,16 +232,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     }
 
     #[inline(always)]
-    fn deliver_by(
-        &self,
-        message: M,
-        by: impl Fn(&L, M, &Routees<M>, &RouteContext<'_>) -> Result<(), SendError<M>> + Copy,
-    ) -> Result<Accepted, SendError<M>> {
+    fn deliver_by<R: Route<M, L>>(&self, message: M) -> Result<Accepted, SendError<M>> {
         let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
         let mut tried = None;
-        match self.route_once(message, &mut tried, by) {
+        match self.route_once::<R>(message, &mut tried) {
             Ok(()) => Ok(Accepted::Passed),
-            Err(refused) => self.route_again(refused, tried, by),
+            Err(refused) => self.route_again::<R>(refused, tried),
         }
     }
 }
@@ -231,7 +247,7 @@ pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        self.0.deliver_by(message, logic::route_to_one)
+        self.0.deliver_by::<ToOne>(message)
     }
 
     fn is_closed(&self) -> bool {
@@ -250,7 +266,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        self.deliver_by(message, L::route)
+        self.deliver_by::<ByLogic>(message)
     }
 
     fn is_closed(&self) -> bool {

@@ -72,7 +72,7 @@ impl Default for RoundRobin {
 }
 
 impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
-    #[inline]
+    #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let count = routees.len();
         if count == 0 {

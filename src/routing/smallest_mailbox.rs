@@ -46,7 +46,7 @@ impl SmallestMailbox {
 }
 
 impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
-    #[inline]
+    #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let count = routees.len();
         if count == 0 {

@@ -53,7 +53,7 @@ impl Default for TwoChoices {
 }
 
 impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
-    #[inline]
+    #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         let count = routees.len();
         if count < 2 {
