@@ -306,8 +306,8 @@ impl WorkStealing {
     }
 
     /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers
-    /// sooner and costs CPU time; zero is one look at everything. The first microseconds pass in short pauses, the rest in
-    /// yields to whatever shares the core, unless those have cost the core lately.
+    /// sooner and costs CPU time; zero is one look at everything. The first two microseconds pass in short
+    /// pauses, the rest in yields to whatever shares the core.
     pub fn spin(mut self, length: Duration) -> Self {
         self.spin = length;
         self

@@ -210,7 +210,7 @@ mod tests {
         assert!(!word.load().is_asleep(3) && word.load().is_asleep(31));
         assert_eq!(word.wake_one(1), Wake::EnoughSearch);
         assert_eq!(word.end_search(), SearchEnded::Last);
-        assert_eq!(word.wake_one(2), Wake::Unpark(31));
+        assert_eq!(word.wake_one(1), Wake::Unpark(31));
         assert_eq!(word.retract_and_search(31), Retracted::TakenByWaker);
         word.begin_search();
         assert_eq!(word.end_search(), SearchEnded::OthersSearch);

@@ -265,10 +265,11 @@ impl Pool {
             // Foreign threads spread over the groups.
             group_count => thread_index::current().unwrap_or(0) % group_count,
         };
-        match self.injectors[group].push(task) {
-            false => self.sleep.notify(group),
+        if self.injectors[group].push(task) {
             // Whoever searches would have taken those before us, if it ran.
-            true => self.sleep.notify_of_waiting(group),
+            self.sleep.notify_of_waiting(group);
+        } else {
+            self.sleep.notify(group);
         }
     }
 

@@ -42,8 +42,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// fences and would report what they order. Nothing in other builds.
 macro_rules! fence_for_tsan {
     ($atomic:expr) => {
-        // Ordering: Acquire; pairs as the fence does: see `src/actor/cell.rs`, `src/mailbox/lane.rs`.
         #[cfg(pointsman_tsan)]
+        // Ordering: Acquire; pairs as the fence does: see `src/actor/cell.rs`, `src/mailbox/lane.rs`.
         let _ = $atomic.load($crate::sync::atomic::Ordering::Acquire);
     };
 }
