@@ -58,6 +58,11 @@ per_thread! {
     static MEMBER: OnceCell<Member> = OnceCell::new();
 }
 
+per_thread! {
+    /// The record of that membership as long as it lasts, since each routed send asks for it; else null.
+    static RECORD: Cell<*const Record> = Cell::new(std::ptr::null());
+}
+
 /// Announced by a reader that holds nothing and promises nothing; above every epoch, so that a smallest
 /// announcement needs no special case.
 const OFFLINE: u64 = u64::MAX;
@@ -339,6 +344,8 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
+        // The next user of the record may be another thread. A member of a domain made by hand only costs the cache.
+        let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
         // Something of this thread still uses the record, say a section kept in another thread-local, or
         // one that was leaked. The record then stays with it for good, and nobody else gets it.
         if self.record.depth.get() == 0 && !self.record.standing.get() {
@@ -643,14 +650,22 @@ fn enter(domain: &Domain, record: Option<&Record>) {
 /// The calling thread's record in the process-wide domain, or `None` once its thread-locals are gone.
 #[inline]
 fn own_record() -> Option<&'static Record> {
-    MEMBER
-        .try_with(|member| {
-            let record = &*member.get().unwrap_or_else(|| first_use(member)).record;
-            // SAFETY: the domain's list holds every record as long as the domain exists, and the
-            // process-wide domain is never dropped.
-            unsafe { &*std::ptr::from_ref(record) }
-        })
-        .ok()
+    let mut record = RECORD.try_with(Cell::get).unwrap_or(std::ptr::null());
+    if record.is_null() {
+        record = find_record()?;
+    }
+    // SAFETY: the domain's list holds every record as long as the domain exists, and the process-wide domain is never
+    // dropped. The record is this thread's: the pointer goes when its membership does.
+    Some(unsafe { &*record })
+}
+
+#[cold]
+fn find_record() -> Option<*const Record> {
+    let found =
+        MEMBER.try_with(|member| &raw const *member.get().unwrap_or_else(|| first_use(member)).record);
+    let found = found.ok()?;
+    let _ = RECORD.try_with(|record| record.set(found));
+    Some(found)
 }
 
 #[cold]

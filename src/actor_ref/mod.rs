@@ -103,7 +103,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// What stands behind: an actor's cell, or something else.
     #[inline]
-    fn target(&self) -> Target<'_, M> {
+    pub(crate) fn target(&self) -> Target<'_, M> {
         // SAFETY: the reference keeps the allocation alive.
         let kind = unsafe { self.0.as_ref() }.kind;
         match kind {
@@ -207,7 +207,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
     #[inline]
-    fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         local.mailbox.push_or(message, Ok(()), |claimed, message| self.go_on(local, claimed, message))
     }
 
@@ -493,7 +493,8 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-enum Target<'a, M> {
+/// What stands behind a reference: an actor, by its cell, or anything else.
+pub(crate) enum Target<'a, M> {
     Local(&'a Local<M>),
     Foreign(&'a Foreign<M>),
 }

@@ -17,7 +17,7 @@
 use super::reference::RouterInfo;
 use super::{Pick, Routees};
 use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, Target};
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -145,10 +145,22 @@ impl<'a> RouteContext<'a> {
         if self.copying.get() {
             routee.expect_copies();
         }
+        // Settled before, so that of several routers behind each other only the one whose user code unwinds counts the
+        // message; and taken back if it comes back.
+        match routee.target() {
+            Target::Local(actor) => {
+                self.settle_one();
+                routee.push(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
+            }
+            Target::Foreign(_) => self.pass_on(routee, message),
+        }
+    }
+
+    /// Delivers one message to what is no actor. Out of the way of those to actors.
+    #[inline(never)]
+    fn pass_on<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
         let counted = routee.is_counted();
         if counted {
-            // Settled before, so that of several routers behind each other only the one whose user code
-            // unwinds counts the message; and taken back if it comes back.
             self.settle_one();
         }
         match routee.pass_on(message) {
