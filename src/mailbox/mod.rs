@@ -133,17 +133,19 @@ const _: () = {
     assert!(std::mem::offset_of!(Packed, header) == 0);
     assert!(std::mem::offset_of!(Packed, head) == 64 || size_of::<usize>() != 8);
     assert!(size_of::<Packed>() == 112 || size_of::<usize>() != 8);
+    assert!(std::mem::offset_of!(Mailbox<[u64; 5], (), u64>, inline) == 128 || size_of::<usize>() != 8);
 };
 
 /// A mailbox for messages of type `M`; see the [module](self).
 #[repr(C)]
 pub struct Mailbox<H, S, M> {
     pub gate: Gate<H, S>,
-    inline: Slot<M>,
     policy: Option<Box<Policy<M>>>,
     /// The first block that may have claims not yet published, or one before it, never beyond `tail_block`; bit 0 as
-    /// there. Here, since senders change it only once in a block: not on the owner's line.
+    /// there. Senders change it only once in a block.
     settled_block: AtomicPtr<Block>,
+    /// Begins a line: the sender that wakes the actor writes it, and the owner's line would come along.
+    inline: Slot<M>,
 }
 
 // SAFETY: see `Gate`; messages move from senders to the owner.
