@@ -208,16 +208,20 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
     #[inline]
     pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
-        local.mailbox.push_or(message, Ok(()), |claimed, message| self.go_on(local, claimed, message))
+        local.mailbox.push_or(message, Ok(()), |claimed, message| {
+            self.go_on(local, claimed, message).map_or(Ok(()), Err)
+        })
     }
 
-    /// All but the usual push: see [`Mailbox::push_or`](crate::mailbox::Mailbox::push_or).
+    /// All but the usual push: see [`Mailbox::push_or`](crate::mailbox::Mailbox::push_or). Returns what was refused, as do
+    /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
+    /// copied with it from one caller to the next, a message's size and more.
     #[inline(never)]
-    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Result<(), SendError<M>> {
+    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Option<SendError<M>> {
         match self.settle(local, local.mailbox.go_on(claimed, message)) {
-            Ok(()) => Ok(()),
-            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            Err(Refused::Full(message)) => self.full(local, message),
+            Ok(()) => None,
+            Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
+            Err(Refused::Full(message)) => self.full(local, message).err(),
         }
     }
 

@@ -160,7 +160,7 @@ pub(super) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
 ) -> Result<(), SendError<M>> {
     cx.refusals.set(0);
     match deliver_to_selected(logic, message, routees, cx) {
-        Err(SendError::Closed(refused)) => select_again(logic, refused, routees, cx),
+        Err(SendError::Closed(refused)) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
         done => done,
     }
 }
@@ -197,7 +197,7 @@ pub(super) fn deliver_to<M: Send + 'static>(
 }
 
 /// The routee selected first has stopped. Out of the way, so that a message whose first routee takes it is
-/// not moved for the others.
+/// not moved for the others. Returns what was refused.
 #[cold]
 #[inline(never)]
 fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
@@ -205,7 +205,7 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     message: M,
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
-) -> Result<(), SendError<M>> {
+) -> Option<SendError<M>> {
     let mut message = message;
     // Each routee may have stopped once; one selection more finds that nobody is left.
     for refusals in 1..=routees.len() {
@@ -216,8 +216,8 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
         };
         match deliver_to(index, message, routees, cx) {
             Err(SendError::Closed(refused)) => message = refused,
-            done => return done,
+            done => return done.err(),
         }
     }
-    Err(cx.nobody_left(message))
+    Some(cx.nobody_left(message))
 }

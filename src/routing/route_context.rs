@@ -152,13 +152,13 @@ impl<'a> RouteContext<'a> {
                 self.settle_one();
                 routee.push(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
             }
-            Target::Foreign(_) => self.pass_on(routee, message),
+            Target::Foreign(_) => self.pass_on(routee, message).map_or(Ok(()), Err),
         }
     }
 
-    /// Delivers one message to what is no actor. Out of the way of those to actors.
+    /// Delivers one message to what is no actor. Out of the way of those to actors. Returns what was refused.
     #[inline(never)]
-    fn pass_on<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
+    fn pass_on<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Option<SendError<M>> {
         let counted = routee.is_counted();
         if counted {
             self.settle_one();
@@ -171,13 +171,13 @@ impl<'a> RouteContext<'a> {
                 if accepted == Accepted::Handled {
                     self.row.handled(1);
                 }
-                Ok(())
+                None
             }
             Err(refused) => {
                 if counted {
                     self.open.set(self.open.get() + 1);
                 }
-                Err(refused)
+                Some(refused)
             }
         }
     }
