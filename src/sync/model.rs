@@ -288,9 +288,47 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
+/// Every process-wide value of an execution: loom drops its statics, too, in the order of a randomly seeded map, while
+/// threads that were joined may still be dropping their locals.
+#[derive(Default)]
+struct Statics(std::cell::RefCell<Vec<Box<dyn std::any::Any>>>);
+
+impl Drop for Statics {
+    fn drop(&mut self) {
+        // One by one, in the order in which they were made.
+        self.0.get_mut().drain(..).for_each(drop);
+    }
+}
+
+loom::lazy_static! {
+    static ref STATICS: Statics = Statics::default();
+}
+
+/// A process-wide value, which lives in `STATICS`; loom's static has its place only, and nothing to drop.
+pub struct Static<T>(std::ptr::NonNull<T>);
+
+impl<T: 'static> Static<T> {
+    pub fn new(value: T) -> Self {
+        let value = Box::new(value);
+        let place = std::ptr::NonNull::from(&*value);
+        STATICS.0.borrow_mut().push(value);
+        Self(place)
+    }
+}
+
+impl<T> std::ops::Deref for Static<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: boxed, and dropped only with loom's statics, which then gives no reference to any more.
+        unsafe { self.0.as_ref() }
+    }
+}
+
 macro_rules! process_wide {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $init:expr;) => {
-        loom::lazy_static! { $(#[$meta])* static ref $name: $type = $init; }
+        loom::lazy_static! {
+            $(#[$meta])* static ref $name: $crate::sync::Static<$type> = $crate::sync::Static::new($init);
+        }
     };
 }
 pub(crate) use process_wide;
