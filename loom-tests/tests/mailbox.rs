@@ -11,7 +11,8 @@
 //! down without Release, or left under IDLE by the claim that wakes (same); the length read from the index
 //! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
 //! which has passed its index (`glance_sees_what_its_index_knew`); a claim without Release
-//! (`glance_sees_what_a_claim_knew`); either close without Release (`who_sees_it_closed_…`). Not caught, held by argument alone:
+//! (`glance_sees_what_a_claim_knew`); either close without Release (`who_sees_it_closed_…`); the end of the chain read,
+//! followed or extended without the other side's order (`owner_and_sender_append`). Not caught, held by argument alone:
 //! `mark_advance` without Release, or called before `settled_block` is moved.
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
@@ -283,6 +284,42 @@ fn slow_sender_keeps_block() {
 #[test]
 fn slow_sender_sees_advance() {
     slow_sender("slow_sender_sees_advance", 500, 6);
+}
+
+/// A block comes back to the end of the chain while a sender goes beyond that end: whoever is second reads a header that
+/// the first one wrote.
+#[test]
+fn owner_and_sender_append() {
+    model("owner_and_sender_append", 3, 30, || {
+        let world = World::new();
+        let owner = world.owner();
+        let push = |world: &World, number| {
+            assert!(!world.mailbox.push(world.message(number)).expect("open").wakes());
+        };
+        let take = |mut owner: Owner<'_, (), (), Counted>, numbers: std::ops::Range<usize>| {
+            for number in numbers {
+                let Ready::Message(front) = owner.ready() else { panic!("message {number} is there") };
+                assert_eq!(front.take().number, number);
+            }
+        };
+        // Three blocks are full, and the first may go when the owner comes to the third.
+        (0..6).for_each(|number| push(&world, number));
+        take(owner, 0..4);
+        // The owner is the spawned thread: loom does not see that a load of the main thread races with an exchange that
+        // the other one has led with a load of its own.
+        let taker = {
+            let world = world.clone();
+            // SAFETY: the token was not laid down, and goes to the thread and back.
+            thread::spawn(move || take(unsafe { world.mailbox.owner() }, 4..5))
+        };
+        push(&world, 6);
+        taker.join().unwrap();
+        // SAFETY: as above.
+        take(unsafe { world.mailbox.owner() }, 5..7);
+        // SAFETY: as above.
+        unsafe { world.mailbox.owner() }.try_idle().expect("nothing to do");
+        world.assert_all_handled(7);
+    });
 }
 
 /// Two messages, idle, one message, idle, and then a chain again, while another sender comes in between: the

@@ -3,7 +3,7 @@
 //! Seen to fail: the owner looks at the lane only before it looks for a message (`system_before_user`); the
 //! look at the lane comes before LANE is cleared (`system_send_races_idle`); a system message does not take
 //! the token of a parked actor (`suspended_stays_suspended`); a push to the lane ignores the mark of its close
-//! (`lane_close_races_send`).
+//! (`lane_close_races_send`); one that is refused without its Acquire fence (`lane_refusal_is_seen_last`).
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
@@ -316,5 +316,28 @@ fn lane_close_races_send() {
         let accepted = others.into_iter().map(|other| other.join().unwrap()).filter(|&sent| sent).count();
         world.inspect(|actor| assert_eq!(actor.watched, accepted));
         assert!(!world.control(Control::Watch, Position::Immediate));
+    });
+}
+
+/// Who is refused sees what the owner did before it closed the lane.
+#[test]
+fn who_is_refused_by_the_lane_sees_what_came_before() {
+    model("lane_refusal_is_seen_last", 3, 12, || {
+        let world = World::new();
+        let sent = world.mailbox.gate.send_system(Control::Watch, Position::Immediate);
+        assert!(matches!(sent, Ok(pointsman::loom_hooks::mailbox::SystemPushed::Wake)));
+        // SAFETY: the send handed us the token.
+        let mut owner = unsafe { world.mailbox.owner() };
+        let other = World::spawn(&world, |world| {
+            if world.mailbox.gate.send_system(Control::Watch, Position::Immediate).is_err() {
+                // SAFETY: the owner writes no more; loom fails the model where that is not seen.
+                world.actor.with(|actor| assert_eq!(unsafe { &*actor }.watched, 1));
+            }
+        });
+        world.actor(|actor| actor.watched += 1);
+        owner.close();
+        assert!(matches!(owner.drain_next(), Drained::Done));
+        drop(owner.close_lane());
+        other.join().unwrap();
     });
 }
