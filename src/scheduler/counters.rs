@@ -3,6 +3,9 @@
 //! Both facts share a word so that each transition of the sleep protocol ([`super::sleep`]) is one
 //! read-modify-write, and nobody can see a worker that is neither searching nor asleep on its way from
 //! one to the other.
+//!
+//! That no task is left is the doing of the `SeqCst` fences around these accesses, which are Relaxed therefore. But who
+//! takes a sleeper's bit must find the handle by which it is unparked: for that the bit is announced and taken.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -101,22 +104,21 @@ impl IdleWord {
 
     #[inline]
     pub fn load(&self) -> Idle {
-        // Ordering: Acquire; pairs with the AcqRel exchange in `wake_one`. A worker that finds its bit
-        // taken comes after its waker. (For the others the fence of `Sleep::notify` decides.)
-        Idle(self.word.load(Ordering::Acquire))
+        // Ordering: Relaxed, for a waker's fence lies before this and a sleeper's after its announcement. A worker that
+        // finds its bit taken may look too early for what was pushed; not so before it sleeps again.
+        Idle(self.word.load(Ordering::Relaxed))
     }
 
     /// Counts the caller as searching.
     pub fn begin_search(&self) {
-        // Ordering: AcqRel, as for every transition here: each pairs with the others, so that whoever
-        // comes later in the word's order also sees what the earlier ones had pushed.
-        self.word.fetch_add(SEARCHER, Ordering::AcqRel);
+        // Ordering: Relaxed; what a pusher relies on is the fence behind the end of the search.
+        self.word.fetch_add(SEARCHER, Ordering::Relaxed);
     }
 
     /// Counts the caller as searching no more, because it found work or leaves.
     pub fn end_search(&self) -> SearchEnded {
-        // Ordering: AcqRel; see `begin_search`.
-        let before = Idle(self.word.fetch_sub(SEARCHER, Ordering::AcqRel));
+        // Ordering: Relaxed; the fence of `Sleep::end_search` follows.
+        let before = Idle(self.word.fetch_sub(SEARCHER, Ordering::Relaxed));
         debug_assert!(before.searcher_count() > 0, "a search ended that never began: {before:?}");
         match before.searcher_count() {
             1 => SearchEnded::Last,
@@ -127,8 +129,9 @@ impl IdleWord {
     /// Announces that the worker of `seat` is about to sleep; a searcher stops searching in the same step.
     pub fn announce(&self, seat: usize, searching: bool) {
         let change = if searching { bit(seat).wrapping_sub(SEARCHER) } else { bit(seat) };
-        // Ordering: AcqRel; see `begin_search`.
-        let before = Idle(self.word.fetch_add(change, Ordering::AcqRel));
+        // Ordering: Release; pairs with the Acquire exchange in `wake_one_from`: who takes the bit finds the handle that
+        // this worker has put in its place before. The fence of `Sleep::fall_asleep` follows.
+        let before = Idle(self.word.fetch_add(change, Ordering::Release));
         debug_assert!(!before.is_asleep(seat), "seat {seat} announced twice: {before:?}");
     }
 
@@ -145,12 +148,12 @@ impl IdleWord {
     fn retract(&self, seat: usize, plus: u64) -> Retracted {
         let mut seen = self.load();
         while seen.is_asleep(seat) {
-            // Ordering: AcqRel; see `begin_search`. Acquire on failure as in `load`.
+            // Ordering: Relaxed; as for `begin_search`.
             match self.word.compare_exchange_weak(
                 seen.0,
                 seen.0 - bit(seat) + plus,
-                Ordering::AcqRel,
-                Ordering::Acquire,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
             ) {
                 Ok(_) => return Retracted::Own,
                 Err(now) => seen = Idle(now),
@@ -174,12 +177,13 @@ impl IdleWord {
         loop {
             let verdict = seen.verdict(enough);
             let Wake::Unpark(seat) = verdict else { return verdict };
-            // Ordering: AcqRel; pairs with the Acquire load in `load`. See `begin_search`.
+            // Ordering: Acquire; pairs with the Release of `announce`, whatever the word went through since, by
+            // read-modify-writes: the worker's handle is there. Relaxed on failure: as in `load`.
             match self.word.compare_exchange_weak(
                 seen.0,
                 seen.0 - bit(seat) + SEARCHER,
-                Ordering::AcqRel,
                 Ordering::Acquire,
+                Ordering::Relaxed,
             ) {
                 Ok(_) => return verdict,
                 Err(now) => seen = Idle(now),
