@@ -283,8 +283,8 @@ impl<H, S> Gate<H, S> {
                 if !after.is_closed() {
                     return after.index() - head;
                 }
-                // Ordering: Acquire; pairs with the store in `close`. Until that is seen: none are left.
-                return self.close_index.load(Ordering::Acquire).saturating_sub(head);
+                // Relaxed: a number, and nothing behind it. Until it is seen: none are left.
+                return self.close_index.load(Ordering::Relaxed).saturating_sub(head);
             }
             before = after;
         }
@@ -491,9 +491,9 @@ impl<H, S, M> Mailbox<H, S, M> {
             if seen.is_closed() {
                 return Err(Refused::Closed(message));
             }
-            // Ordering: Acquire; pairs with the Release store of `head` in `Front::take`: room implies that the
-            // slot's last message is out.
-            let head = self.gate.head.load(Ordering::Acquire);
+            // Relaxed: it is only compared. Whoever sees the claim that we make by it sees no older head, for the claim is
+            // released behind this load; when a slot may be used again is not for the head to say.
+            let head = self.gate.head.load(Ordering::Relaxed);
             // Behind a stale word the head may be ahead; the exchange fails then.
             if seen.index().saturating_sub(head) >= capacity {
                 return Err(Refused::Full(message));
@@ -522,8 +522,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
         let displaced = ring.push(old.index(), message);
         if displaced.is_some() {
-            // Ordering: Release; pairs with the Acquire loads of `head`: the displaced message's claim, which
-            // the ring has shown us, comes before.
+            // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the displaced message's claim,
+            // which the ring has shown us, comes before.
             self.gate.head.fetch_add(1, Ordering::Release);
         }
         let wake = woke || self.wake_after(old);
@@ -825,8 +825,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         if before.is_closed() {
             return gate.close_index.load(Ordering::Relaxed);
         }
-        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
-        gate.close_index.store(before.index(), Ordering::Release);
+        // Relaxed: see `Gate::len`; the other readers are owners.
+        gate.close_index.store(before.index(), Ordering::Relaxed);
         if let Some(room) = self.mailbox().room() {
             room.closed();
         }
@@ -844,8 +844,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             }
             // A failure is a claim, or news of the lane, which stays open.
             if gate.word.try_close(seen) {
-                // Ordering: Release; pairs with the Acquire load in `Gate::len`.
-                gate.close_index.store(seen.index(), Ordering::Release);
+                // Relaxed: as in `close`.
+                gate.close_index.store(seen.index(), Ordering::Relaxed);
                 if let Some(room) = self.mailbox().room() {
                     room.closed();
                 }
@@ -904,7 +904,7 @@ impl<H, S, M> Front<'_, '_, H, S, M> {
         let Some(slot) = self.slot else { return Self::take_from_policy(self.owner) };
         // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
         let message = unsafe { slot.as_ref().take() };
-        // Ordering: Release; pairs with the Acquire loads in `Gate::len` and `Mailbox::push_bounded`.
+        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
         mailbox.gate.head.store(self.index + 1, Ordering::Release);
         if let Some(room) = mailbox.room() {
             room.made();

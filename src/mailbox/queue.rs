@@ -94,11 +94,11 @@ impl<H, S, M> Mailbox<H, S, M> {
         // transition either.
         let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
         // Ordering: Release; pairs with the Acquire load in `find_block`: whoever sees the block sees its
-        // header. Acquire on failure: the winner's header.
+        // header. Nothing is read through what it replaces. Acquire on failure: the winner's header.
         match self.gate.tail_block.compare_exchange(
             stale,
             tag(fresh, epoch),
-            Ordering::AcqRel,
+            Ordering::Release,
             Ordering::Acquire,
         ) {
             Ok(_) => {
@@ -150,15 +150,16 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn next_or_grow(&self, block: *mut Block) -> *mut Block {
         // SAFETY: alive, see `follow`.
         let link = unsafe { &(*block).next };
-        // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `reclaim`.
+        // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `recycle`.
         let next = link.load(Ordering::Acquire);
         if !next.is_null() {
             return next;
         }
         // SAFETY: alive, see `follow`.
         let fresh = Shape::<M>::allocate(unsafe { Block::start(block) } + Shape::<M>::SLOTS as u64);
-        // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header.
-        match link.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+        // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header. Acquire on
+        // failure: the winner's header.
+        match link.compare_exchange(ptr::null_mut(), fresh, Ordering::Release, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(winner) => {
                 // SAFETY: never published.
@@ -283,7 +284,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn step(&self, block: *mut Block, head: u64) -> *mut Block {
         // SAFETY: as in `locate`.
         let link = unsafe { &(*block).next };
-        // Ordering: Acquire; pairs with the Release exchanges in `next_or_grow` and `reclaim`.
+        // Ordering: Acquire; pairs with the Release exchanges in `next_or_grow` and `recycle`.
         let next = link.load(Ordering::Acquire);
         if !next.is_null() {
             // SAFETY: only the owner touches the cursor.
@@ -338,7 +339,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             // SAFETY: as for `start`.
             let link = unsafe { &(*end).next };
             // Ordering: Release; pairs with the Acquire loads of `next`. Acquire on failure: we follow it.
-            match link.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire) {
+            match link.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(next) => end = next,
             }

@@ -178,8 +178,8 @@ impl Word {
     #[must_use = "who holds the token must schedule the actor"]
     pub fn wake_idle(&self) -> bool {
         // Ordering: Acquire; pairs with the Release of `lay_down`: the new owner continues where the last one
-        // stopped. Release keeps the chain of read-modify-writes uniform.
-        State(self.0.fetch_and(!IDLE, Ordering::AcqRel)).is_idle()
+        // stopped. Not Release: nobody is to see what the waker did, and what `lay_down` released is passed on.
+        State(self.0.fetch_and(!IDLE, Ordering::Acquire)).is_idle()
     }
 
     /// Announces a push to the system lane; true if the caller took the token and must schedule.
@@ -187,15 +187,15 @@ impl Word {
     pub fn announce_lane(&self) -> bool {
         // Ordering: Release; pairs with the Acquire of `forget_lane`: the owner that clears our LANE finds our
         // node in the lane.
-        let old = State(self.0.fetch_or(LANE, Ordering::AcqRel));
-        // Ordering: as `wake_idle`.
-        old.is_unowned() && State(self.0.fetch_and(!(IDLE | PARKED), Ordering::AcqRel)).is_unowned()
+        let old = State(self.0.fetch_or(LANE, Ordering::Release));
+        // Ordering: Acquire; as `wake_idle`.
+        old.is_unowned() && State(self.0.fetch_and(!(IDLE | PARKED), Ordering::Acquire)).is_unowned()
     }
 
     /// Owner only: clears LANE. A look at the lane must follow before the token is laid down.
     pub fn forget_lane(&self) -> State {
         // Ordering: Acquire; pairs with the Release of `announce_lane`.
-        State(self.0.fetch_and(!LANE, Ordering::AcqRel) & !LANE)
+        State(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
     }
 
     /// Owner only: lays the token down under IDLE if the word is still `seen`.
@@ -203,30 +203,30 @@ impl Word {
     pub fn lay_down(&self, seen: State, chain: Chain) -> bool {
         let flip = if chain == Chain::Released { EPOCH } else { 0 };
         // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_lane`: they
-        // see everything the owner did. Acquire; pairs with the Release of `claim`: we see what their makers did to the chain that
-        // we are about to take apart.
-        self.0.compare_exchange(seen.0, (seen.0 | IDLE) ^ flip, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // see everything the owner did. Not Acquire: what senders did to the chain that we are about to take apart, they
+        // did before they published (M2), and we have seen all claims published.
+        self.0.compare_exchange(seen.0, (seen.0 | IDLE) ^ flip, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Owner only: lays the token down under PARKED if the word is still `seen`.
     pub fn park(&self, seen: State) -> Result<(), State> {
         // Ordering: Release; pairs with the Acquire of `announce_lane`, the only way out.
         self.0
-            .compare_exchange(seen.0, seen.0 | PARKED, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(seen.0, seen.0 | PARKED, Ordering::Release, Ordering::Relaxed)
             .map(drop)
             .map_err(State)
     }
 
     /// Owner only: no claim holds from here on. The old state has the exact number of those that do.
     pub fn close(&self) -> State {
-        // Ordering: Release; pairs with `look_acquire`. Acquire: as `claim`.
-        State(self.0.fetch_or(CLOSED, Ordering::AcqRel))
+        // Ordering: Release; pairs with the Acquire of `look_acquire`. What claims lead to, their stamps show.
+        State(self.0.fetch_or(CLOSED, Ordering::Release))
     }
 
     /// Owner only: as [`close`](Self::close), if the word is still `seen`.
     pub fn try_close(&self, seen: State) -> bool {
-        // Ordering: AcqRel; as `close`.
-        self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // Ordering: Release; as `close`.
+        self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Owner only.
@@ -241,7 +241,7 @@ impl Word {
     /// Called after `tail_block` moved past a block: the index from which on every claim sees the move.
     pub fn mark_advance(&self) -> u64 {
         // Ordering: Release; pairs with the Acquire of `claim`, for those behind it.
-        State(self.0.fetch_add(0, Ordering::AcqRel)).index()
+        State(self.0.fetch_add(0, Ordering::Release)).index()
     }
 }
 
