@@ -1,5 +1,5 @@
-//! The files of models: each refuses to be built without loom, names the faults that it was seen to catch, and has its
-//! models in the table.
+//! The files of models: each is a module of the binary that its folder is, which refuses to be built without loom,
+//! names the faults that it was seen to catch, and has its models in the table.
 
 use crate::report;
 use crate::source::{Source, sources, text};
@@ -18,10 +18,15 @@ pub struct Model {
     pub name: String,
 }
 
-fn files() -> Vec<Source> {
+/// The roots of the binaries, and the files of models.
+fn roots_and_files() -> (Vec<Source>, Vec<Source>) {
     let mut files = sources("loom-tests/tests");
     files.retain(|source| !source.path.contains("/support/"));
-    files
+    files.into_iter().partition(|source| source.path.ends_with("/main.rs"))
+}
+
+fn files() -> Vec<Source> {
+    roots_and_files().1
 }
 
 /// All models of the tree.
@@ -80,6 +85,27 @@ fn unguarded(source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// The files that no root declares, whose models would never run; and those with the name of another one, by which the
+/// table knows them.
+fn strays(roots: &[Source], files: &[Source]) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut faults = Vec::new();
+    for file in files {
+        let (folder, name) = file.path.rsplit_once('/').unwrap_or_default();
+        let declared = format!("mod {};", name.trim_end_matches(".rs"));
+        let mut of_folder = roots.iter().filter(|root| root.path == format!("{folder}/main.rs"));
+        if !of_folder.any(|root| root.lines.iter().any(|line| line.whole == declared)) {
+            faults.push(
+                file.fault(1, format_args!("is in no binary: write `{declared}` into {folder}/main.rs")),
+            );
+        }
+        if !taken.insert(name) {
+            faults.push(file.fault(1, "has the name of another file of models: choose one of its own"));
+        }
+    }
+    faults
+}
+
 fn names_no_mutation(source: &Source) -> Vec<String> {
     let says_so = source.lines.iter().any(|line| {
         let comment = line.comment.to_lowercase();
@@ -112,7 +138,13 @@ fn differences(models: &[Model], table: &str) -> Vec<String> {
 
 #[test]
 fn models_refuse_to_be_built_without_loom() {
-    report(&files().iter().flat_map(unguarded).collect::<Vec<_>>());
+    report(&roots_and_files().0.iter().flat_map(unguarded).collect::<Vec<_>>());
+}
+
+#[test]
+fn each_file_of_models_is_in_a_binary() {
+    let (roots, files) = roots_and_files();
+    report(&strays(&roots, &files));
 }
 
 #[test]
@@ -134,6 +166,18 @@ fn files_of_models_without_guard_or_mutation_are_found() {
     // `default` has a fault in it.
     let bad = crate::source::snippet("//! Models.\n#[derive(Default)]\nstruct Caught;");
     assert!(!unguarded(&bad).is_empty() && !names_no_mutation(&bad).is_empty());
+}
+
+#[test]
+fn files_of_models_that_are_in_no_binary_are_found() {
+    let file = |path| Source::new(path, "");
+    let root = |path| Source::new(path, "mod one;\n// mod two;\n");
+    let roots = [root("a/main.rs"), root("b/main.rs")];
+    assert!(strays(&roots, &[file("a/one.rs")]).is_empty());
+    let faults = strays(&roots, &["a/two.rs", "c/one.rs"].map(file));
+    assert!(faults.len() == 2 && faults.iter().all(|fault| fault.contains("in no binary")), "{faults:?}");
+    let faults = strays(&roots, &["a/one.rs", "b/one.rs"].map(file));
+    assert!(faults.len() == 1 && faults[0].contains("another file"), "{faults:?}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! A job for the scheduler's models: counts its wakes, and fails the model when two threads run it.
-#![allow(dead_code)] // each model file compiles this module for itself and uses a part of it
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

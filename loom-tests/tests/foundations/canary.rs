@@ -1,0 +1,88 @@
+//! Models that must fail, and the checks of the model helper itself: if one of these passes for the wrong
+//! reason, no other model proves anything.
+
+use crate::support::{model, must_fail};
+use pointsman::loom_hooks::sync::atomic::{AtomicBool, Ordering};
+use pointsman::loom_hooks::sync::cell::UnsafeCell;
+use pointsman::loom_hooks::sync::{Arc, thread};
+use std::process::{Command, Stdio};
+
+/// A value that is handed over by a flag.
+struct Handover {
+    value: UnsafeCell<u32>,
+    ready: AtomicBool,
+}
+
+// SAFETY: the value is read only after the flag was seen, which is what the models are about.
+unsafe impl Sync for Handover {}
+// SAFETY: as above.
+unsafe impl Send for Handover {}
+
+/// Writes, then raises the flag by `publish`; the other thread reads once it sees it.
+fn hand_over(publish: Ordering) {
+    let handover = Arc::new(Handover { value: UnsafeCell::new(0), ready: AtomicBool::new(false) });
+    let writer = {
+        let handover = handover.clone();
+        thread::spawn(move || {
+            // SAFETY: nobody reads before the flag is raised.
+            handover.value.with_mut(|value| unsafe { *value = 7 });
+            handover.ready.store(true, publish);
+        })
+    };
+    if handover.ready.load(Ordering::Acquire) {
+        // SAFETY: the flag was raised after the write.
+        assert_eq!(handover.value.with(|value| unsafe { *value }), 7);
+    }
+    writer.join().unwrap();
+}
+
+// Bound 3: two threads, as in the other files.
+#[test]
+fn released_value_is_seen() {
+    model("canary_released", 3, 2, || hand_over(Ordering::Release));
+}
+
+// The mutation of this file: the seam's atomics and cells are loom's, so a Release weakened to Relaxed shows.
+#[test]
+fn weakened_release_is_found() {
+    must_fail("canary_weakened", 3, || hand_over(Ordering::Relaxed));
+}
+
+#[test]
+fn a_model_without_a_race_fails_by_its_floor() {
+    let outcome = std::panic::catch_unwind(|| model("canary_no_race", 3, 2, || ()));
+    let panic = outcome.expect_err("one execution is fewer than two");
+    let text = panic.downcast_ref::<String>().expect("the floor's message");
+    assert!(text.contains("1 executions, at least 2 expected"), "{text}");
+}
+
+#[test]
+fn a_panic_that_is_caught_fails_the_model_of_a_user() {
+    let outcome = std::panic::catch_unwind(|| {
+        pointsman::model::check("canary_caught", 1, 1, || {
+            let caught = std::panic::catch_unwind(|| panic!("as a race in a destructor is reported"));
+            assert!(caught.is_err());
+        });
+    });
+    let panic = outcome.expect_err("the panic is counted");
+    let text = panic.downcast_ref::<String>().expect("the message of the check");
+    assert!(text.contains("a panic in this execution was caught"), "{text}");
+}
+
+/// Runs [`released_value_is_seen`] in a process of its own.
+fn passes_with(setting: Option<&str>) -> bool {
+    let mut test = Command::new(std::env::current_exe().expect("this test has a file"));
+    test.args(["--exact", "canary::released_value_is_seen"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(setting) = setting {
+        test.env(setting, "100000");
+    }
+    test.status().expect("it starts").success()
+}
+
+#[test]
+fn settings_that_end_a_model_early_are_refused() {
+    assert!(passes_with(None));
+    for setting in ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"] {
+        assert!(!passes_with(Some(setting)), "{setting}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Models of what the rest of the engine stands on, and of the models' own helper (`canary`).
+
+#[cfg(not(pointsman_loom))]
+compile_error!("models need the loom mirror: run cargo loom");
+
+mod canary;
+mod grace;
+mod ledger;
+mod net_readiness;
+mod striped;
+#[path = "../support/mod.rs"]
+mod support;

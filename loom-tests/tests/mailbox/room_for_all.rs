@@ -1,0 +1,180 @@
+//! Models of a sender that waits for room in several mailboxes together, and of pushes beyond the capacity beside
+//! senders that wait.
+//!
+//! Seen to fail here, each by itself: a notification that rings no bell; a bell that is enlisted and not announced; the
+//! fence between the announcement and the look for room removed; a notification that rings bells and then wakes nobody
+//! else.
+
+use crate::support::counted::{Counted, Tally};
+use crate::support::model;
+use loom::sync::Arc;
+use loom::thread;
+use pointsman::loom_hooks::mailbox::{Bell, Mailbox, Owner, Position, Ready, Refused, SystemPushed};
+use std::num::NonZeroUsize;
+
+type Tested = Mailbox<(), (), Counted>;
+
+fn small() -> Arc<Tested> {
+    Arc::new(Tested::bounded((), NonZeroUsize::MIN, true))
+}
+
+/// The token, taken before anybody races.
+fn owner(mailbox: &Tested) -> Owner<'_, (), (), Counted> {
+    assert_eq!(mailbox.gate.send_system((), Position::Immediate), Ok(SystemPushed::Wake));
+    // SAFETY: the send handed us the token.
+    let mut owner = unsafe { mailbox.owner() };
+    assert_eq!(owner.take_system().count(), 1);
+    owner
+}
+
+fn take(owner: &mut Owner<'_, (), (), Counted>) -> bool {
+    match owner.ready() {
+        Ready::Message(front) => {
+            drop(front.take());
+            true
+        }
+        _ => false,
+    }
+}
+
+/// As `wait_for_all` does: enlist, then listen, look, sleep.
+fn push_to_each(mailboxes: &[Arc<Tested>], messages: Vec<Counted>) -> usize {
+    let bell = Arc::new(Bell::new());
+    let mut open: Vec<_> = mailboxes.iter().zip(messages.into_iter().map(Some)).collect();
+    let mut accepted = 0;
+    mailboxes.iter().for_each(|mailbox| mailbox.enlist(&bell));
+    while !open.is_empty() {
+        let heard = bell.heard();
+        open.retain_mut(|(mailbox, message)| match mailbox.push(message.take().unwrap()) {
+            Ok(_) => {
+                accepted += 1;
+                false
+            }
+            Err(Refused::Full(refused)) => {
+                *message = Some(refused);
+                true
+            }
+            Err(Refused::Closed(_)) => false,
+        });
+        if !open.is_empty() {
+            bell.wait(heard, None);
+        }
+    }
+    mailboxes.iter().for_each(|mailbox| mailbox.dismiss(&bell));
+    accepted
+}
+
+// Bound 3: two threads.
+#[test]
+fn who_waits_for_two_gets_room_in_both() {
+    model("room_for_all_two_mailboxes", 3, 50, || {
+        let (first, second) = (small(), small());
+        let tally = Tally::new();
+        let (mut one, mut two) = (owner(&first), owner(&second));
+        assert!(first.push(tally.message(0)).is_ok() && second.push(tally.message(1)).is_ok());
+        let sender = {
+            let (mailboxes, messages) =
+                ([first.clone(), second.clone()], vec![tally.message(2), tally.message(3)]);
+            thread::spawn(move || push_to_each(&mailboxes, messages))
+        };
+        assert!(take(&mut two) && take(&mut one));
+        assert_eq!(sender.join().unwrap(), 2);
+        assert!(take(&mut one) && take(&mut two));
+        tally.assert_each_once(4);
+    });
+}
+
+#[test]
+fn a_close_and_room_both_wake_who_waits_for_two() {
+    model("room_for_all_close", 3, 50, || {
+        let (first, second) = (small(), small());
+        let tally = Tally::new();
+        let (mut one, mut two) = (owner(&first), owner(&second));
+        assert!(first.push(tally.message(0)).is_ok() && second.push(tally.message(1)).is_ok());
+        let sender = {
+            let (mailboxes, messages) =
+                ([first.clone(), second.clone()], vec![tally.message(2), tally.message(3)]);
+            thread::spawn(move || push_to_each(&mailboxes, messages))
+        };
+        one.close();
+        assert!(take(&mut two));
+        assert_eq!(sender.join().unwrap(), 1);
+        assert!(take(&mut one) && take(&mut two));
+        tally.assert_each_once(4);
+    });
+}
+
+/// One unit of room wakes one sender; one with a bell takes it from nobody.
+// Bound 2: three threads.
+#[test]
+fn a_bell_takes_no_wake_up_from_a_sender_that_waits_for_one() {
+    model("room_for_all_beside_waiting", 2, 100, || {
+        let mailbox = small();
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let waits = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || mailbox.push_waiting(message, None).is_ok())
+        };
+        let listens = {
+            let (mailboxes, messages) = ([mailbox.clone()], vec![tally.message(2)]);
+            thread::spawn(move || push_to_each(&mailboxes, messages))
+        };
+        let mut taken = 0;
+        while taken < 3 {
+            match take(&mut one) {
+                true => taken += 1,
+                false => thread::yield_now(),
+            }
+        }
+        assert!(waits.join().unwrap());
+        assert_eq!(listens.join().unwrap(), 1);
+        tally.assert_each_once(3);
+    });
+}
+
+/// Whoever waits at a mailbox that is beyond its capacity gets room when it has sunk.
+// Bound 3: two threads.
+#[test]
+fn a_push_beyond_the_capacity_leaves_nobody_waiting() {
+    model("room_for_all_beyond", 3, 20, || {
+        let mailbox = small();
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        assert!(mailbox.push_beyond(tally.message(1)).is_ok());
+        let waits = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(2));
+            thread::spawn(move || mailbox.push_waiting(message, None).is_ok())
+        };
+        assert!(take(&mut one) && take(&mut one));
+        assert!(waits.join().unwrap());
+        assert!(take(&mut one));
+        tally.assert_each_once(3);
+    });
+}
+
+// Bound 3: two threads.
+#[test]
+fn a_push_beyond_the_capacity_races_a_close() {
+    model("room_for_all_beyond_close", 3, 7, || {
+        let mailbox = small();
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let pushes = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || mailbox.push_beyond(message).is_ok())
+        };
+        let accepted = one.close();
+        let is_accepted = pushes.join().unwrap();
+        assert_eq!(accepted, if is_accepted { 2 } else { 1 });
+        let mut drained = 0;
+        while let pointsman::loom_hooks::mailbox::Drained::Message(_) = one.drain_next() {
+            drained += 1;
+        }
+        assert_eq!(drained, accepted);
+        tally.assert_each_once(2);
+    });
+}

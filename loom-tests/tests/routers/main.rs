@@ -1,0 +1,13 @@
+//! Models of routers and their pools.
+
+#[cfg(not(pointsman_loom))]
+compile_error!("models need the loom mirror: run cargo loom");
+
+mod balancing;
+mod found_empty;
+mod logics;
+mod resizer;
+mod routing;
+mod routing_leave;
+#[path = "../support/mod.rs"]
+mod support;
