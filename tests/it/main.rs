@@ -10,6 +10,7 @@ mod behavior;
 mod configuration;
 mod coordinated_shutdown;
 mod dead_letters;
+mod debug;
 mod dispatchers;
 mod events;
 mod goakt;

@@ -1,0 +1,159 @@
+//! What developers see when they print values with `{:?}`: which one it is, and how it stands. Some take locks for that;
+//! so the first test prints them where they are at work, in a handler.
+
+use crate::support::*;
+use pointsman::prelude::*;
+use pointsman::routing::{
+    BroadcastIf, ConsistentHashing, OptimalSizeExploringResizer, Random, RoundRobin, RouterValue,
+    SmallestMailbox, TailChopping, TwoChoices,
+};
+use pointsman::{Backoff, LateReply, ManualClock, SelectError, WatchError};
+use std::fmt::Debug;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Each begins with the name of its type.
+#[track_caller]
+fn assert_named(values: &[(&str, &dyn Debug)]) {
+    for (name, value) in values {
+        let text = format!("{value:?}");
+        assert!(text.starts_with(name), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_an_actor_prints_of_itself_and_its_system_says_what_it_is() {
+    let stage = Stage::turns();
+    let puppet = stage.spawn(&stage.role("p"));
+    let me = puppet.clone();
+    let printed = query(&puppet, move |_, ctx| {
+        let system = ctx.system().clone();
+        let scheduler = system.scheduler().expect("the default dispatcher");
+        let timer = scheduler.once(SECOND, || ()).expect("soon enough");
+        let texts = vec![
+            format!("{ctx:?}"),
+            format!("{:?}", ctx.timers()),
+            format!("{:?}", ctx.actor("child")),
+            format!("{me:?}"),
+            format!("{:?}", me.any().expect("a local actor")),
+            format!("{:?}", me.path()),
+            format!("{:?}", system.name()),
+            format!("{system:?}"),
+            format!("{:?}", system.dead_letters()),
+            format!("{scheduler:?}"),
+            format!("{timer:?}"),
+            format!("{:?}", system.select("/user/*").expect("a selection")),
+        ];
+        timer.cancel();
+        texts
+    })
+    .expect("nobody waits for a lock that it holds itself");
+    let uid = puppet.any().expect("a local actor").uid();
+    let name = stage.system.name();
+    let of_type = std::any::type_name::<Tell>();
+    let expected = [
+        "Context { path: /user/p, .. }".to_owned(),
+        "NamedTimers { of: /user/p, .. }".to_owned(),
+        "ActorBuilder { parent: ".to_owned(),
+        format!("ActorRef<{of_type}>(/user/p#{uid})"),
+        format!("AnyRef(/user/p#{uid})"),
+        "/user/p".to_owned(),
+        format!("{name:?}"),
+        format!("SystemRef {{ name: {name:?}, .. }}"),
+        "DeadLetters { ".to_owned(),
+        "Scheduler".to_owned(),
+        "Cancellable".to_owned(),
+        "Selection(/user/*)".to_owned(),
+    ];
+    for (text, expected) in printed.iter().zip(&expected) {
+        assert!(text.starts_with(expected), "{text} is no {expected}");
+    }
+    stage.expect(&["p Started 1"]);
+    stage.end(&["p Stopped 1"]);
+}
+
+#[test]
+fn what_is_printed_of_an_ask_says_whether_it_is_answered() {
+    let stage = Stage::turns();
+    let puppet = stage.spawn(&stage.role("p"));
+    let (sender, receiver) = channel();
+    let ask = puppet.ask_with(|reply_to: ReplyTo<u64>| {
+        Tell::new(move |_, _| {
+            sender.send(reply_to)?;
+            Ok(())
+        })
+    });
+    let reply_to = receiver.soon().expect("the actor hands it on");
+    assert_eq!(
+        (format!("{ask:?}"), format!("{reply_to:?}")),
+        ("Ask { state: Pending }".into(), "ReplyTo { wanted: true }".into())
+    );
+    assert_eq!(reply_to.send(7), Ok(()));
+    assert_eq!(format!("{ask:?}"), "Ask { state: Answered }");
+    assert_eq!(ask.wait(), Ok(7));
+
+    let mut asker = Asker::<u64>::new();
+    assert_named(&[("Asker { has_slot: ", &asker)]);
+    puppet.stop();
+    wait_for_end(&stage, &puppet);
+    let pending = asker.ask_with(&puppet, |reply_to| Tell::new(move |_, _| Ok(drop(reply_to))));
+    assert_named(&[("Pending { state: ", &pending)]);
+    drop(pending);
+    stage.expect(&["p Started 1", "p Stopped 1"]);
+    stage.end(&[]);
+}
+
+#[test]
+fn what_is_printed_of_a_refusal_leaves_the_message_out() {
+    let selection = ActorRef::from_fn(|(): ()| ()).path();
+    for (text, name) in [
+        (format!("{:?}", WatchError::NoActor { notice: "a secret" }), "NoActor { .. }"),
+        (format!("{:?}", SelectError::Wildcard { selection, message: "a secret" }), "Wildcard { selection: "),
+        (format!("{:?}", LateReply("a secret")), "LateReply(..)"),
+    ] {
+        assert!(text.starts_with(name) && !text.contains("a secret"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_printed_of_a_router_its_parts_and_its_logics_names_them() {
+    let stage = Stage::turns();
+    let puppet = stage.spawn(&stage.role("p"));
+    let system = stage.system.handle();
+    let role = stage.role("r");
+    let plan = system.router("plan").pool(2, move |_| role.recipe()());
+    let value = RouterValue::<Tell, _>::new(system, RoundRobin::new()).expect("its settings make sense");
+    let value = value.add_routee(&puppet);
+    let routee = value.routees().iter().next().expect("the one").clone();
+    let hashing = ConsistentHashing::by(|message: &u64, key| key.feed(message));
+    assert_named(&[
+        ("RoundRobin", &RoundRobin::new()),
+        ("Random", &Random::new()),
+        ("SmallestMailbox", &SmallestMailbox::new()),
+        ("TwoChoices", &TwoChoices::new()),
+        ("TailChopping", &TailChopping::new()),
+        ("ConsistentHashing { virtual_nodes: ", &hashing),
+        ("BroadcastIf { logic: RoundRobin", &BroadcastIf::new(|_: &u64| true, RoundRobin::new())),
+        ("OptimalSizeExploringResizer", &OptimalSizeExploringResizer::new()),
+        ("RouterValue { routees: [Routee(", &value),
+        ("Routee(", &routee),
+        ("RouterPlan", &plan),
+    ]);
+    drop((plan, value, routee));
+    stage.expect(&["p Started 1"]);
+    stage.end(&["p Stopped 1"]);
+}
+
+#[test]
+fn what_is_printed_of_settings_shows_them() {
+    assert_named(&[
+        ("SystemBuilder { name: \"named\"", &System::builder("named")),
+        ("Strategy { ", &Strategy::default()),
+        ("Backoff { trigger: ", &Backoff::<u64>::on_failure(SECOND, 2 * SECOND)),
+        ("Failure", &Failure::msg("as told")),
+        ("ManualClock", &ManualClock::new()),
+        ("Mailbox { capacity: Some(7), ", &Mailbox::bounded(7)),
+    ]);
+}
