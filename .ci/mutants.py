@@ -36,8 +36,8 @@ SEED = int(os.environ.get('SEED', '7'))
 JOBS = os.environ.get('JOBS', '1')
 CAUGHT_MIN = 85
 COVERED_MIN = 95
-# Besides models: unit tests, and behaviour tests. They are what coverage is about.
-OURS = {'lib': ['--lib'], 'it': ['--test', 'it']}
+# Besides models: unit tests and behaviour tests. They are what coverage is about, too.
+OURS = {'lib': ['--lib'], 'it': ['--test', 'it'], 'no_threads': ['--test', 'no_threads']}
 # A model that takes longer by itself, in seconds, is no judge.
 MODEL_SECONDS_MAX = 20
 TEST_SECONDS_MAX = 60
@@ -110,7 +110,15 @@ def mutants_of(files):
         command = ['cargo', 'mutants', '--list', '--json', '--package', 'pointsman', *named]
         listed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
         write(kept, listed)
-    return json.loads(kept.read_bytes())
+    ends = {path: tests_begin(pathlib.Path(path).read_text()) for path in files}
+    mutants = json.loads(kept.read_bytes())
+    return [mutant for mutant in mutants if mutant['span']['start']['line'] < ends[mutant['file']]]
+
+
+def tests_begin(text):
+    """The line where unit tests begin, which stand at the end of a file; they are no lines of the core."""
+    tests = re.search(r'^#\[cfg\((test|all\(test.*)\)\]\nmod \w+ \{', text, re.M)
+    return text.count('\n', 0, tests.start()) + 1 if tests else sys.maxsize
 
 
 class Source:
@@ -373,7 +381,7 @@ def listed_as_missed():
 
 
 def coverage(files):
-    """Prints which lines of these files the tests come by. Unit tests are no lines of the core."""
+    """Prints which lines of these files the tests come by."""
     work = pathlib.Path('target/coverage').resolve()
     work.mkdir(parents=True, exist_ok=True)
     for old in work.glob('*.profraw'):
@@ -419,9 +427,7 @@ def coverage(files):
     all_lines = all_covered = 0
     for path in files:
         text = pathlib.Path(path).read_text()
-        tests = re.search(r'^#\[cfg\((test|all\(test.*)\)\]\nmod \w+ \{', text, re.M)
-        end = text.count('\n', 0, tests.start()) if tests else sys.maxsize
-        lines = {number: count for number, count in counts[path].items() if number <= end}
+        lines = {number: count for number, count in counts[path].items() if number < tests_begin(text)}
         if not lines:
             continue
         missing = sorted(number for number, count in lines.items() if count == 0)

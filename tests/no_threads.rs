@@ -6,6 +6,7 @@
 use pointsman::prelude::*;
 use pointsman::{BuildError, ManualClock, SpawnError, StartError};
 use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -172,6 +173,77 @@ fn an_actor_that_gets_no_thread_leaves_its_name_free() {
         }
         wait_for_threads_and_advance(others + 1, &clock, patience);
     }
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    wait_for_threads(others);
+}
+
+/// Holds its thread in the handler until it is released.
+struct Holds;
+
+impl Actor for Holds {
+    type Message = (Sender<()>, Receiver<()>);
+    fn receive(&mut self, (held, release): Self::Message, _: &mut Context<Self::Message>) -> Done {
+        held.send(())?;
+        // Released by being dropped.
+        let _ = release.recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pool_that_gets_not_all_of_its_threads_is_not_built_and_leaves_none() {
+    if !in_child("a_pool_that_gets_not_all_of_its_threads_is_not_built_and_leaves_none") {
+        return;
+    }
+    let before = thread_count();
+    let pools: [fn() -> Dispatcher; 2] =
+        [|| Dispatcher::blocking().threads(3..=4).into(), || Dispatcher::work_stealing().threads(3).into()];
+    for pool in pools {
+        for room in 0..3 {
+            let build = || System::builder("refused").dispatcher("default", pool()).build();
+            match with_room_for(room, build) {
+                Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => {
+                    assert_eq!(name, "default")
+                }
+                other => panic!("with room for {room}: {other:?}"),
+            }
+            wait_for_threads(before);
+        }
+    }
+}
+
+#[test]
+fn a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has() {
+    if !in_child("a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has") {
+        return;
+    }
+    let others = thread_count();
+    let hold = |holds: &ActorRef<_>| {
+        let ((held, is_held), (release, released)) = (channel(), channel());
+        holds.tell((held, released));
+        is_held.recv_timeout(LONG).expect("it has a thread");
+        release
+    };
+    // Room for one worker, and for the least of the pool.
+    let (system, holds, release, answers, ask) = with_room_for(2, || {
+        let system = System::builder("refused")
+            .dispatcher("default", Dispatcher::work_stealing().threads(1))
+            .dispatcher("pool", Dispatcher::blocking().threads(1..=2))
+            .build()
+            .expect("room for these");
+        let holds = system.actor("holds").dispatcher("pool").spawn(|| Holds).expect("a free name");
+        let release = hold(&holds);
+        let answers = system.actor("answers").dispatcher("pool").spawn(|| Answers).expect("a free name");
+        let ask = answers.ask(Get);
+        (system, holds, release, answers, ask)
+    });
+    assert_eq!(thread_count(), others + 2, "there was no room for a third");
+    drop(release);
+    assert_eq!(ask.within(LONG).wait(), Ok(5), "it waits for the thread there is");
+    // One that was refused does not count: there is room for it now.
+    let release = hold(&holds);
+    assert_eq!(answers.ask(Get).within(LONG).wait(), Ok(5), "by another thread");
+    drop(release);
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
     wait_for_threads(others);
 }
