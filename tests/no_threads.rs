@@ -153,9 +153,11 @@ fn an_actor_that_gets_no_thread_leaves_its_name_free() {
     // The two that nobody needs have ended.
     wait_for_threads_and_advance(others + 1, &clock, patience);
     // A worker that starts first ends again when the second one cannot. Two that have ended are joined before
-    // new ones start.
-    for (dispatcher, room, threads) in [("pinned", 0, 1), ("idle", -2, 2), ("idle", -1, 2)] {
-        let spawn = || system.actor("a").dispatcher(dispatcher).spawn(|| Answers);
+    // new ones start. Each has a name of its own: the guardian may not have heard yet of the end of the one before.
+    for (name, dispatcher, room, threads) in
+        [("a", "pinned", 0, 1), ("b", "idle", -2, 2), ("c", "idle", -1, 2)]
+    {
+        let spawn = || system.actor(name).dispatcher(dispatcher).spawn(|| Answers);
         match with_room_for(room, spawn) {
             Err(SpawnError::Thread(StartError::Thread(_))) => {}
             other => panic!("{dispatcher}: {other:?}"),
