@@ -38,9 +38,10 @@ CAUGHT_MIN = 85
 COVERED_MIN = 95
 # Besides models: unit tests and behaviour tests. They are what coverage is about, too.
 OURS = {'lib': ['--lib'], 'it': ['--test', 'it'], 'no_threads': ['--test', 'no_threads']}
-# A model that takes longer by itself, in seconds, is no judge.
-MODEL_SECONDS_MAX = 20
-TEST_SECONDS_MAX = 60
+# What takes longer by itself, in seconds, is no judge.
+SECONDS_MAX = float(os.environ.get('SECONDS_MAX', '20'))
+# How long it may take to find that out.
+LOOK_SECONDS_MAX = 60
 # How long tests may take: so many times as long as unmutated, and so many seconds.
 PATIENCE = 5
 GRACE_SECONDS = 10
@@ -264,6 +265,8 @@ def key(sources, mutant):
 
 
 FAILED = re.compile(r'^test (\S+)(?: - should panic)? \.\.\. FAILED', re.M)
+# Where a test has written to the line of its outcome.
+SUMMARY = re.compile(r'^failures:\n    (\S+)$', re.M)
 BEGUN = re.compile(r'^test (\S+)(?: - should panic)? \.\.\. ', re.M)
 
 
@@ -294,12 +297,12 @@ def run(program, folder, tests, seconds, **environment):
     output = output_path.read_text(errors='replace')
     if failed is None and running.returncode == 0:
         return None, spent
-    failed = failed or FAILED.search(output)
-    if failed is None:
-        # It hung or broke the process: the last one that began.
-        begun = BEGUN.findall(output)
-        return (begun[-1] if begun else tests[0]), spent
-    return failed[1], spent
+    failed = failed or FAILED.search(output) or SUMMARY.search(output)
+    if failed is not None:
+        return failed[1], spent
+    # It hung or broke the process: the last one that began.
+    begun = BEGUN.findall(output)
+    return (begun[-1] if begun else tests[0]), spent
 
 
 class Binary:
@@ -328,9 +331,9 @@ class Binary:
                 if test in self.tests:
                     continue
                 reached.unlink(missing_ok=True)
-                seconds_max = MODEL_SECONDS_MAX if self.is_models else TEST_SECONDS_MAX
-                failed, seconds = run(self.program, self.folder, [test], seconds_max, MUTANTS_REACHED=str(reached))
-                if failed and seconds < seconds_max:
+                notes_at = {'MUTANTS_REACHED': str(reached)}
+                failed, seconds = run(self.program, self.folder, [test], LOOK_SECONDS_MAX, **notes_at)
+                if failed and seconds < LOOK_SECONDS_MAX:
                     print(f'{self.name}: {test} fails without any mutant: it judges none', flush=True)
                 numbers = reached.read_text().split() if reached.exists() and not failed else []
                 self.tests[test] = seconds, frozenset(map(int, numbers))
@@ -339,7 +342,11 @@ class Binary:
 
     def asked(self, number, prefix=''):
         """The tests that come by this mutant, the most special ones first."""
-        found = [test for test, (_, numbers) in self.tests.items() if number in numbers and test.startswith(prefix)]
+        found = [
+            test
+            for test, (seconds, numbers) in self.tests.items()
+            if number in numbers and seconds <= SECONDS_MAX and test.startswith(prefix)
+        ]
         return sorted(found, key=lambda test: (self.tests[test][0] > 1, len(self.tests[test][1]), self.tests[test][0]))
 
 
@@ -443,7 +450,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument('--sample', type=int)
     arguments.add_argument('--list', action='store_true')
-    arguments.add_argument('--by', default='models,lib,it')
+    arguments.add_argument('--by', default=','.join(['models', *OURS]))
     arguments.add_argument('--coverage', action='store_true')
     arguments.add_argument('files', nargs='+')
     arguments = arguments.parse_args()
@@ -490,7 +497,7 @@ def main():
     for binary in binaries.values():
         binary.look()
 
-    tests = digest(*(binary.digest for binary in binaries.values()))
+    tests = digest(str(SECONDS_MAX), *(binary.digest for binary in binaries.values()))
     verdicts_path = WORK / 'verdicts'
     verdicts = {}
     if verdicts_path.exists():
