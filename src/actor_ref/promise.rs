@@ -507,7 +507,25 @@ mod tests {
     use super::{AskError, Spare};
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
-    use std::task::Waker;
+    use std::task::{Wake, Waker};
+
+    /// Is never woken.
+    struct Sleeper;
+
+    impl Wake for Sleeper {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn an_ask_that_is_left_lets_go_of_its_waker_however_long_its_ports_are_kept() {
+        let sleeper = Arc::new(Sleeper);
+        let (mut promise, port) = Spare::<i32>::take().begin();
+        assert!(!promise.register(&Waker::from(sleeper.clone())));
+        assert_eq!(Arc::strong_count(&sleeper), 2);
+        drop(promise.leave());
+        assert_eq!(Arc::strong_count(&sleeper), 1);
+        drop(port);
+    }
 
     #[test]
     fn an_answer_before_the_look_gives_the_slot_back() {

@@ -494,6 +494,23 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_fills_is_rebuilt_only_to_be_larger() {
+        let table = Table::new(1);
+        let mut sizes = vec![];
+        let mut before = std::ptr::null();
+        for key in 0..1000 {
+            let mut shard = table.lock(key);
+            shard.insert(key, key);
+            let places = shard.places().expect("there is an item");
+            if !std::ptr::eq(places, before) {
+                sizes.push(places.0.len());
+                before = places;
+            }
+        }
+        assert!(sizes.is_sorted_by(|former, latter| former < latter), "{sizes:?}");
+    }
+
+    #[test]
     fn a_table_shrinks_when_its_keys_have_gone() {
         let table = Table::new(1);
         for key in 0..1000 {

@@ -1,7 +1,7 @@
 //! Ordered mailboxes: in one thread against a plain model, and under stress; the races are models in
 //! `loom-tests`.
 
-use super::{Order, Shape};
+use super::{Order, Shape, is_sparse};
 use crate::mailbox::{Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock, thread};
@@ -415,4 +415,10 @@ fn stress_keeps_the_order_of_each_sender_and_key() {
         assert_eq!(lock(&world.last).1, SENDERS * each, "{shape:?}");
         assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
     }
+}
+
+#[test]
+fn room_is_given_back_when_more_than_three_quarters_of_much_are_unused() {
+    assert!(is_sparse(24, 100) && is_sparse(0, 65));
+    assert!(!is_sparse(25, 100) && !is_sparse(99, 100) && !is_sparse(0, 64));
 }
