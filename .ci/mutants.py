@@ -92,12 +92,12 @@ def digest(*contents):
 
 
 def judges():
-    """The models of each file: [(binary, prefix of its tests)]."""
+    """The models of each file, named `binary::module`: [(binary, prefix of its tests)]."""
     named = {}
     for line in JUDGES.read_text().splitlines():
         if line.startswith('src'):
             file, names = line.split(':', 1)
-            named[file] = [tuple((name + '::').split('::')[:2]) for name in names.split()]
+            named[file] = [(binary, module + '::') for binary, module in (name.split('::') for name in names.split())]
     return named
 
 
@@ -463,7 +463,7 @@ def main():
     if arguments.list:
         per_file = collections.Counter(mutant['file'] for mutant in mutants)
         for file, count in sorted(per_file.items()):
-            print(f'{count:4}  {file}', *('::'.join(filter(None, name)) for name in models.get(file, [])))
+            print(f'{count:4}  {file}', *(binary + '::' + module.rstrip(':') for binary, module in models.get(file, [])))
         print(f'{len(mutants):4}  in all')
         return
     in_all = len(mutants)
