@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn many_threads_count_on_their_own_and_a_reader_sums() {
         const THREADS: usize = 9;
-        const STEPS: usize = 1_000;
+        const STEPS: usize = if cfg!(miri) { 10 } else { 1_000 };
         let object = Arc::new(PerThread::new());
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {
