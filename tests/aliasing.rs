@@ -46,8 +46,16 @@ fn act(then: impl FnOnce(&mut Puppet, &mut Context<Act>) -> Done + Send + 'stati
     Act(Box::new(then))
 }
 
+/// Of what cannot fail.
+fn doing(then: impl FnOnce(&mut Puppet, &mut Context<Act>) + Send + 'static) -> Act {
+    act(|puppet, ctx| {
+        then(puppet, ctx);
+        Ok(())
+    })
+}
+
 fn nothing() -> Act {
-    act(|_, _| Ok(()))
+    doing(|_, _| ())
 }
 
 fn failing() -> Act {
@@ -92,20 +100,20 @@ fn actors_live_have_children_fail_are_made_anew_and_end() {
                 Ok(())
             }));
             child.tell(nothing());
-            ctx.after(SECOND, act(move |puppet, _| Ok(to.tell(100 + *puppet.handled))));
+            ctx.after(SECOND, doing(move |puppet, _| to.tell(100 + *puppet.handled)));
             Ok(())
         }));
         probe.expect(1);
         // Put aside and taken up again, behind what came meanwhile.
         parent.tell(act(|_, ctx| {
             ctx.stash(nothing())?;
-            ctx.me().tell(act(|_, ctx| Ok(ctx.unstash_all())));
+            ctx.me().tell(doing(|_, ctx| ctx.unstash_all()));
             Ok(())
         }));
         system.advance(SECOND);
         probe.expect(105);
         // It fails with messages queued, and dies of one failure too many, its children with it.
-        parent.tell(act(|_, ctx| Ok(drop(ctx.actor("last").spawn(Puppet::new)?))));
+        parent.tell(doing(|_, ctx| drop(ctx.actor("last").spawn(Puppet::new))));
         (0..5).for_each(|_| [failing(), nothing()].into_iter().for_each(|act| parent.tell(act)));
         parent.kill();
         system.run_until_idle();
@@ -131,7 +139,7 @@ fn references_outlive_their_actors_whatever_they_stand_for() {
             let to = probe.actor_ref().clone();
             move |number: u32| {
                 let to = to.clone();
-                act(move |_, _| Ok(to.tell(number)))
+                doing(move |_, _| to.tell(number))
             }
         });
         numbers.clone().tell(1u32);
@@ -141,11 +149,11 @@ fn references_outlive_their_actors_whatever_they_stand_for() {
         assert!(any.typed::<String>().is_err());
         any.clone().typed::<Act>().expect("its type").tell(nothing());
         // An answer, a port dropped, and an answer that comes too late.
-        let answered = actor.ask_with(|to: ReplyTo<Box<u32>>| act(move |_, _| Ok(to.send(Box::new(7))?)));
+        let answered = actor.ask_with(|to: ReplyTo<Box<u32>>| doing(move |_, _| _ = to.send(Box::new(7))));
         assert_eq!(answered.wait(), Ok(Box::new(7)));
-        let ignored = actor.ask_with(|to: ReplyTo<Box<u32>>| act(move |_, _| Ok(drop(to))));
+        let ignored = actor.ask_with(|to: ReplyTo<Box<u32>>| doing(move |_, _| drop(to)));
         assert!(ignored.wait().is_err());
-        drop(actor.ask_with(|to: ReplyTo<Box<u32>>| act(move |_, _| Ok(drop(to.send(Box::new(8)))))));
+        drop(actor.ask_with(|to: ReplyTo<Box<u32>>| doing(move |_, _| _ = to.send(Box::new(8)))));
         // Who is not there, with the type of who might be.
         let nobody: ActorRef<Act> = system.empty_ref(&"/user/nobody".parse().expect("a path"));
         nobody.tell(nothing());
@@ -159,21 +167,32 @@ fn references_outlive_their_actors_whatever_they_stand_for() {
     });
 }
 
-/// Adds up what it gets.
-struct Adder(Arc<AtomicUsize>);
+/// In the heap, as a puppet's state is.
+#[derive(Clone)]
+struct Number(Box<usize>);
 
-impl Actor for Adder {
-    type Message = Box<usize>;
-    fn receive(&mut self, number: Box<usize>, _: &mut Context<Box<usize>>) -> Done {
-        self.0.fetch_add(*number, Ordering::Relaxed);
+impl Number {
+    fn new(number: usize) -> Self {
+        Self(Box::new(number))
+    }
+}
+
+/// Counts what it gets.
+struct Counter(Arc<AtomicUsize>);
+
+impl Actor for Counter {
+    type Message = Number;
+    fn receive(&mut self, number: Number, _: &mut Context<Number>) -> Done {
+        assert!(*number.0 < 100);
+        self.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
 
 #[test]
 fn mailboxes_of_each_kind_hand_over_what_they_were_given_and_drop_the_rest() {
-    fn rank(number: &Box<usize>) -> i64 {
-        (**number % 3) as i64
+    fn rank(number: &Number) -> i64 {
+        (*number.0 % 3) as i64
     }
     let kinds: [fn() -> Mailbox; 8] = [
         Mailbox::unbounded,
@@ -182,22 +201,21 @@ fn mailboxes_of_each_kind_hand_over_what_they_were_given_and_drop_the_rest() {
         || Mailbox::bounded(3).on_full(Full::DropNewest),
         || Mailbox::bounded(3).on_full(Full::Wait(SECOND)),
         || Mailbox::priority(rank),
-        || Mailbox::control_aware(|number: &Box<usize>| rank(number) == 0),
-        || Mailbox::lanes(3, |number: &Box<usize>| rank(number) as usize).guard(2),
+        || Mailbox::control_aware(|number: &Number| rank(number) == 0),
+        || Mailbox::lanes(3, |number: &Number| rank(number) as usize).guard(2),
     ];
     for kind in kinds {
         in_some_courses(|system| {
-            let sum = Arc::new(AtomicUsize::new(0));
-            let given = sum.clone();
-            let plan = system.actor("adder").mailbox(kind());
-            let adder = plan.spawn(move || Adder(given.clone())).expect("sound");
+            let count = Arc::new(AtomicUsize::new(0));
+            let given = count.clone();
+            let plan = system.actor("counter").mailbox(kind());
+            let counter = plan.spawn(move || Counter(given.clone())).expect("sound");
             // More than a block of messages, and more than a turn of them; the last ones are never handled.
-            let refused: usize =
-                (0..70).map(|number| usize::from(adder.try_tell(Box::new(number)).is_err())).sum();
+            let refused = (0..70).filter(|number| counter.try_tell(Number::new(*number)).is_err()).count();
             system.run_until_idle();
-            assert!(refused < 70 && sum.load(Ordering::Relaxed) > 0);
-            (0..10).for_each(|number| adder.tell(Box::new(number)));
-            adder.stop();
+            assert!(refused < 70 && count.load(Ordering::Relaxed) > 0);
+            (0..10).for_each(|number| counter.tell(Number::new(number)));
+            counter.stop();
         });
     }
 }
@@ -205,39 +223,43 @@ fn mailboxes_of_each_kind_hand_over_what_they_were_given_and_drop_the_rest() {
 #[test]
 fn routers_change_their_routees_while_messages_are_on_their_way() {
     in_some_courses(|system| {
-        let (sum, sent) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+        let (count, sent) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
         let recipe = {
-            let sum = sum.clone();
-            move |_: &mut Context<Box<usize>>| Adder(sum.clone())
+            let count = count.clone();
+            move |_: &mut Context<Number>| Counter(count.clone())
         };
-        let send = |to: &ActorRef<Box<usize>>| {
-            to.tell(Box::new(1));
+        let send = |to: &ActorRef<Number>, number| {
+            to.tell(Number::new(number));
             sent.fetch_add(1, Ordering::Relaxed);
         };
         let shared = {
-            let recipe = sum.clone();
-            system.router("shared").balancing_pool(2, move |_| Adder(recipe.clone())).spawn().expect("sound")
+            let recipe = count.clone();
+            system
+                .router("shared")
+                .balancing_pool(2, move |_| Counter(recipe.clone()))
+                .spawn()
+                .expect("sound")
         };
-        let given = sum.clone();
-        let plan = system.router("pool").pool(2, move |_| Adder(given.clone()));
+        let given = count.clone();
+        let plan = system.router("pool").pool(2, move |_| Counter(given.clone()));
         // Keys of several lengths: what is gathered of them is hashed at once or in parts.
-        let by_key = ConsistentHashing::by(|number: &Box<usize>, key| key.feed(&"key".repeat(**number * 90)));
+        let by_key = ConsistentHashing::by(|number: &Number, key| key.feed(&"key".repeat(*number.0 * 90)));
         let pool = plan.logic(by_key).spawn().expect("sound");
         let lone = system.actor("lone").spawn_with(recipe).expect("sound");
         let group = system.router("group").group([pool.to_ref(), lone.clone()]);
         let group = group.logic(Broadcast).spawn().expect("sound");
         for round in 0..4 {
             for router in [&shared, &pool] {
-                (0..3).for_each(|_| send(&router.to_ref()));
+                (0..3).for_each(|step| send(&router.to_ref(), round + step));
                 router.resize_to(1 + round % 3).expect("a pool");
                 system.step();
             }
-            group.tell(Box::new(1));
+            group.tell(Number::new(round));
             sent.fetch_add(2, Ordering::Relaxed);
         }
         system.run_until_idle();
         let ledger = system.ledger();
-        assert_eq!(sum.load(Ordering::Relaxed) as u64 + ledger.dead_lettered, sent.into_inner() as u64);
+        assert_eq!(count.load(Ordering::Relaxed) as u64 + ledger.dead_lettered, sent.into_inner() as u64);
         [&shared, &pool, &group].into_iter().for_each(|router| router.stop());
         lone.stop();
     });
