@@ -98,7 +98,12 @@ fn what_is_printed_of_an_ask_says_whether_it_is_answered() {
     assert_named(&[("Asker { has_slot: ", &asker)]);
     puppet.stop();
     wait_for_end(&stage, &puppet);
-    let pending = asker.ask_with(&puppet, |reply_to| Tell::new(move |_, _| Ok(drop(reply_to))));
+    let pending = asker.ask_with(&puppet, |reply_to| {
+        Tell::new(move |_, _| {
+            drop(reply_to);
+            Ok(())
+        })
+    });
     assert_named(&[("Pending { state: ", &pending)]);
     drop(pending);
     stage.expect(&["p Started 1", "p Stopped 1"]);
