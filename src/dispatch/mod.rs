@@ -308,6 +308,9 @@ impl WorkStealing {
     /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers
     /// sooner and costs CPU time; zero is one look at everything. The first two microseconds pass in short
     /// pauses, the rest in yields to whatever shares the core.
+    ///
+    /// Unless it is zero, a worker also waits for a microsecond or two before it looks for tasks from other threads
+    /// where it found several of them the last time: it finds more of them then, and each with more messages.
     pub fn spin(mut self, length: Duration) -> Self {
         self.spin = length;
         self
