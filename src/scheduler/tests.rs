@@ -236,6 +236,7 @@ fn a_worker_knows_its_pool_and_cannot_join_it() {
     };
     pool.schedule(call.token());
     assert_eq!(tells.recv(), Ok(((true, true, false), Err(JoinError::OwnThread))));
+    assert!(JoinError::OwnThread.to_string().ends_with("join from another thread"));
     for pool in [pool, other] {
         pool.stop();
         pool.join().expect("no worker");

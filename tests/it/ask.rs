@@ -122,6 +122,55 @@ fn an_ask_is_a_future_under_any_executor() {
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+#[test]
+fn an_askers_ask_is_a_future_with_a_deadline_of_its_own() {
+    let stage = Stage::turns();
+    let actor = stage.spawn(&stage.role("a"));
+    let (sender, woken) = channel();
+    let waker = Waker::from(Arc::new(Alarm(sender)));
+    let mut asker = Asker::default();
+    for number in 0..3 {
+        let pending = asker.ask_with(&actor, |reply_to| {
+            Tell::new(move |_, _| {
+                let _ = reply_to.send(number);
+                Ok(())
+            })
+        });
+        assert_eq!(block_on(pending, &woken, &waker), Ok(number));
+    }
+    let (sender, ports) = channel();
+    let pending = asker.ask_with(&actor, keep(sender)).within(SECOND);
+    let port = ports.soon().unwrap();
+    stage.clock.advance(SECOND);
+    assert_eq!(block_on(pending, &woken, &waker), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(port.send(9).unwrap_err().into_inner(), 9);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Double(u32);
+
+impl Request for Double {
+    type Reply = u32;
+}
+
+#[test]
+fn who_belongs_to_no_system_is_asked_by_the_machines_clock() {
+    let (sender, woken) = channel();
+    let waker = Waker::from(Arc::new(Alarm(sender)));
+    let limit = Duration::from_millis(3);
+    let (keep, kept) = channel();
+    let silent = ActorRef::from_fn(move |call: Call<Double>| keep.send(call).unwrap());
+    let timeout = AskError::Timeout { after: limit };
+    assert_eq!(block_on(silent.ask(Double(1)).within(limit), &woken, &waker), Err(timeout.clone()));
+    // The request comes back with the error, or is gone with the answer.
+    let failed = block_on(silent.ask_or_back(Double(2)).within(limit), &woken, &waker).unwrap_err();
+    assert_eq!((&failed.error, &failed.message), (&timeout, &Double(2)));
+    assert!(kept.try_iter().all(|call| !call.reply_to.wanted()));
+    let doubles = ActorRef::from_fn(|call: Call<Double>| call.answer(|Double(number)| 2 * number));
+    assert_eq!(block_on(doubles.ask_or_back(Double(4)), &woken, &waker), Ok(8));
+}
+
 /// Answers, forgets, panics or keeps; asks others of its kind.
 struct Peer {
     outcomes: Sender<Result<u32, AskError>>,

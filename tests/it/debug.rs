@@ -4,7 +4,8 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    BroadcastIf, ConsistentHashing, OptimalSizeExploringResizer, Random, RoundRobin, RouterValue,
+    AddRoutee, AdjustPoolSize, BroadcastIf, ConsistentHashing, Drain, GetRoutees, KeySink, Manage,
+    OptimalSizeExploringResizer, Random, RemoveRoutee, ResizeTo, RoundRobin, Routee, RouterValue,
     SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::{Backoff, LateReply, ManualClock, SelectError, WatchError};
@@ -161,4 +162,73 @@ fn what_is_printed_of_settings_shows_them() {
         ("ManualClock", &ManualClock::new()),
         ("Mailbox { capacity: Some(7), ", &Mailbox::bounded(7)),
     ]);
+}
+
+#[test]
+fn what_is_printed_of_calls_and_of_a_routers_control_names_the_request_and_shows_none_of_it() {
+    struct Secret;
+    impl Request for Secret {
+        type Reply = ();
+    }
+    let (sender, printed) = channel();
+    let calls = sender.clone();
+    let callee = ActorRef::from_fn(move |call: Call<Secret>| calls.send(format!("{call:?}")).unwrap());
+    drop(callee.ask(Secret));
+    let secret = std::any::type_name::<Secret>();
+    let text = printed.try_recv().unwrap();
+    assert!(text.starts_with(&format!("Call {{ request: {secret}, reply_to: ReplyTo {{")), "{text}");
+
+    let head = ActorRef::from_fn(move |control: Manage<u64>| sender.send(format!("{control:?}")).unwrap());
+    let routee = || Routee::from(&ActorRef::from_fn(|_: u64| ()));
+    drop(head.ask(ResizeTo { size: 3 }));
+    drop(head.ask(AdjustPoolSize { delta: 3 }));
+    drop(head.ask(AddRoutee { routee: routee() }));
+    drop(head.ask(RemoveRoutee { routee: routee() }));
+    drop(head.ask(GetRoutees::default()));
+    drop(head.ask(Drain));
+    assert_eq!(
+        printed.try_iter().collect::<Vec<_>>(),
+        ["ResizeTo", "Adjust", "Add", "Remove", "Routees", "Drain"]
+    );
+}
+
+#[test]
+fn what_is_printed_of_routers_and_supervisors_says_where_they_stand() {
+    let stage = Stage::turns();
+    let system = stage.system.handle();
+    let role = stage.role("r");
+    let router = system.router("plain").pool(1, move |_| role.recipe()()).spawn().unwrap();
+    let plan = system.spawn_router("goakt", 2, |_| Silent);
+    let text = format!("{plan:?}");
+    let of_goakt = plan.spawn().unwrap();
+    let role = stage.role("c");
+    let recipe = std::sync::Mutex::new(role.recipe());
+    let supervisor = system
+        .actor("s")
+        .spawn_backoff(Backoff::on_failure(SECOND, 2 * SECOND), move |_: &mut Context<Tell>| {
+            recipe.lock().unwrap()()
+        })
+        .unwrap();
+    let mut begun = [stage.note(), stage.note()];
+    begun.sort();
+    assert_eq!(begun, ["c Started 1", "r Started 1"]);
+    assert_eq!(text, "SpawnRouter { name: \"goakt\", pool_size: 2, .. }");
+    assert_named(&[
+        ("Router { path: /user/plain, .. }", &router),
+        ("Router { path: /user/goakt, .. }", &of_goakt),
+        ("Router { path: /user/goakt, .. }", &of_goakt.clone()),
+        ("BackoffSupervisor { path: /user/s, child: Some(", &supervisor),
+        ("KeySink { hash: ", &KeySink::default()),
+    ]);
+    stage.end(&["c Stopped 1", "r Stopped 1"]);
+}
+
+/// Takes numbers.
+struct Silent;
+
+impl Actor for Silent {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        Ok(())
+    }
 }

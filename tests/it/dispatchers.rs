@@ -104,10 +104,17 @@ fn a_dispatcher_that_cannot_be_had_is_a_build_error() {
         cannot("none", Dispatcher::work_stealing().threads(0).into()),
         BuildError::Dispatcher { error: StartError::ThreadCount { requested: 0, .. }, .. }
     ));
-    assert!(matches!(
-        cannot("idle", Dispatcher::work_stealing().threads(1).throughput(0).into()),
-        BuildError::Dispatcher { error: StartError::ZeroThroughput, .. }
-    ));
+    for dispatcher in [
+        Dispatcher::from(Dispatcher::work_stealing().threads(1).throughput(0)),
+        Dispatcher::blocking().throughput(0).into(),
+        Dispatcher::pinned().throughput(0).into(),
+        Dispatcher::calling_thread().throughput(0).into(),
+    ] {
+        assert!(matches!(
+            cannot("idle", dispatcher),
+            BuildError::Dispatcher { error: StartError::ZeroThroughput, .. }
+        ));
+    }
     assert!(matches!(
         cannot("fine", Dispatcher::blocking().into()),
         BuildError::DuplicateDispatcher { ref name } if name == "fine"
@@ -198,14 +205,20 @@ fn throughput_and_deadline_of_a_turn_are_each_dispatchers_own() {
             .dispatcher("slow-whole", Dispatcher::blocking().threads(1..=1).deadline(NEVER))
             .dispatcher("slow-one", Dispatcher::blocking().threads(1..=1).throughput(1))
             .dispatcher("slow-soon", Dispatcher::blocking().threads(1..=1).deadline(SOON))
+            .dispatcher("own-whole", Dispatcher::calling_thread().deadline(NEVER))
+            .dispatcher("own-one", Dispatcher::calling_thread().throughput(1))
+            .dispatcher("own-soon", Dispatcher::calling_thread().deadline(SOON))
     });
     assert_eq!(order_of_turns(&stage, "whole", ["a1", "b1"]), "aaabbb");
     assert_eq!(order_of_turns(&stage, "slow-whole", ["a2", "b2"]), "aaabbb");
+    assert_eq!(order_of_turns(&stage, "own-whole", ["a7", "b7"]), "aaabbb");
     for (dispatcher, names) in [
         ("one", ["a3", "b3"]),
         ("soon", ["a4", "b4"]),
         ("slow-one", ["a5", "b5"]),
         ("slow-soon", ["a6", "b6"]),
+        ("own-one", ["a8", "b8"]),
+        ("own-soon", ["a9", "b9"]),
     ] {
         let order = order_of_turns(&stage, dispatcher, names);
         assert!(["ababab", "bababa"].contains(&order.as_str()), "{dispatcher}: {order}");

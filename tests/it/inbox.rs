@@ -158,6 +158,19 @@ fn surplus_is_dropped_and_counted() {
 }
 
 #[test]
+fn a_system_says_how_much_its_inboxes_keep_that_are_given_no_number() {
+    let stage = Stage::turns_with(|builder| builder.inbox_capacity(2));
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    for number in 1..=5 {
+        inbox.to_ref().tell(number as u32);
+    }
+    assert_eq!((inbox.receive(LONG_BY_HAND), inbox.receive(LONG_BY_HAND)), (Ok(1), Ok(2)));
+    wait_until(|| stage.system.ledger().dropped == 3);
+    drop(inbox);
+    stage.end(&[]);
+}
+
+#[test]
 fn what_is_left_in_an_inbox_becomes_dead_letters() {
     let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);

@@ -12,6 +12,7 @@ mod coordinated_shutdown;
 mod dead_letters;
 mod debug;
 mod dispatchers;
+mod error_texts;
 mod events;
 mod goakt;
 mod inbox;

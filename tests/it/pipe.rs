@@ -151,6 +151,32 @@ fn a_closure_runs_on_the_blocking_dispatcher_and_without_one_is_refused() {
 }
 
 #[test]
+fn an_actor_has_a_closure_run_elsewhere_and_goes_on_meanwhile() {
+    let stage =
+        Stage::threads_with("elsewhere", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let actor = stage.spawn(&stage.role("a"));
+    let (release, held) = channel::<()>();
+    act(&actor, move |_, ctx| {
+        let run = move || {
+            let _ = held.recv();
+            7
+        };
+        ctx.pipe_blocking_to_self(run, |result| {
+            Tell::new(move |puppet, _| {
+                puppet.note(result);
+                Ok(())
+            })
+        })?;
+        Ok(())
+    });
+    note(&actor, "meanwhile");
+    stage.expect(&["a Started 1", "a meanwhile"]);
+    drop(release);
+    stage.expect(&["a Ok(7)"]);
+    stage.end(&["a Stopped 1"]);
+}
+
+#[test]
 fn a_result_for_an_actor_that_has_stopped_is_a_dead_letter() {
     let stage = Stage::turns();
     let (target, _piped) = collector(&stage);

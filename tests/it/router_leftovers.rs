@@ -5,12 +5,12 @@ use crate::router_support::*;
 use crate::support::panic_of;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, Pick, RemoveRoutee, RoundRobin, RouteContext, Routees, RouterPlan, RouterValue, RoutingLogic,
-    ScatterGatherFirstCompleted,
+    Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routees, RouterPlan,
+    RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::topology::Sending;
-use pointsman::{AttemptEnd, Full, Listeners, Mailbox, SendError};
+use pointsman::{Answerable, Attempt, AttemptEnd, Full, Listeners, Mailbox, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -134,6 +134,61 @@ fn a_copy_that_a_routee_leaves_behind_is_a_dead_letter_whatever_the_logic() {
     a_copy_left_behind_is_a_dead_letter(|plan| plan);
     a_copy_left_behind_is_a_dead_letter(|plan| plan.logic(Broadcast));
     a_copy_left_behind_is_a_dead_letter(|plan| plan.broadcast_if(|message| *message == 7));
+}
+
+/// What is behind the end of a routee that leaves is for one other, or a dead letter if it was too late.
+fn what_was_for_one_goes_to_one<L: RoutingLogic<Note>>(logic: impl Fn() -> L) {
+    /// Ends at 100.
+    struct Notes(usize, Sender<(usize, u64)>);
+    impl Actor for Notes {
+        type Message = Note;
+        fn receive(&mut self, Note(number): Note, ctx: &mut Context<Note>) -> Done {
+            match number {
+                100 => ctx.stop(),
+                _ => self.1.send((self.0, number))?,
+            }
+            Ok(())
+        }
+    }
+    let passed_on = AtomicUsize::new(0);
+    for_seeds(10, |system| {
+        let (log, got) = channel();
+        let made = move |ctx: &mut Context<Note>| Notes(ctx.routee_index(), log.clone());
+        let router = system.router("notes").pool(3, made).logic(logic()).spawn().unwrap();
+        let routees = router.routees().unwrap();
+        let removed = router.head().ask(RemoveRoutee { routee: (&routees[2]).into() });
+        [100, 1, 2, 3].into_iter().for_each(|number| routees[2].tell(Note(number)));
+        system.run_until_idle();
+        assert!(removed.wait().is_ok());
+        let mut seen: Vec<_> = got.try_iter().collect();
+        assert!(seen.iter().all(|(routee, _)| *routee < 2), "{seen:?}");
+        let dead = system.ledger().dead_lettered as usize;
+        assert_eq!(seen.len() + dead, 3, "{seen:?} {}", system.ledger());
+        passed_on.fetch_add(seen.len(), Ordering::Relaxed);
+        seen.sort_unstable_by_key(|(_, number)| *number);
+        seen.dedup_by_key(|(_, number)| *number);
+        assert_eq!(seen.len() + dead, 3, "one was multiplied: {seen:?}");
+        router.stop();
+    });
+    assert_ne!(passed_on.into_inner(), 0, "all were too late");
+}
+
+/// Has no reply port.
+#[derive(Clone)]
+struct Note(u64);
+
+impl Answerable for Note {
+    fn fork(&mut self, _: &Attempt) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_was_for_a_routee_that_ends_goes_to_one_other_also_by_logics_that_ask_several() {
+    what_was_for_one_goes_to_one(ScatterGatherFirstCompleted::default);
+    what_was_for_one_goes_to_one(TailChopping::default);
+    what_was_for_one_goes_to_one(|| BroadcastIf::new(|_: &Note| true, RoundRobin::default()));
+    what_was_for_one_goes_to_one(|| -> Box<dyn RoutingLogic<Note>> { Box::new(Random::default()) });
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::support::{LONG, Stage, act, child, fail, note, noting, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin, RouteContext, Routee, Routees,
-    RouterValue, RoutingLogic, SmallestMailbox, TwoChoices,
+    RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::{Accepted, Load, Recipient, SendError};
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -558,4 +559,71 @@ fn a_predicate_for_broadcasts_leaves_the_load_to_the_logic_that_it_stands_before
     let plan = system.router("all").group([]).stay_when_empty().logic(Loaded);
     let router = plan.broadcast_if(|_: &u64| true).spawn().unwrap();
     assert_eq!(router.load(), Load::Busy { queued: 42 });
+}
+
+// ---- several in the place of one
+
+#[test]
+fn several_routees_in_the_place_of_one_are_as_busy_as_the_busiest_that_lives_and_end_with_the_last() {
+    let system = system();
+    let (ports, loads, got) = loaded(&[busy(1), busy(9), busy(5)]);
+    let both = Routee::several([&ports[0], &ports[1]]);
+    let group = || [both.clone(), (&ports[2]).into()];
+    let router = RouterValue::new(&system, SmallestMailbox::new()).unwrap().with_routees(group());
+    let in_group = system.router("group").group_of(group()).spawn().unwrap();
+    let listed = in_group.routees().unwrap();
+    let seen = || got.iter().map(|got| got.swap(0, Ordering::Relaxed)).collect::<Vec<_>>();
+    router.route(1u64);
+    assert_eq!(seen(), [0, 0, 1], "one of the two has much to do");
+    *loads[1].lock().unwrap() = busy(2);
+    router.route(2u64);
+    assert_eq!(seen(), [1, 1, 0]);
+    *loads[0].lock().unwrap() = Load::Closed;
+    assert!(!listed[0].is_closed(), "one lives");
+    *loads[1].lock().unwrap() = Load::Closed;
+    assert!(listed[0].is_closed());
+    router.route(3u64);
+    assert_eq!(seen(), [0, 0, 1]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn numbers_of_the_machines_width_have_the_keys_of_their_values() {
+    assert_eq!((-3isize).key_hash(), (-3i64).key_hash());
+    assert_eq!(3usize.key_hash(), 3u64.key_hash());
+    assert_ne!((-3isize).key_hash(), 3i64.key_hash());
+    let (mut one, mut other) = (KeySink::default(), KeySink::new());
+    assert_eq!(one.finish(), other.finish());
+    one.feed(&3usize);
+    other.feed("3");
+    assert_ne!(one.finish(), other.finish());
+}
+
+#[test]
+fn a_logic_by_default_is_the_one_that_new_makes() {
+    let system = system();
+    fn assert_same<L: RoutingLogic<u64> + Debug>(system: &System, of: [L; 2]) {
+        let [one, other] = of.map(|logic| {
+            let text = format!("{logic:?}");
+            let (ports, got) = functions(3);
+            let router = value(system, logic, &ports);
+            (0..300u64).for_each(|message| router.route(message));
+            let mut who = who(&got);
+            who.sort_unstable();
+            who.dedup();
+            (text, who)
+        });
+        assert_eq!(one, other);
+        assert_eq!(one.1, [1, 2, 3]);
+    }
+    assert_same(&system, [RoundRobin::new(), RoundRobin::default()]);
+    assert_same(&system, [Random::new(), Random::default()]);
+    assert_same(&system, [TwoChoices::new(), TwoChoices::default()]);
+    assert_same(&system, [SmallestMailbox::new(), SmallestMailbox::default()]);
+    let texts = [ScatterGatherFirstCompleted::new(), ScatterGatherFirstCompleted::default()];
+    let [one, other] = texts.map(|logic| format!("{logic:?}"));
+    assert_eq!(one, other);
+    let [one, other] = [TailChopping::new(), TailChopping::default()].map(|logic| format!("{logic:?}"));
+    assert_eq!(one, other);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

@@ -460,7 +460,12 @@ fn one_actor_is_resolved_or_not_found() {
         std::thread::yield_now();
     }
     let late: Result<AnyRef, ActorNotFound> = waiter.join().unwrap();
-    assert_eq!(late.unwrap_err().cause, AskError::Timeout { after: SECOND });
+    let late = late.unwrap_err();
+    assert_eq!(late.cause, AskError::Timeout { after: SECOND });
+    let behind = std::error::Error::source(&late).map(ToString::to_string);
+    assert_eq!(behind, Some(late.cause.to_string()));
+    let text = late.to_string();
+    assert!(text.ends_with("answered within 1s: it is busy or suspended"), "{text}");
     // A worker must not wait.
     drop(release);
     let on_worker = query(&shop, |_, ctx| ctx.select("/user/bank").unwrap().resolve_one(SECOND).wait());
@@ -469,8 +474,21 @@ fn one_actor_is_resolved_or_not_found() {
     let handle = town.stage.system.handle().clone();
     town.end();
     let gone = handle.select("/user/shop").unwrap();
-    assert_eq!(gone.resolve_one(SECOND).wait().unwrap_err().cause, AskError::Undeliverable);
+    let ended = gone.resolve_one(SECOND).wait().unwrap_err();
+    assert_eq!(ended.cause, AskError::Undeliverable);
+    assert_eq!(ended.to_string(), "no actor at /user/shop: the system has ended");
     assert_eq!(gone.tell(7u32).missing.unwrap().to_string(), "/user/shop");
+}
+
+#[test]
+fn selections_of_the_same_actors_are_one_key() {
+    let stage = Stage::turns();
+    let select = |text: &str| stage.system.select(text).unwrap();
+    let keys: std::collections::HashSet<Selection> =
+        ["/user/a", "/user//a/", "/user/*", "/user/*", "/user/?"].map(select).into();
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    assert!(keys.contains(&select("/user/a")) && !keys.contains(&select("/user/b")));
+    stage.end(&[]);
 }
 
 #[test]

@@ -428,3 +428,23 @@ fn many_watchers_are_each_told() {
     }
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+#[test]
+fn a_router_is_watched_by_its_end_and_not_by_those_of_its_routees() {
+    let stage = Stage::turns();
+    let watcher = stage.spawn(&stage.role("w"));
+    let role = stage.role("r");
+    let router = stage.system.router("all").pool(2, move |_| role.recipe()()).spawn().unwrap();
+    let watched = router.clone();
+    query(&watcher, move |_, ctx| ctx.watch(&watched)).unwrap().unwrap();
+    let mut begun = [stage.note(), stage.note(), stage.note()];
+    begun.sort();
+    assert_eq!(begun, ["r Started 1", "r Started 2", "w Started 1"]);
+    router.resize_to(1).unwrap();
+    assert!(stage.note().starts_with("r Stopped"), "one of two, which is no end");
+    router.stop();
+    let mut last = [stage.note(), stage.note()];
+    last.sort();
+    assert!(last[0].starts_with("r Stopped") && last[1] == "w lost all", "{last:?}");
+    stage.end(&["w Stopped 1"]);
+}

@@ -1,0 +1,376 @@
+//! What errors say when they are printed: what was wrong, which value it was, and what to do.
+
+use crate::support::*;
+use pointsman::goakt::RouterError;
+use pointsman::prelude::*;
+use pointsman::routing::{ManageError, ResizerError, Ring, RingError, SectionFault};
+use pointsman::{
+    ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
+    LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, ScheduleError, SelectError,
+    SendError, StartError,
+};
+use std::error::Error;
+use std::io;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Each says these things in this order, and nothing of how it is written in the source.
+#[track_caller]
+fn assert_say(errors: &[(&dyn Error, &[&str])]) {
+    for (error, parts) in errors {
+        let text = error.to_string();
+        let mut rest = text.as_str();
+        for part in *parts {
+            let Some(at) = rest.find(part) else { panic!("{part:?} is not where it belongs in: {text}") };
+            rest = &rest[at + part.len()..];
+        }
+        assert!(!text.contains("  ") && !text.contains('\n'), "{text}");
+    }
+}
+
+/// What stands behind an error, as text.
+fn source(error: &dyn Error) -> Option<String> {
+    error.source().map(ToString::to_string)
+}
+
+fn path_error(text: &str) -> PathError {
+    text.parse::<ActorPath>().expect_err(text)
+}
+
+#[test]
+fn a_text_that_is_no_path_is_shown_with_the_part_its_place_and_what_may_stand_there() {
+    for (text, says) in [
+        ("", "invalid path \"\": it is empty, give at least \"/\""),
+        (
+            "user/a",
+            "invalid path \"user/a\": it is relative, begin it with '/' or join it to the path that it is relative to",
+        ),
+        (
+            "akka://shop/user",
+            "invalid path \"akka://shop/user\": scheme \"akka\" at byte 0 must be \"pointsman\"",
+        ),
+        ("pointsman:///user", "invalid path \"pointsman:///user\": the address at byte 12 names no system"),
+        (
+            "pointsman://shop@:1/user",
+            "invalid path \"pointsman://shop@:1/user\": there is no host at byte 17, give one behind '@' or leave \
+             '@' out",
+        ),
+        (
+            "pointsman://shop@host:65536/user",
+            "invalid path \"pointsman://shop@host:65536/user\": no port in \"65536\" at byte 22, give a number from 0 \
+             to 65535 behind ':'",
+        ),
+        ("/user/a#0", "invalid path \"/user/a#0\": uid \"0\" at byte 8 is no number from 1 to 4294967295"),
+    ] {
+        assert_eq!(path_error(text).to_string(), says);
+    }
+}
+
+#[test]
+fn what_is_looked_up_in_vain_is_named_with_what_is_there_instead() {
+    let stage = Stage::turns();
+    let puppet = stage.spawn(&stage.role("p"));
+    let system = &stage.system;
+    let wrong = system.actor_at("/user/a b").unwrap_err();
+    let text = path_error("/user/a b").to_string();
+    assert_eq!((wrong.to_string(), source(&wrong)), (text.clone(), Some(text)));
+    let missing = system.actor_at("/user/q").unwrap_err();
+    assert_eq!(source(&missing), None);
+    let uid = puppet.uid();
+    let old = puppet.path().with_uid(uid + 1);
+    let other = system.actor_at(&old.serialized()).unwrap_err();
+    let says = format!("the actor at /user/p has uid {uid}: the incarnation /user/p#{} has ended", uid + 1);
+    assert_eq!((other.to_string(), source(&other)), (says, None));
+    let of_type = system.typed_at::<u32>("/user/p").unwrap_err();
+    let takes = std::any::type_name::<Tell>();
+    let says = format!("/user/p takes {takes}, not u32: ask for the type that it takes");
+    assert_eq!((of_type.to_string(), source(&of_type)), (says.clone(), Some(says.clone())));
+    let LookupError::WrongType(actor) = of_type else { panic!("{of_type:?}") };
+
+    // A message for one actor comes back with the same reason.
+    let refused = SelectError::OtherType { actor, message: 7 };
+    assert_eq!((refused.to_string(), refused.into_inner()), (says, 7));
+    let all = system.select("/user/*").unwrap();
+    let refused = all.tell_one(noting("never")).unwrap_err();
+    assert_say(&[(&refused, &["/user/* has a wildcard", "use `tell`", "`Clone`"])]);
+    stage.expect(&["p Started 1"]);
+    stage.end(&["p Stopped 1"]);
+}
+
+#[test]
+fn a_dispatcher_that_does_not_start_says_which_number_is_wrong_and_what_it_may_be() {
+    let refused = StartError::Thread(io::Error::other("no more of them"));
+    assert_eq!(source(&refused).as_deref(), Some("no more of them"));
+    assert_eq!(source(&StartError::ZeroThroughput), None);
+    assert_say(&[
+        (&refused, &["the operating system refused a thread"]),
+        (&StartError::ThreadCount { requested: 0, max: 9 }, &["0 threads", "between 1 and 9"]),
+        (&StartError::EmptyThreadRange { min: 4, max: 3 }, &["4 to 3 threads", "must not be below"]),
+        (&StartError::ZeroThroughput, &["throughput 0", "at least 1 message"]),
+        (
+            &StartError::PinCount { thread_count: 3, core_count: 2 },
+            &["3 threads pinned to 2 cores", "one core for each thread"],
+        ),
+        (
+            &StartError::Core { core: 4095, available: vec![0, 1] },
+            &["core 4095 cannot be had", "[0, 1]", "name one of these"],
+        ),
+    ]);
+    // Who asked for it sees the reason behind the name.
+    let error = BuildError::Dispatcher { name: "files".into(), error: StartError::ZeroThroughput };
+    assert_say(&[(&error, &["\"files\"", "throughput 0"])]);
+    assert_eq!(source(&error), Some(StartError::ZeroThroughput.to_string()));
+    let error = SpawnError::Thread(refused);
+    assert_say(&[(&error, &["cannot start a thread for the actor", "refused a thread"])]);
+    assert_eq!(source(&error).as_deref(), Some("the operating system refused a thread"));
+}
+
+#[test]
+fn a_section_that_a_router_cannot_follow_says_what_is_at_odds_and_how_to_settle_it() {
+    let name = || "random-pool".to_owned();
+    let known = || vec!["one".to_owned(), "two".to_owned()];
+    let path = path_error("/user/a b");
+    for (fault, parts) in [
+        (
+            SectionFault::Unknown { name: name(), known: known() },
+            &["\"random-pool\"", "routing_logic(\"random-pool\", ..)", "[\"one\", \"two\"]"][..],
+        ),
+        (SectionFault::FromCode, &["the code leaves it to the configuration", "\"random-pool\""]),
+        (
+            SectionFault::Ability { name: name(), method: "keyed" },
+            &["\"random-pool\"", "call `keyed`", "choose another kind"],
+        ),
+        (
+            SectionFault::NoRecipe { name: name() },
+            &["\"random-pool\" needs a recipe", "choose a group, or call `pool`"],
+        ),
+        (SectionFault::NoPaths { name: name() }, &["\"random-pool\" needs paths", "at least one routee"]),
+        (
+            SectionFault::SharedQueue { name: name() },
+            &["\"random-pool\" cannot take the place of a balancing pool", "call `pool`"],
+        ),
+        (
+            SectionFault::Controller { name: name() },
+            &["\"random-pool\"", "logic with a controller", "leave `controller` out"],
+        ),
+        (
+            SectionFault::OtherMessage { name: name(), message: "Job", known: vec!["u32"] },
+            &["\"random-pool\"", "messages Job", "[\"u32\"]", "routing_logic(\"random-pool\", ..)"],
+        ),
+        (SectionFault::Refused { name: name(), fault: "no".into() }, &["the logic \"random-pool\": no"]),
+        (SectionFault::Value { value: "7".into(), allowed: "8".into() }, &["it is 7: must be 8"]),
+        (SectionFault::BothResizers, &["`optimal-size-exploring-resizer`", "enabled = false"]),
+        (
+            SectionFault::Dispatcher { name: "fast".into(), known: known() },
+            &["no dispatcher is named \"fast\"", "declare it", "[\"one\", \"two\"]"],
+        ),
+        (
+            SectionFault::Mailbox { name: "fast".into(), known: known() },
+            &["no mailbox is named \"fast\"", "declare it", "[\"one\", \"two\"]"],
+        ),
+        (SectionFault::Path(path.clone()), &["\"/user/a b\"", "at byte 7"]),
+        (SectionFault::Queue(MailboxFault::ZeroCapacity), &["capacity 0", "at least 1"]),
+    ] {
+        let text = fault.to_string();
+        // Both who spawns and who builds is told the key, and the same.
+        let (router, key) = ("/user/r".to_owned(), "deployment.\"/r\".router".to_owned());
+        let spawned = SpawnError::Section { path: router, key: key.clone(), fault: fault.clone() };
+        assert_eq!(spawned.to_string(), format!("router /user/r, key `{key}`: {text}"));
+        let built = BuildError::Section { key: key.clone(), fault };
+        assert_eq!(built.to_string(), format!("key `{key}`: {text}"));
+        assert_say(&[(&spawned, parts), (&built, parts)]);
+    }
+}
+
+#[test]
+fn a_router_that_is_not_managed_is_named_with_what_to_do() {
+    let path = || "/user/r".to_owned();
+    for (error, parts) in [
+        (ManageError::Stopped { path: path() }, &["has stopped or is draining", "create it anew"][..]),
+        (
+            ManageError::HeadFailed { path: path() },
+            &["failed at the request", "the routees are what they were", "look for a panic", "`prepare`"],
+        ),
+        (
+            ManageError::WouldBlockWorker { path: path() },
+            &["waits for its head", "ask `router.head()` with `ctx.ask`", "blocking or pinned dispatcher"],
+        ),
+        (ManageError::EmptyPool { path: path() }, &["at least 1", "`stay_when_empty`"]),
+        (ManageError::NotAPool { path: path() }, &["is a group", "add and remove routees"]),
+        (ManageError::SharedQueue { path: path() }, &["share a queue", "resize it"]),
+        (
+            ManageError::OldTables { path: path(), waiting: 1024 },
+            &["was not changed", "1024 old tables", "a handler that does not return"],
+        ),
+        (
+            ManageError::Spawn(SpawnError::EmptyPool { path: path() }),
+            &["cannot create a routee", "pool size 0 for /user/r"],
+        ),
+    ] {
+        assert_say(&[(&error, parts), (&error, &["/user/r"])]);
+    }
+}
+
+#[test]
+fn a_router_in_goakts_words_that_is_not_spawned_is_named_with_its_fault() {
+    let router = || "desks".to_owned();
+    let chopping = RouterError::TailChopping { router: router(), fault: "interval 0".into() };
+    let scattering = RouterError::ScatterGather { router: router(), fault: "within 0".into() };
+    let two = RouterError::TwoDirectives { router: router(), options: ["a", "b"] };
+    let size = RouterError::PoolSize { router: router() };
+    assert_say(&[
+        (&size, &["pool size 0", "\"desks\"", "at least 1"]),
+        (&chopping, &["tail-chopping", "\"desks\"", "interval 0"]),
+        (&scattering, &["scatter-gather-first", "\"desks\"", "within 0"]),
+        (&two, &["\"desks\"", "`a` and `b`", "one of them, once"]),
+    ]);
+    assert_eq!([&size, &chopping, &scattering, &two].map(|error| source(error)), [const { None }; 4]);
+    // What can be wrong with any router is told in the same words, and kept.
+    let taken = || SpawnError::NameTaken { path: "/user/desks".into() };
+    let spawn = RouterError::from(taken());
+    assert_eq!((spawn.to_string(), source(&spawn)), (taken().to_string(), Some(taken().to_string())));
+}
+
+#[test]
+fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it() {
+    let path = || "/user/a".to_owned();
+    let name = NameError { name: "a b".into(), fault: NameFault::Character { character: ' ', position: 1 } };
+    let resizer = || ResizerError::parameter("target", -1, "at least 0");
+    for (error, parts, behind) in [
+        (SpawnError::from(name.clone()), &["\"a b\"", "' ' at byte 1"][..], Some(name.to_string())),
+        (
+            SpawnError::Mailbox { path: path(), fault: MailboxFault::ZeroCapacity },
+            &["mailbox of /user/a", "capacity 0"],
+            Some(MailboxFault::ZeroCapacity.to_string()),
+        ),
+        (
+            SpawnError::Backoff(BackoffError::ZeroMin),
+            &["backoff supervisor", "shortest delay 0", "above 0"],
+            Some(BackoffError::ZeroMin.to_string()),
+        ),
+        (
+            SpawnError::RouteePath { router: path(), error: path_error("b") },
+            &["routee of router /user/a", "\"b\"", "relative"],
+            Some(path_error("b").to_string()),
+        ),
+        (
+            SpawnError::Resizer { path: path(), fault: resizer() },
+            &["resizer of /user/a", "target is -1", "at least 0"],
+            Some(resizer().to_string()),
+        ),
+        (SpawnError::ZeroCapacity { path: path() }, &["capacity 0 for /user/a", "at least 1"], None),
+        (
+            SpawnError::Routee { router: path(), number: 2, fault: "none".into() },
+            &["routee 2 of router /user/a", "could not be made: none"],
+            None,
+        ),
+        (
+            SpawnError::RouteeWildcard { router: path(), path: "/user/*".into() },
+            &["routee /user/* of router /user/a", "can be cloned", "`group_at`"],
+            None,
+        ),
+        (SpawnError::ParentStopped { path: path() }, &["parent /user/a takes no more children"], None),
+        (SpawnError::ShutDown { system: "shop".into() }, &["system \"shop\" is shut down"], None),
+    ] {
+        assert_say(&[(&error, parts)]);
+        assert_eq!(source(&error), behind);
+    }
+    let later = ScheduleError::Dispatcher(SpawnError::ShutDown { system: "shop".into() });
+    assert_say(&[(&later, &["scheduled tasks", "\"shop\" is shut down"])]);
+    assert!(source(&later).is_some_and(|text| text.contains("\"shop\"")));
+}
+
+#[test]
+fn a_backoff_that_makes_no_sense_says_which_value_and_its_bounds() {
+    let max_below = BackoffError::MaxBelowMin { min: 2 * SECOND, max: SECOND };
+    assert_say(&[
+        (&BackoffError::ZeroMin, &["shortest delay 0", "above 0"]),
+        (&max_below, &["longest delay 1s", "at least the shortest, 2s"]),
+        (&BackoffError::Jitter { jitter: 1.5 }, &["jitter 1.5", "between 0 and 1"]),
+    ]);
+}
+
+#[test]
+fn a_ring_that_cannot_be_says_who_has_no_points_or_how_many_there_would_be() {
+    let none = Ring::new([("a", 1), ("b", 0)]).unwrap_err();
+    assert_eq!(none, RingError::NoVirtualNodes { identity: "b".into() });
+    let many = Ring::new([("a", u32::MAX), ("b", 1)]).unwrap_err();
+    assert_eq!(many, RingError::TooManyPoints { points: 1 << 32 });
+    assert_say(&[
+        (&none, &["\"b\" has 0 virtual nodes", "at least 1"]),
+        (&many, &["4294967296 points", "at most 4294967295", "fewer virtual nodes"]),
+    ]);
+}
+
+#[test]
+fn an_ask_without_an_answer_says_why_and_what_may_help() {
+    for (error, parts) in [
+        (AskError::NoReply, &["every reply port was dropped unanswered"][..]),
+        (AskError::Timeout { after: SECOND }, &["no reply within 1s", "more time"]),
+        (AskError::Undeliverable, &["undeliverable", "has stopped or is full"]),
+        (AskError::NoRoutees, &["no routee took the request", "empty"]),
+        (AskError::WouldBlockWorker, &["work-stealing worker", "`ctx.ask`", "blocking or pinned dispatcher"]),
+        (AskError::Stalled, &["no turn of the test system brings one", "advance its clock"]),
+        (AskError::NoTime, &["0ns", "nothing was sent", "more than zero"]),
+    ] {
+        assert_say(&[(&error, parts)]);
+    }
+    let ends = [
+        (AttemptEnd::Unsuccessful, "its reply was no success".to_owned()),
+        (AttemptEnd::NoReply, "no reply".to_owned()),
+        (AttemptEnd::Refused(DeadLetterReason::Full), format!("not taken ({})", DeadLetterReason::Full)),
+        (AttemptEnd::Failed(AskError::NoRoutees), format!("failed ({})", AskError::NoRoutees)),
+        (AttemptEnd::Panicked, "a panic in `clone`, `fork` or `is_success`".to_owned()),
+    ];
+    for (end, text) in ends {
+        assert_eq!(end.to_string(), text);
+    }
+    let text = "panicked: as told".to_owned();
+    assert_say(&[
+        (&PipeError::Panicked { text }, &["panicked: as told"]),
+        (&PipeError::Cancelled, &["the system ended", "was done"]),
+    ]);
+}
+
+#[test]
+fn a_send_that_is_refused_says_why_and_the_message_stays_out_of_it() {
+    for (error, parts) in [
+        (SendError::Full("a secret"), &["mailbox full", "try again later"][..]),
+        (SendError::Closed("a secret"), &["nobody will handle the message", "has stopped"]),
+        (SendError::NoRoutee("a secret"), &["no routee takes the message", "has none"]),
+        (SendError::Cycle("a secret"), &["in a circle", "take one of them out"]),
+        (SendError::NoRoute("a secret"), &["no route leads anywhere", "`route_to`"]),
+        (SendError::Discarded("a secret"), &["discarded", "`Discard` or `Default`"]),
+        (SendError::BadPick { message: "a secret", index: 5, routees: 3 }, &["routee 5 of 3", "below 3"]),
+    ] {
+        assert_say(&[(&error, parts)]);
+        let texts = format!("{error} {error:?}");
+        assert!(!texts.contains("a secret"), "{texts}");
+        assert_eq!(error.into_inner(), "a secret");
+    }
+}
+
+#[test]
+fn each_kind_of_dead_letter_is_printed_as_the_letter_that_it_is() {
+    let stage = Stage::turns();
+    let (sender, letters) = channel();
+    let one = sender.clone();
+    let _group = stage.system.events().on_group(move |letter: &AnyDeadLetter| {
+        let _ = sender.send(letter.to_string());
+    });
+    let _letters = stage.system.events().on(move |letter: &DeadLetter| {
+        let _ = one.send(letter.to_string());
+    });
+    let puppet = stage.spawn(&stage.role("p"));
+    puppet.stop();
+    wait_for_end(&stage, &puppet);
+    note(&puppet, "never");
+    let of_type = std::any::type_name::<Tell>();
+    for _ in 0..2 {
+        assert_eq!(letters.soon().unwrap(), format!("{of_type} to /user/p: stopped"));
+    }
+    stage.expect(&["p Started 1", "p Stopped 1"]);
+    stage.end(&[]);
+}
