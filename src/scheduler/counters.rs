@@ -66,6 +66,8 @@ pub enum Wake {
 }
 
 impl Idle {
+    pub const NOBODY: Self = Self(0);
+
     /// Number of workers that search.
     #[inline]
     pub fn searcher_count(self) -> usize {
@@ -99,7 +101,7 @@ impl Idle {
 
 impl IdleWord {
     pub fn new() -> Self {
-        Self { word: AtomicU64::new(0) }
+        Self { word: AtomicU64::new(Idle::NOBODY.0) }
     }
 
     #[inline]
@@ -219,7 +221,7 @@ mod tests {
         word.begin_search();
         assert_eq!(word.end_search(), SearchEnded::OthersSearch);
         assert_eq!(word.end_search(), SearchEnded::Last);
-        assert_eq!(word.load(), Idle(0));
+        assert_eq!(word.load(), Idle::NOBODY);
     }
 
     #[test]
@@ -240,7 +242,7 @@ mod tests {
         let word = IdleWord::new();
         word.announce(0, false);
         assert_eq!(word.retract_and_go_on(0), Retracted::Own);
-        assert_eq!(word.load(), Idle(0));
+        assert_eq!(word.load(), Idle::NOBODY);
         word.announce(0, false);
         assert_eq!(word.retract_and_search(0), Retracted::Own);
         assert_eq!(word.load().searcher_count(), 1);

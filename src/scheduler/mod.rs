@@ -250,6 +250,7 @@ impl Pool {
         let threads = std::mem::take(&mut *lock(&self.threads));
         threads.into_iter().for_each(launch::join);
         debug_assert!(!self.has_work(), "tasks were scheduled after the workers had ended");
+        debug_assert!(self.sleep.is_deserted(), "a worker that has ended still counts: {:?}", self.sleep);
         Ok(())
     }
 

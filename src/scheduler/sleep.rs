@@ -1,6 +1,6 @@
 //! Both sides of the sleep protocol. Steps, race and proof are in [the notes of the scheduler](super).
 
-use super::counters::{IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
+use super::counters::{Idle, IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{CachePadded, OnceLock};
@@ -114,6 +114,11 @@ impl Sleep {
     pub fn may_search(&self, group: usize) -> bool {
         let searcher_count = self.groups[group].load().searcher_count();
         searcher_count < 2 || 2 * searcher_count < self.members(group).len()
+    }
+
+    /// Whether nobody is counted as searching or asleep.
+    pub fn is_deserted(&self) -> bool {
+        self.groups.iter().all(|group| group.load() == Idle::NOBODY)
     }
 
     /// Whether a worker has announced sleep and nobody has woken it.

@@ -209,17 +209,35 @@ impl Core {
     fn before_turn(&self) {
         // Whatever lay in the slot is what runs now, or was queued.
         self.turn.slot_was_emptied();
-        if self.searching.take() {
-            self.pool.sleep.end_search(self.place.group, || self.pool.has_work());
-        }
+        self.leave_search();
         if self.untold.take() && !self.deque.is_empty() {
             self.pool.sleep.notify(self.place.group);
+        }
+    }
+
+    /// Counts this worker as searching, unless enough others are and it need not; true if it is counted then.
+    ///
+    /// Never twice: it leaves once, and pushers would rely for ever on a searcher that there is not.
+    fn join_search(&self, needed: bool) -> bool {
+        if !self.searching.get() && (needed || self.pool.sleep.may_search(self.place.group)) {
+            self.pool.sleep.begin_search(self.place.group);
+            self.searching.set(true);
+        }
+        self.searching.get()
+    }
+
+    #[inline]
+    fn leave_search(&self) {
+        if self.searching.take() {
+            self.pool.sleep.end_search(self.place.group, || self.pool.has_work());
         }
     }
 
     /// Takes what was pushed from outside into the worker's own group, after a pause if there is a crowd.
     fn take_gathered(&self) -> Option<TaskRef> {
         if self.crowded.take() && !self.pool.settings.spin.is_zero() {
+            // Those who push meanwhile need wake nobody.
+            self.join_search(false);
             (0..GATHER).for_each(|_| hint::spin_loop());
         }
         self.take_injected(self.place.group)
@@ -249,18 +267,13 @@ impl Core {
         let sleep = &self.pool.sleep;
         loop {
             let stopping = self.pool.is_stopping();
-            if !self.searching.get() && (stopping || sleep.may_search(self.place.group)) {
-                sleep.begin_search(self.place.group);
-                self.searching.set(true);
-            }
-            if self.searching.get() {
+            if self.join_search(stopping) {
                 if let Some(task) = self.search(hooks) {
                     return Some(task);
                 }
             }
             if stopping {
-                self.searching.set(false);
-                sleep.end_search(self.place.group, || self.pool.has_work());
+                self.leave_search();
                 return None;
             }
             sleep.fall_asleep(
