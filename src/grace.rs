@@ -10,19 +10,18 @@
 //!
 //! 1. A [`Domain`] counts its replacements in `epoch`. Each thread that reads has a [`Record`] there, which
 //!    announces the epoch that the thread had seen when it last held nothing, or [`OFFLINE`].
-//! 2. A reader that was offline announces the current epoch, executes `fence(SeqCst)`, and only then loads a
-//!    published pointer. It goes offline again with a Release store.
+//! 2. A reader that was offline announces the current epoch, executes the light side of an [asymmetric
+//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. It goes offline again with a Release store.
 //! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it
 //!    holds nothing; that is one load and one compare unless the epoch has moved.
 //! 4. Whoever replaces a value swaps the pointer, advances `epoch` to `e` with Release, and puts the old
 //!    value on the retired list with the stamp `e`.
-//! 5. A scan locks the retired list, executes `fence(SeqCst)`, and looks at all records. It takes off the
+//! 5. A scan locks the retired list, executes the heavy side of that fence, and looks at all records. It takes off the
 //!    list what has a stamp no larger than the smallest announcement and frees it without any lock held.
 //!
 //! # Why nothing is freed while it is read
 //!
-//! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire (or Relaxed before a
-//!   fence), so it sees the swap that came before `e`; what it had read before that it had let go, and its
+//! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire, so it sees the swap that came before `e`; what it had read before that it had let go, and its
 //!   Release store (read here with Acquire) puts those reads before the freeing.
 //! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If it is the
 //!   reader's, the scan could not have missed the announcement. If it is the scan's, the reader's load sees
@@ -42,7 +41,8 @@
 //! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
 
 use crate::payload;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::sync::asymmetric_fence;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{Arc, CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -198,6 +198,7 @@ struct Retired {
 impl Domain {
     /// Makes a domain without readers.
     pub fn new() -> Arc<Self> {
+        asymmetric_fence::prepare();
         Arc::new(Self {
             epoch: CachePadded::new(AtomicU64::new(1)),
             retired: Mutex::new(Vec::new()),
@@ -219,10 +220,10 @@ impl Domain {
     /// Retiring does this too, the head of each router does it before each change, and a worker does it
     /// when it has announced a new epoch.
     pub fn collect(&self) -> usize {
-        // Ordering: SeqCst fence; pairs with the fence in `Record::announce`. Either this scan sees the
-        // reader's announcement, or the reader sees that the retired values were replaced.
-        // SAFETY: the argument is the SeqCst fence that is asked for.
-        unsafe { self.collect_after(|| fence(Ordering::SeqCst)) }
+        // Either this scan sees the announcement of a reader, whose light side is in `Record::announce`, or the reader
+        // sees that the retired values were replaced.
+        // SAFETY: the argument is the fence that is asked for.
+        unsafe { self.collect_after(asymmetric_fence::heavy) }
     }
 
     /// How many replaced values are not freed yet.
@@ -232,7 +233,7 @@ impl Domain {
 
     /// Puts garbage on the retired list.
     pub fn defer(&self, garbage: Garbage) {
-        // Ordering: Release; pairs with the Acquire load of `epoch` in `quiescent` and the fence in `announce`. Whoever
+        // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. Whoever
         // announces this epoch sees the replacement made before. Later increments are read-modify-writes
         // and so continue this release sequence.
         let stamp = self.epoch.fetch_add(1, Ordering::Release) + 1;
@@ -244,14 +245,17 @@ impl Domain {
     ///
     /// # Safety
     ///
-    /// `order` must execute `fence(SeqCst)`.
-    pub unsafe fn collect_after(&self, order: impl FnOnce()) -> usize {
+    /// `order` must execute [`asymmetric_fence::heavy`], or return false.
+    pub unsafe fn collect_after(&self, order: impl FnOnce() -> bool) -> usize {
         let (free, left) = {
             let mut retired = lock(&self.retired);
             if retired.is_empty() {
                 return 0;
             }
-            order();
+            if !order() {
+                // Nothing can be told of the readers, so everything stays.
+                return retired.len();
+            }
             let passed = self.passed_by_all();
             let free: Vec<Retired> = retired.extract(|old| old.stamp <= passed);
             (free, retired.len())
@@ -574,16 +578,16 @@ impl Record {
     /// Goes online.
     #[inline]
     fn announce(&self, domain: &Domain) {
-        // Relaxed is enough, since the fence below makes this load an acquiring one.
-        let epoch = domain.epoch.load(Ordering::Relaxed);
+        // Ordering: Acquire; pairs with the Release increment in `defer`: whoever announces an epoch sees every
+        // replacement stamped with it.
+        let epoch = domain.epoch.load(Ordering::Acquire);
         // Ordering: Release; pairs with the Acquire load in `passed_by_all`. A scan may see this store and
         // not the one by which the thread went offline before; the reads of earlier sections happen before
         // its freeing all the same.
         self.announced.store(epoch, Ordering::Release);
-        // Ordering: SeqCst fence; pairs with the fence in `collect`. Either the scan sees the store above,
-        // or the later loads see what was replaced before the scan. It also pairs with the Release increment
-        // in `defer`: whoever announces an epoch sees every replacement stamped with it.
-        fence(Ordering::SeqCst);
+        // Either the scan sees the store above, or the later loads see what was replaced before the scan, the heavy side of
+        // which is in `Domain::collect`.
+        asymmetric_fence::light();
     }
 
     /// Stands no longer; true if it did. An open section keeps the thread online until its end.

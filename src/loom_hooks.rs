@@ -22,7 +22,7 @@ pub use crate::striped::PerThread;
 pub use crate::sync::explore::explore;
 pub use crate::topology::table::Table as KeyTable;
 pub mod sync {
-    pub use crate::sync::{Arc, atomic, cell, thread};
+    pub use crate::sync::{Arc, asymmetric_fence, atomic, cell, thread};
 }
 
 /// Runs actors on the threads of the model; so few messages per turn that a turn ends by it.

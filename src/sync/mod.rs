@@ -24,6 +24,7 @@ pub use model::*;
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 pub use real::*;
 
+pub mod asymmetric_fence;
 #[cfg(pointsman_loom)]
 pub mod explore;
 pub mod thread_index;

@@ -4,7 +4,7 @@
 //! freed under a reader, or freed without the reads happening before.
 //!
 //! Mutations seen to fail here:
-//! either fence left out; the scan's fence before the lock on the retired list; `epoch` advanced Relaxed, or
+//! either side of the fence left out; the scan's fence before the lock on the retired list; `epoch` advanced Relaxed, or
 //! loaded Relaxed in `quiescent`; any store of `announced` Relaxed; its load in the scan Relaxed; `read`
 //! Relaxed; the swap without Release; stamps too small by one; an inner section that ends the outer one or
 //! announces anew; `quiescent`, `rest` or `resume` that ignores the depth; a resting thread that still counts
@@ -14,8 +14,9 @@
 use crate::support::{model, must_fail};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use loom::thread;
+use pointsman::loom_hooks::sync::asymmetric_fence;
 use pointsman::loom_hooks::{Domain, Garbage, Member, Published, rest_here, section, standing};
 
 /// A published value that notices being freed under a reader.
@@ -156,13 +157,7 @@ fn retire_races_online(skip_fence: bool) {
     // SAFETY: the old slot can be ended once, by anyone.
     domain.defer(unsafe { Garbage::new(old.cast(), end) });
     // SAFETY: the fence is there, or its absence is what the model shows.
-    unsafe {
-        domain.collect_after(|| {
-            if !skip_fence {
-                fence(Ordering::SeqCst)
-            }
-        })
-    };
+    unsafe { domain.collect_after(|| skip_fence || asymmetric_fence::heavy()) };
     reader.join().unwrap();
     domain.collect();
 }
