@@ -26,6 +26,13 @@ const PAUSE_MAX: u32 = 32;
 /// workers would schedule an actor with each message otherwise, which costs it twice what the message does.
 const GATHER: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
+/// So long a worker searches where tasks come sooner than that, if the settings do not say longer: to be woken would cost
+/// as much, and one that is awake finds a task whose other finder has lost its core.
+const SOON: Duration = Duration::from_micros(20);
+
+/// So many searches in a row, about, decide whether tasks come soon.
+const SOON_MAX: u32 = 4;
+
 /// A worker, not yet running; [`Worker::run`] turns the calling thread into it.
 #[derive(Debug)]
 #[must_use = "a pool needs all its workers"]
@@ -56,6 +63,8 @@ pub struct Core {
     busy_run: Cell<u32>,
     /// Several tasks came from the injector the last time.
     crowded: Cell<bool>,
+    /// How often of late a task came within [`SOON`], 0 to [`SOON_MAX`].
+    soon: Cell<u32>,
     tick: Cell<u32>,
     random: Cell<u64>,
 }
@@ -90,6 +99,7 @@ impl Worker {
                 aside: Cell::new(0),
                 busy_run: Cell::new(0),
                 crowded: Cell::new(false),
+                soon: Cell::new(0),
                 tick: Cell::new(0),
                 // Any odd number does for xorshift; neighbours begin their theft at different victims.
                 random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -265,10 +275,12 @@ impl Core {
     #[cold]
     fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
         let sleep = &self.pool.sleep;
+        let mut idle_since = None;
         loop {
             let stopping = self.pool.is_stopping();
             if self.join_search(stopping) {
-                if let Some(task) = self.search(hooks) {
+                if let Some(task) = self.search(hooks, &mut idle_since) {
+                    self.learn_from(idle_since);
                     return Some(task);
                 }
             }
@@ -291,12 +303,13 @@ impl Core {
         }
     }
 
-    /// Sweeps over the whole pool at least once, and again for as long as the settings say.
+    /// Sweeps over the whole pool at least once, and again for as long as the settings say, or as tasks come [`SOON`].
     ///
     /// Ever longer pauses come between the first sweeps, for each sweep takes the injector's line from whoever pushes.
     /// Then it yields, to whoever may share the core: the very sender, where there are fewer cores than threads.
-    fn search(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+    fn search(&self, hooks: &mut impl TurnHooks, idle_since: &mut Option<Instant>) -> Option<TaskRef> {
         let spin = self.pool.settings.spin;
+        let length = if self.soon.get() > SOON_MAX / 2 { spin.max(SOON) } else { spin };
         let mut began: Option<Instant> = None;
         let mut pause = 1_u32;
         loop {
@@ -307,7 +320,8 @@ impl Core {
                 return None;
             }
             let now = Instant::now();
-            if now - *began.get_or_insert(now) >= spin || self.pool.is_stopping() {
+            idle_since.get_or_insert(now);
+            if now - *began.get_or_insert(now) >= length || self.pool.is_stopping() {
                 return None;
             }
             // A search holds nothing that the running turns could not spare.
@@ -319,6 +333,15 @@ impl Core {
                 thread::yield_now();
             }
         }
+    }
+
+    /// A task was found, by a worker that had nothing to do since then: asleep in between, perhaps, but would a longer
+    /// search have found it?
+    fn learn_from(&self, idle_since: Option<Instant>) {
+        let Some(since) = idle_since else { return };
+        let came_soon = since.elapsed() < SOON;
+        let soon = self.soon.get();
+        self.soon.set(if came_soon { (soon + 1).min(SOON_MAX) } else { soon / 2 });
     }
 
     /// Looks at every deque and injector once, own group first.
