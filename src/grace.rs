@@ -864,6 +864,20 @@ mod tests {
     }
 
     #[test]
+    fn threads_without_thread_locals_keep_what_they_may_read_until_the_last_of_them_leaves() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let published = Published::new_in(&domain, new());
+        domain.homeless.join(&domain);
+        domain.homeless.join(&domain);
+        published.replace(new());
+        domain.homeless.leave();
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
+        domain.homeless.leave();
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
+    }
+
+    #[test]
     fn a_thread_without_thread_locals_can_still_read() {
         struct Late {
             published: Arc<Published<u8>>,

@@ -128,3 +128,41 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::ManualClock;
+    use crate::prelude::*;
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    struct Notes(Sender<Result<u32, AskError>>);
+
+    impl Actor for Notes {
+        type Message = Result<u32, AskError>;
+        fn receive(&mut self, outcome: Self::Message, _: &mut Context<Self::Message>) -> Done {
+            Ok(self.0.send(outcome)?)
+        }
+    }
+
+    #[test]
+    fn no_deadline_outlives_the_outcome() {
+        let system = System::builder("deadlines").clock(ManualClock::new()).build().expect("sound");
+        let (notes, outcomes) = channel();
+        let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
+        let timers = || system.core().timers().len();
+        let ask = || super::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+
+        let (answered, _handle) = ask().expect("there is time");
+        let (forgotten, _handle) = ask().expect("there is time");
+        assert_eq!(timers(), 2);
+        answered.send(5).expect("in time");
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (1, Ok(Ok(5))));
+        drop(forgotten);
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::NoReply))));
+        let ledger = system.shutdown(LONG).expect("nothing is stuck");
+        assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
+    }
+}

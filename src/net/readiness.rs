@@ -82,3 +82,15 @@ impl ReadinessWord {
         Readiness(self.0.swap(0, Ordering::Acquire))
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::Readiness;
+
+    #[test]
+    fn a_set_has_what_was_put_into_it_and_nothing_else() {
+        let both = Readiness::READABLE.and(Readiness::READ_ENDS);
+        assert!([Readiness::READABLE, Readiness::READ_ENDS, both].iter().all(|part| both.has(*part)));
+        assert!(!both.has(Readiness::WRITABLE) && !Readiness::READABLE.has(both));
+    }
+}

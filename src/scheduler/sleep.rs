@@ -202,3 +202,23 @@ impl Sleep {
         word.retract_and_go_on(at.seat) == Retracted::TakenByWaker
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{SEAT_COUNT_MAX, Sleep};
+
+    #[test]
+    fn half_of_a_group_may_search_and_two_always() {
+        for (worker_count, most) in [(2, 2), (3, 2), (4, 2), (5, 3), (8, 4)] {
+            let sleep = Sleep::new(worker_count, worker_count);
+            let begin = |_: &usize| {
+                let may = sleep.may_search(0);
+                if may {
+                    sleep.begin_search(0);
+                }
+                may
+            };
+            assert_eq!((0..SEAT_COUNT_MAX).take_while(begin).count(), most, "of {worker_count}");
+        }
+    }
+}

@@ -436,8 +436,11 @@ impl<E> Drop for Limbo<E> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::Table;
-    use crate::grace::section;
+    use crate::grace::{process_domain, section};
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::thread;
     use std::collections::HashMap;
+    use std::sync::Arc as StdArc;
 
     /// Few hashes, so that probing runs are long.
     fn hash(key: u64) -> u64 {
@@ -494,6 +497,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_removed_is_freed_while_the_table_lives() {
+        struct Counted(StdArc<AtomicUsize>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let (table, freed) = (Table::new(1), StdArc::new(AtomicUsize::new(0)));
+        // More than one bag: what is put in while one is out goes with the next.
+        for _ in 0..3 {
+            table.lock(0).insert(0, Counted(freed.clone()));
+            assert!(table.lock(0).replace(0, |_| true, None));
+        }
+        while freed.load(Ordering::Relaxed) < 3 {
+            process_domain().collect();
+            thread::yield_now();
+        }
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
     fn a_table_that_fills_is_rebuilt_only_to_be_larger() {
         let table = Table::new(1);
         let mut sizes = vec![];
@@ -503,6 +527,7 @@ mod tests {
             shard.insert(key, key);
             let places = shard.places().expect("there is an item");
             if !std::ptr::eq(places, before) {
+                assert!(sizes.last().is_none_or(|size| (key as usize + 1) * 4 > size * 3), "one fits in");
                 sizes.push(places.0.len());
                 before = places;
             }
@@ -511,16 +536,25 @@ mod tests {
     }
 
     #[test]
-    fn a_table_shrinks_when_its_keys_have_gone() {
+    fn a_table_whose_keys_go_is_rebuilt_only_to_be_smaller() {
         let table = Table::new(1);
         let keys = 0..if cfg!(miri) { 100 } else { 1000 };
         for key in keys.clone() {
             table.lock(key).insert(key, key);
         }
+        let mut sizes = vec![];
+        let mut before = std::ptr::null();
         for key in keys {
-            assert!(table.lock(key).replace(key, |other| *other == key, None));
+            let mut shard = table.lock(key);
+            assert!(shard.replace(key, |other| *other == key, None));
+            let places = shard.places().expect("there was an item");
+            if !std::ptr::eq(places, before) {
+                sizes.push(places.0.len());
+                before = places;
+            }
         }
         assert_eq!(table.len(), 0);
-        assert!(table.lock(0).places().expect("there was an item").0.len() <= super::PLACES_MIN * 2);
+        assert!(sizes.is_sorted_by(|former, latter| former > latter), "{sizes:?}");
+        assert_eq!(sizes.last(), Some(&super::PLACES_MIN));
     }
 }
