@@ -383,8 +383,8 @@ def judge(mutant, binaries, models):
 
 def listed_as_missed():
     """The rows of the table: `| file | mutant | why |`, the mutant without its place in the file, which moves."""
-    rows = re.findall(r'^\|\s*`?(src/\S+?)`?\s*\|\s*(.*?)\s*\|', MISSED.read_text(), re.M)
-    return {f'{file}: {mutant.strip("`")}' for file, mutant in rows}
+    rows = re.findall(r'^\| `(src/\S+)` \| `((?:\\\||[^|])*)` \|', MISSED.read_text(), re.M)
+    return {f'{file}: {mutant}'.replace('\\|', '|') for file, mutant in rows}
 
 
 def coverage(files):
