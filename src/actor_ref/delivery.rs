@@ -72,7 +72,7 @@ impl fmt::Display for Report {
 
 /// What passes a message on to several, and so wants to know how it is sent. For the engine's own recipients.
 pub trait Spread<M> {
-    /// Passes on copies of the message, by [`Delivery::offer`] and [`Delivery::offer_to_each`].
+    /// Passes on copies of the message, by [`Delivery::offer`].
     ///
     /// # Errors
     ///
@@ -384,11 +384,6 @@ impl Drop for Way<'_> {
 }
 
 impl<M: Send + 'static> Delivery<'_, M> {
-    /// The whole that this is a part of.
-    pub fn way(&self) -> &Way<'_> {
-        self.way
-    }
-
     /// Offers a copy to one recipient. One that may wait for room has taken it for now.
     ///
     /// # Errors
@@ -519,29 +514,6 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
             None => clone,
             Some(copier) => copier.set_apart(clone),
         }
-    }
-
-    /// Offers a copy to each of these, in their order: n recipients cost n − 1 clones at most, since a copy that is
-    /// refused goes to the next one.
-    ///
-    /// # Errors
-    ///
-    /// The message or a copy, if one is left over.
-    pub fn offer_to_each<'r>(
-        &self,
-        message: M,
-        recipients: impl IntoIterator<Item = &'r ActorRef<M>>,
-    ) -> Result<(), M> {
-        let mut copies = Copies::of(message);
-        let mut recipients = recipients.into_iter().peekable();
-        while let Some(to) = recipients.next() {
-            let copy = match recipients.peek() {
-                Some(_) => copies.next(|message| self.copy(message)),
-                None => copies.last(),
-            };
-            copies.take_back(self.offer(to, copy).err());
-        }
-        copies.left_over()
     }
 }
 
