@@ -42,7 +42,7 @@
 
 use crate::payload;
 use crate::sync::asymmetric_fence;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -269,6 +269,15 @@ impl Domain {
         left
     }
 
+    /// Whether a scan would find anything to free, as far as the caller can see, who has just announced.
+    fn seems_passed(&self) -> bool {
+        let Some(oldest) = lock(&self.retired).iter().map(|old| old.stamp).min() else { return false };
+        // Ordering: SeqCst fence; pairs with itself in other threads, each after its announcement in `quiescent`: of those
+        // that announce at once, one sees the others.
+        fence(Ordering::SeqCst);
+        oldest <= self.passed_by_all()
+    }
+
     /// The newest epoch that every online reader has announced.
     fn passed_by_all(&self) -> u64 {
         let records = lock(&self.records);
@@ -415,9 +424,12 @@ impl<'d> Standing<'d> {
         record.resume(self.domain);
     }
 
-    /// Frees what has become free since the thread's last announcement.
+    /// Frees what has become free since the thread's last announcement. After each replacement all workers come here, and
+    /// only who finds that all others have announced it makes every thread execute a fence.
     pub fn collect(&self) {
-        self.domain.collect();
+        if self.domain.seems_passed() {
+            self.domain.collect();
+        }
     }
 }
 

@@ -116,6 +116,7 @@ mod tests {
         let other = thread::spawn(move || {
             let shared = of_the_other;
             for round in 1..=ROUNDS {
+                // Ordering: Acquire; pairs with the Release store of `begun` below: the round before is over.
                 while shared.begun.load(Ordering::Acquire) != round {
                     hint::spin_loop();
                     if cfg!(miri) {
@@ -126,16 +127,19 @@ mod tests {
                 light();
                 let saw = shared.stored[1].load(Ordering::Relaxed) == round;
                 shared.light_saw.store(saw, Ordering::Relaxed);
+                // Ordering: Release; pairs with the Acquire load of `done` below: what was seen comes along.
                 shared.done.store(round, Ordering::Release);
             }
         });
         for round in 1..=ROUNDS {
+            // Ordering: Release; pairs with the Acquire load of `begun` above.
             shared.begun.store(round, Ordering::Release);
             // Now and then later, so that the two meet at each step.
             (0..round % 16).for_each(|_| hint::spin_loop());
             shared.stored[1].store(round, Ordering::Relaxed);
             assert!(heavy(), "the kernel keeps its word");
             let heavy_saw = shared.stored[0].load(Ordering::Relaxed) == round;
+            // Ordering: Acquire; pairs with the Release store of `done` above.
             while shared.done.load(Ordering::Acquire) != round {
                 thread::yield_now();
             }
