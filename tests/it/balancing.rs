@@ -627,6 +627,8 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
 fn a_pool_may_run_on_the_senders_threads() {
     let stage = stage(Dispatcher::calling_thread().into());
     let router = pool(&stage, 2);
+    // A routee notes its start in a turn of the thread that made it: until that is over, it takes messages there.
+    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == Load::Idle));
     (0..4).for_each(|_| router.tell(noting("at once")));
     let seen: Vec<String> = stage.notes.try_iter().collect();
     assert_eq!(seen.iter().filter(|note| note.ends_with(" at once")).count(), 4);
