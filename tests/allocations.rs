@@ -12,7 +12,7 @@ use pointsman::{Accepted, Load, Recipient, SendError};
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,13 @@ const BATCH: usize = 16;
 const WINDOW: u64 = 512;
 /// On one thread: messages that a driver sends for each of its own, no more than a sink handles in a turn.
 const BURST: u64 = 1;
+/// Threads of the dispatcher that is sent to from outside.
+const WORKERS: usize = 2;
+/// How often they meet: more often than is needed for each to have taken tasks, searched in vain, and looked for what
+/// can be freed.
+const MEETINGS: usize = 16;
+/// Whom each of them wakes then.
+const BYSTANDERS: usize = 3;
 const SOON: Duration = Duration::from_secs(60);
 
 /// A message of `WORDS` times eight bytes.
@@ -378,10 +385,64 @@ fn flood<M: Send + 'static, R>(system: &System, name: &str, send: impl Fn(&Actor
     }
 }
 
+/// Waits for its like in other threads, and then wakes some that do nothing: more than one, so that they wait in the
+/// worker's own queue.
+struct Meeting {
+    barrier: Arc<Barrier>,
+    bystanders: Vec<ActorRef<()>>,
+}
+
+impl Actor for Meeting {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        self.barrier.wait();
+        self.bystanders.iter().for_each(|bystander| bystander.tell(()));
+        Ok(())
+    }
+}
+
+struct Bystander;
+
+impl Actor for Bystander {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+}
+
+/// Lets all end that the making of actors has begun, and each of the workers do what it does only once: one that slept
+/// through a warm-up would get its part of the ledger later, and make its queue smaller again, which held all those
+/// that were made.
+fn settle<M: Send + 'static>(system: &System, label: &str, ways: &[Way<M>]) {
+    ways.iter().for_each(Way::wait_until_idle);
+    let barrier = Arc::new(Barrier::new(WORKERS));
+    let actor =
+        |name: &str, number: usize| system.actor(&format!("{name}-{label}-{number}")).dispatcher("workers");
+    let bystanders = |group: usize| {
+        let bystander = |number| actor("bystander", number).spawn(|| Bystander).expect("a free name");
+        (group * BYSTANDERS..(group + 1) * BYSTANDERS).map(bystander).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = (0..WORKERS).map(bystanders).collect();
+    let meet = |(number, bystanders): (usize, &Vec<ActorRef<()>>)| {
+        let (barrier, bystanders) = (barrier.clone(), bystanders.clone());
+        let recipe = move || Meeting { barrier: barrier.clone(), bystanders: bystanders.clone() };
+        actor("meeting", number).spawn(recipe).expect("a free name")
+    };
+    let meetings: Vec<_> = all.iter().enumerate().map(meet).collect();
+    for _ in 0..MEETINGS {
+        meetings.iter().for_each(|meeting| meeting.tell(()));
+        while meetings.iter().chain(all.iter().flatten()).any(|actor| actor.load() != Load::Idle) {
+            thread::yield_now();
+        }
+    }
+}
+
 fn tells<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     let bytes = 8 * WORDS;
     flood::<Words<WORDS>, _>(system, &format!("tells-{WORDS}"), |held, number| held.tell([number; WORDS]));
-    for way in &ways::<WORDS>(system, "workers", None, BATCH) {
+    let from_outside = ways::<WORDS>(system, "workers", None, BATCH);
+    settle(system, &bytes.to_string(), &from_outside);
+    for way in &from_outside {
         check(faults, format!("{}, {bytes} bytes, across threads", way.name), |messages| {
             send_across(way, messages);
         });
@@ -508,7 +569,7 @@ fn outlets(system: &System, faults: &mut Vec<String>) {
 fn main() {
     let system = System::builder("allocations")
         // Workers that soon fall asleep, so that they have to be woken too.
-        .dispatcher("workers", Dispatcher::work_stealing().threads(2))
+        .dispatcher("workers", Dispatcher::work_stealing().threads(WORKERS))
         // One thread and no more: another one would end some time later, and to note that takes memory.
         .dispatcher("hold", Dispatcher::blocking().threads(1..=1))
         .dispatcher("one", Dispatcher::work_stealing().threads(1))
