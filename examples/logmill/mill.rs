@@ -167,9 +167,8 @@ impl Mill {
         shutdown.add_task(phase::SERVICE_STOP, "drain the stages", move || {
             drain(&parsers)?;
             drain(&enrichers)?;
-            let ended = hosts.head().when_ended();
             hosts.terminate("the mill ends");
-            ended.wait()?;
+            hosts.when_ended().wait()?;
             drain(&sinks)
         })?;
         Ok(())
@@ -200,10 +199,7 @@ impl Mill {
 
 /// Has a stage handle what it has, and waits until it has ended.
 fn drain<M: Send + 'static>(stage: &Router<M>) -> Done {
-    let head = stage.head().any();
     stage.drain()?;
-    if let Some(head) = head {
-        head.when_ended().wait()?;
-    }
+    stage.when_ended().wait()?;
     Ok(())
 }

@@ -12,6 +12,9 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// The name need not be free yet. To create an actor under the same name, watch the old one.
     ///
+    /// Not for a router, whose routees end with what they have in their mailboxes, as by [`poison`](Self::poison):
+    /// [drain](crate::Router::drain) it, and wait by [`when_ended`](Self::when_ended).
+    ///
     /// ```
     /// # use pointsman::prelude::*;
     /// # struct Idle;

@@ -36,9 +36,11 @@ impl CoordinatedShutdown {
     /// way: what it leaves are dead letters in the report's ledger, and the task goes on.
     ///
     /// The phase's timeout is the deadline. When it is over no further actor is poisoned; those that are left end
-    /// with the system, and what is in their mailboxes becomes dead letters, counted. A pool is drained by its
-    /// routees: poisoned itself, it stops them. So does a [backoff supervisor](crate::Backoff) with its
-    /// child: give it a [last message](crate::Backoff::last_message) by
+    /// with the system, and what is in their mailboxes becomes dead letters, counted.
+    ///
+    /// Not for a router: poisoned, it stops its routees with what they have. Its task [drains](crate::Router::drain) it
+    /// and waits until it has [ended](ActorRef::when_ended). Nor for a [backoff supervisor](crate::Backoff), which does
+    /// so with its child: give it a [last message](crate::Backoff::last_message) by
     /// [`add_actor_termination`](Self::add_actor_termination).
     ///
     /// # Errors

@@ -110,8 +110,9 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// By default each handles what it has in its mailbox, which takes no more, and the group refuses messages from
     /// now on. In a group that [terminates by a message](super::GroupPlan::terminate_by) each actor gets that message
     /// and ends when it thinks fit; meanwhile the group routes. A second call closes the mailboxes in any case. When
-    /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know. Should the
-    /// message for an actor panic while it is made, that actor's mailbox closes as by default.
+    /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know, or wait outside
+    /// actors by [`when_ended`](ActorRef::when_ended). Should the message for an actor panic while it is made, that
+    /// actor's mailbox closes as by default.
     ///
     /// Mailboxes that take no more refuse answers, too, that were to come as messages: a group whose actors ask others
     /// should end by a message.
