@@ -207,6 +207,11 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// elsewhere are judged by their own parents. A routee that fails while it is made is stopped, unless a
     /// [decider](Strategy::decide) says otherwise.
     ///
+    /// A routee that is stopped, for instance beyond its limit of restarts, leaves the table, and nobody takes its
+    /// place: the pool is one smaller until it is [resized](super::Router::resize_to) or its
+    /// [resizer](Self::resizer) grows it. When the last one has stopped the pool ends, unless it
+    /// [stays when empty](Self::stay_when_empty) or has a resizer.
+    ///
     /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent
     /// decides for the router as a whole: resume lets all go on, the failing one with its state; a restart
     /// keeps the list and restarts every routee in its place; a stop ends the router. Meanwhile all own
