@@ -64,7 +64,8 @@ impl<M: Send + 'static> Context<M> {
     ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> Done {
     ///         match message {
     ///             SessionMsg::Request(reply_to) => drop(reply_to.send(42)),
-    ///             SessionMsg::Idle(_) => ctx.stop(),
+    ///             // `stop` would make dead letters of what has come in this moment.
+    ///             SessionMsg::Idle(_) => ctx.retire(),
     ///         }
     ///         Ok(())
     ///     }
