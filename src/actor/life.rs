@@ -285,10 +285,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     pub fn finish_stop(&mut self) {
-        // A state that has been through `restarting` is retired already: `stopped` runs once.
-        let retired =
+        // A state that has been through `restarting` has had its last hook there.
+        let restarting =
             self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
-        if !retired {
+        if !restarting {
             let stopped = self.with_actor(|actor, ctx| {
                 actor.stopped(ctx);
                 Ok(())

@@ -15,7 +15,7 @@ use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
 use crate::actor_ref::AnyRef;
 use crate::supervision::{Directive, Failure, Strategy};
 
-/// What all of this crate's log records have as their target.
+/// The target of this crate's log records, but for those of dead letters.
 const LOG_TARGET: &str = "pointsman";
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {

@@ -75,7 +75,7 @@ pub(super) struct StepAside<'a>(&'a Core);
 
 /// What a worker does about a task that waits for a sender to finish.
 #[derive(Copy, Clone, Debug)]
-enum Patience {
+enum Wait {
     Spin,
     Yield,
     Nap(Duration),
@@ -399,10 +399,10 @@ impl Core {
         if self.has_slot_task() {
             return;
         }
-        match Patience::after(run) {
-            Patience::Spin => hint::spin_loop(),
-            Patience::Yield => thread::yield_now(),
-            Patience::Nap(length) => {
+        match Wait::after(run) {
+            Wait::Spin => hint::spin_loop(),
+            Wait::Yield => thread::yield_now(),
+            Wait::Nap(length) => {
                 // The deque holds nothing but such tasks, so look elsewhere before sleeping on them.
                 if let Some(task) = self.sweep() {
                     self.slot.set(Some(task));
@@ -428,7 +428,7 @@ impl fmt::Debug for Core {
     }
 }
 
-impl Patience {
+impl Wait {
     fn after(busy_run: u32) -> Self {
         // Models yield at once, since nothing else lets the sender run, and then nap.
         let (spin_max, yield_max) = if crate::sync::EXPLORED { (0, 1) } else { (8, 40) };
