@@ -11,7 +11,8 @@
 //! 1. A [`Domain`] counts its replacements in `epoch`. Each thread that reads has a [`Record`] there, which
 //!    announces the epoch that the thread had seen when it last held nothing, or [`OFFLINE`].
 //! 2. A reader that was offline announces the current epoch, executes the light side of an [asymmetric
-//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. It goes offline again with a Release store.
+//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. It goes offline again with a
+//!    Release store.
 //! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it
 //!    holds nothing; that is one load and one compare unless the epoch has moved.
 //! 4. Whoever replaces a value swaps the pointer, advances `epoch` to `e` with Release, and puts the old
@@ -21,8 +22,9 @@
 //!
 //! # Why nothing is freed while it is read
 //!
-//! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire, so it sees the swap that came before `e`; what it had read before that it had let go, and its
-//!   Release store (read here with Acquire) puts those reads before the freeing.
+//! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire, so it sees the swap that
+//!   came before `e`. What it had read earlier it had let go by then, and its Release store (read here with Acquire) puts
+//!   those reads before the freeing.
 //! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If it is the
 //!   reader's, the scan could not have missed the announcement. If it is the scan's, the reader's load sees
 //!   the swap, because the swap came before the value was on the list, and the list was locked before the
@@ -100,10 +102,13 @@ pub fn process_domain() -> &'static Arc<Domain> {
     &PROCESS
 }
 
-/// One grace period for all values published in it.
+/// The readers of some published values, and the replaced ones that these may still be reading.
 pub struct Domain {
+    /// Counts replacements.
     epoch: CachePadded<AtomicU64>,
+    /// What was replaced and is not freed yet.
     retired: Mutex<Vec<Retired>>,
+    /// One for each thread that reads.
     records: Mutex<Records>,
     homeless: Homeless,
 }

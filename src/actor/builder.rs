@@ -135,9 +135,8 @@ impl ActorBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a mailbox
-    /// that the actor cannot have, a stopping parent, a
-    /// system that is shut down. Nothing is left behind, and the name is free.
+    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a mailbox that the actor cannot have,
+    /// a stopping parent, a system that is shut down. Nothing is left behind, and the name is free.
     pub fn spawn<A, I>(
         self,
         mut recipe: impl FnMut() -> I + Send + 'static,

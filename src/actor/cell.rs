@@ -267,7 +267,8 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }
 
-/// What happens to a message that finds its bounded mailbox full.
+/// What happens to a message that finds its bounded mailbox full. Dropping the oldest is none of these: a mailbox that
+/// does so is a ring, which is never full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FullPolicy {
     Refuse,

@@ -69,8 +69,9 @@ impl<'a> RouteContext<'a> {
         self.router.seed
     }
 
-    /// The system, whose clock and scheduler a logic uses that delivers later, too: by [`ActorRef::tell`], which
-    /// counts. If that are copies, say so by [`copies_later`](Self::copies_later). Costs a read-modify-write that the whole system shares.
+    /// The system, by whose clock and scheduler a logic may deliver later, too. It does so by [`ActorRef::tell`], which
+    /// counts, and where it sends copies it says so by [`copies_later`](Self::copies_later). Costs a read-modify-write on
+    /// a line that the whole system shares.
     pub fn system(&self) -> SystemRef {
         SystemRef::new(self.router.system.clone())
     }

@@ -62,7 +62,8 @@ impl RestartPolicy {
         Self::new(When::OnFailure, min, max)
     }
 
-    /// Restarts whatever has ended, for any reason but its [retirement](crate::Context::retire) or the group's end. `max` is not below `min`.
+    /// Restarts whatever has ended, for any reason but its [retirement](crate::Context::retire) or the group's end.
+    /// `max` is not below `min`.
     pub fn always(min: Duration, max: Duration) -> Self {
         Self::new(When::Always, min, max)
     }
