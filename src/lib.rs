@@ -116,10 +116,10 @@
 //!
 //! # How the source is laid out
 //!
-//! From the ground up, each resting on those before it: `sync` (the only door to atomics and threads), `grace` and
-//! `striped`, `mailbox`, `scheduler`, `dispatch`; then the core, whose parts know each other: `actor`, `actor_ref`,
-//! `supervision`, `time`, `ledger`, `deployment`, `event_stream`, `error`; then what is made of it: `routing`,
-//! `topology`, `net`, `pattern`, `shutdown`, `config`, `testkit`. The core names these only to hand out their builders
+//! From the ground up, each resting on those before it: `sync` (the only door to atomics and threads), `payload` (what a
+//! panic leaves behind), `grace` and `striped`, `mailbox`, `scheduler`, `dispatch`; then the core, whose parts know each
+//! other: `actor`, `actor_ref`, `supervision`, `time`, `ledger`, `deployment`, `event_stream`, `error`; then what is made
+//! of it: `routing`, `topology`, `net`, `pattern`, `shutdown`, `config`, `testkit`. The core names these only to hand out their builders
 //! and to keep their state for a system; and in `error`, since the errors of spawning and of building hold what is wrong
 //! with a router, a backoff, or the phases of the shutdown.
 //!

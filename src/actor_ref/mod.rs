@@ -3,7 +3,8 @@
 //! In reading order: `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one
 //! besides an actor, and `from_fn.rs` a function; `full.rs` how a sender waits for room, `capacity.rs` how much there
 //! is; `copies.rs` and `retired.rs` what an actor's sender must know of it. Answers: `reply.rs` what is asked and answered
-//! by, `promise.rs` the slot between the two in the memory of `slot_memory.rs`, `ask.rs` how the asker waits,
+//! by, `promise.rs` the slot between the two in the memory of `slot_memory.rs`, `ask.rs` how the asker waits, with
+//! `patience.rs` and `courtesy.rs` for how long it stays awake, `routed_asks.rs` what an ask through a router counts,
 //! `to_actor.rs`, `or_back.rs` and `traced.rs` its other ways, `attempt.rs` for questions to several,
 //! `reply_counts.rs` the numbers. Several recipients: `delivery.rs`, and `later.rs` for those that are full.
 //! `dead_letters.rs` is where what nobody took is counted and shown, with `dead_letter_log.rs` and `undelivered.rs`.

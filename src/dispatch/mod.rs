@@ -13,6 +13,9 @@
 //! The same turn function runs everywhere; only who calls it differs. An actor's cell keeps a [`Home`],
 //! which says where its token goes. A shared queue in front of several actors ([`balancing`]) is no home of its
 //! own: they run where they are told, and find their messages in it.
+//!
+//! What several of these need: `threads.rs` joins threads that come and go, and `mailboxes.rs` is what a dispatcher says
+//! about its actors' mailboxes.
 
 pub mod balancing;
 pub mod blocking;
@@ -325,7 +328,7 @@ impl WorkStealing {
     ///
     /// The one woken last cannot move to another worker while the running turn lasts. So a turn that goes on
     /// for more than 8 messages and about 100 µs after it woke somebody ends early. One message is never
-    /// interrupted: a handler that takes long belongs into [`Context::blocking`](crate::Context::blocking)
+    /// interrupted: a handler that takes long belongs in [`Context::blocking`](crate::Context::blocking)
     /// or on a [blocking](Dispatcher::blocking) dispatcher.
     pub fn lifo(mut self, is_on: bool) -> Self {
         self.lifo = is_on;

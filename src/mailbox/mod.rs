@@ -54,14 +54,19 @@
 //! Where more threads send than there are cores, somebody nearly always holds a claim that is not published. The owner
 //! cannot pass it, but senders do: `tail_block` moves on whenever a block's claims are made. Who finds it beyond
 //! its own claim starts from `settled_block`, which moves only over blocks whose claims are all published, behind
-//! `tail_block`. With one pointer alone, that had to wait for the slowest sender and made every other one walk the chain
-//! from there, four senders to one actor cost each other 200 to 330 ns a message, and sixteen up to 1,300; now some 50.
+//! `tail_block`. One pointer alone had to wait for the slowest sender, and every other one walked the chain from there:
+//! four senders to one actor cost each other 200 to 330 ns a message, and sixteen up to 1,300; now it is some 50.
 //!
 //! # Accepted limits
 //! The blocks behind a claim that is not published are kept until it is, then come back a few at a time, as more
 //! are sent, or all together when the owner goes idle.
 //!
 //! A ring may briefly wait inside `push` and `ready` for a preempted pusher, as its queue does.
+//!
+//! # Files
+//! In reading order: `word.rs` the word; `mod.rs` how both sides use it; `slot.rs`, `block.rs` and `queue.rs` where
+//! messages lie; `lane.rs` system messages; `policy.rs` what other mailboxes have beyond the plain one, with `room.rs`,
+//! where senders wait for room, and `order.rs`; `recipe.rs` the kinds that users choose from.
 
 mod block;
 mod lane;

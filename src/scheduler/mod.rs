@@ -1,5 +1,9 @@
 #![doc = include_str!("README.md")]
 
+// In reading order: `mod.rs` the pool; `task.rs` what it runs, `worker.rs` who runs it; `injector.rs` the way in from
+// outside; `counters.rs` and `sleep.rs` who sleeps and who wakes whom; `current.rs` what a thread is to the scheduler.
+// How a pool starts: `launch.rs`, `affinity.rs`, `error.rs`.
+
 pub mod affinity;
 pub mod counters;
 pub mod current;

@@ -2,7 +2,8 @@
 //!
 //! Everything concurrent in this crate names these items and never `std`'s (or `loom`'s), so that the
 //! whole engine compiles a second time on loom under `--cfg pointsman_loom`, and a third time on shuttle under
-//! `--cfg pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order.
+//! `--cfg pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order. Made of them, for
+//! several modules: `asymmetric_fence.rs` and `thread_index.rs`.
 //!
 //! Two rules come from how loom works and hold in both builds:
 //! * a store-then-look handshake uses [`atomic::fence`] with `SeqCst` between the two (or

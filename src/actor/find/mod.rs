@@ -1,4 +1,5 @@
-//! How actors are found: by a path, by a path with wildcards, by asking who is there.
+//! How actors are found: by a path (`lookup.rs`), by a path with wildcards (`selection.rs`), by asking who is there
+//! (`identify.rs`). And what stands for those who are not: `empty.rs`.
 
 pub(in crate::actor) mod empty;
 pub(in crate::actor) mod identify;
