@@ -395,7 +395,7 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn path(&self) -> ActorPath {
         match self.any() {
             Some(any) => any.path(),
-            None => ActorPath::from_names(["deadLetters".into()].into_iter()),
+            None => nowhere(),
         }
     }
 
