@@ -24,6 +24,7 @@ pub mod resizing {}
 
 #[doc = include_str!("../docs/goakt.md")]
 pub mod goakt {}
+
 #[doc = include_str!("../docs/topology.md")]
 pub mod topology {}
 
