@@ -5,8 +5,8 @@ use super::file::{
     DispatcherSection, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, PhaseSection,
     Requirement, SupervisionSection,
 };
-use super::router;
 use super::values::Span;
+use super::{key, router};
 use crate::routing::Known;
 use crate::shutdown::Phase;
 use crate::topology::GroupConfig;
@@ -41,10 +41,12 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
         }
     }
     for (name, section) in file.dispatcher {
-        builder = dispatcher(&format!("dispatcher.{name}"), name, section, builder)?;
+        let at = format!("dispatcher.{}", key::part(&name));
+        builder = dispatcher(&at, name, section, builder)?;
     }
     for (pattern, section) in file.deployment {
-        let key = |rest: &str| format!("deployment.{pattern:?}{rest}");
+        let at = format!("deployment.{}", key::part(&pattern));
+        let key = |rest: &str| format!("{at}{rest}");
         let mut deployment =
             builder.deployments.written().get(&pattern).cloned().unwrap_or_else(Deployment::new);
         if let Some(name) = &section.dispatcher {
@@ -109,7 +111,8 @@ fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<S
 }
 
 fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, ConfigError> {
-    let key = |key: &str| format!("mailbox.{name}.{key}");
+    let at = format!("mailbox.{}", key::part(name));
+    let key = |key: &str| format!("{at}.{key}");
     let mut mailbox = match (section.kind, known) {
         (None, Some(known)) => known,
         (None | Some(MailboxType::Unbounded), _) => Mailbox::unbounded(),
@@ -146,7 +149,7 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     if let Some(guard) = section.guard {
         mailbox = mailbox.guard(guard.u32());
     }
-    mailbox.check().map_err(|fault| ConfigError::key(format!("mailbox.{name}"), fault.to_string()))?;
+    mailbox.check().map_err(|fault| ConfigError::key(at, fault.to_string()))?;
     Ok(mailbox)
 }
 

@@ -1,11 +1,13 @@
 #![doc = include_str!("../../docs/configuration.md")]
 
-// `file.rs` has the sections and keys, `values.rs` what may stand there, `error.rs` what is said if it may not; `apply.rs`
+// `file.rs` has the sections and keys, `values.rs` what may stand there, `error.rs` what is said if it may not, by
+// `key.rs` of which key; `apply.rs`
 // does to a builder what a file says, and `print.rs` is the way back; `router.rs` is both for routers.
 
 mod apply;
 mod error;
 mod file;
+mod key;
 mod print;
 mod router;
 mod values;
@@ -27,7 +29,7 @@ impl SystemBuilder {
     pub fn config(self, toml: &str) -> Result<Self, ConfigError> {
         let deserializer = toml::Deserializer::parse(toml).map_err(|error| ConfigError::syntax(&error))?;
         let file: File = serde_path_to_error::deserialize(deserializer)
-            .map_err(|error| ConfigError::key(error.path().to_string(), error.inner().message()))?;
+            .map_err(|error| ConfigError::key(key::whole(error.path()), error.inner().message()))?;
         apply::apply(file, self)
     }
 

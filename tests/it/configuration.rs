@@ -26,11 +26,17 @@ fn unknown_keys_are_refused_with_the_sections_around_them_and_what_there_is() {
     for (toml, key, known) in [
         ("sede = 1", "sede", "`seed`"),
         ("[dispatcher.files]\nthread = 1", "dispatcher.files.thread", "`threads`"),
-        ("[deployment.\"/a\"]\nmailbocks = \"x\"", "deployment./a.mailbocks", "`mailbox`"),
+        ("[deployment.\"/a\"]\nmailbocks = \"x\"", "deployment.\"/a\".mailbocks", "`mailbox`"),
         #[cfg(feature = "net")]
-        ("[deployment.\"/a\".listener]\nbacklog = 1", "deployment./a.listener.backlog", "`max-connections`"),
+        (
+            "[deployment.\"/a\".listener]\nbacklog = 1",
+            "deployment.\"/a\".listener.backlog",
+            "`max-connections`",
+        ),
         ("[shutdown.phase.flush]\ntime-out = \"1s\"", "shutdown.phase.flush.time-out", "`timeout`"),
         ("[dead-letter]\nlog = 1", "dead-letter", "`dead-letters`"),
+        ("\"\" = 1", "\"\"", "`seed`"),
+        ("[mailbox.\"a.b\"]\nsize = 1", "mailbox.\"a.b\".size", "`capacity`"),
     ] {
         let (refused_key, fault) = refused(toml);
         assert_eq!(refused_key, key, "{fault}");
@@ -85,7 +91,7 @@ fn keys_that_do_not_go_together_are_refused() {
             "[\"default\", \"files\"]",
         ),
         ("[deployment.\"/a\"]\nmailbox = \"none\"", "deployment.\"/a\".mailbox", "[\"first\"]"),
-        ("[deployment.\"a\"]", "deployment.\"a\"", "begin with '/'"),
+        ("[deployment.\"a\"]", "deployment.a", "begin with '/'"),
         #[cfg(feature = "net")]
         (
             "[deployment.\"/a\".listener]\nlow-mark = 2\nhigh-mark = 1",

@@ -763,18 +763,18 @@ fn names_and_paths_in_code_are_checked_when_the_system_starts_with_the_words_of_
 #[test]
 fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_may() {
     for (toml, key, text) in [
-        ("nr-of-instances = \"boom\"", "deployment./a.router.nr-of-instances", "\"boom\""),
-        ("nr-of-instances = -1", "deployment./a.router.nr-of-instances", "from 0 to 16777216"),
-        ("instances = 1", "deployment./a.router.instances", "`nr-of-instances`"),
-        ("virtual-nodes = 70000", "deployment./a.router.virtual-nodes", "from 1 to 65536"),
+        ("nr-of-instances = \"boom\"", "deployment.\"/a\".router.nr-of-instances", "\"boom\""),
+        ("nr-of-instances = -1", "deployment.\"/a\".router.nr-of-instances", "from 0 to 16777216"),
+        ("instances = 1", "deployment.\"/a\".router.instances", "`nr-of-instances`"),
+        ("virtual-nodes = 70000", "deployment.\"/a\".router.virtual-nodes", "from 1 to 65536"),
         ("within = \"0s\"", "deployment.\"/a\".router.within", "more than 0"),
-        ("routees = { path = [] }", "deployment./a.router.routees.path", "`paths`"),
+        ("routees = { path = [] }", "deployment.\"/a\".router.routees.path", "`paths`"),
         ("head-dispatcher = \"none\"", "deployment.\"/a\".router.head-dispatcher", "[\"default\"]"),
         ("pool-dispatcher = \"none\"", "deployment.\"/a\".router.pool-dispatcher", "[\"default\"]"),
-        ("pool-dispatcher = 3", "deployment./a.router.pool-dispatcher", "the name of a dispatcher"),
+        ("pool-dispatcher = 3", "deployment.\"/a\".router.pool-dispatcher", "the name of a dispatcher"),
         (
             "pool-dispatcher = { threads = 0 }",
-            "deployment./a.router.pool-dispatcher.threads",
+            "deployment.\"/a\".router.pool-dispatcher.threads",
             "from 1 to 1024",
         ),
         (
@@ -787,7 +787,7 @@ fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_ma
             "deployment.\"/a\".router.pool-dispatcher.threads-min",
             "above threads-max 64",
         ),
-        ("resizer = { lower-bound = \"x\" }", "deployment./a.router.resizer.lower-bound", "\"x\""),
+        ("resizer = { lower-bound = \"x\" }", "deployment.\"/a\".router.resizer.lower-bound", "\"x\""),
         (
             "resizer = { lower-bound = 11 }",
             "deployment.\"/a\".router.resizer.upper-bound",
@@ -796,7 +796,7 @@ fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_ma
         ("resizer = { rampup-rate = nan }", "deployment.\"/a\".router.resizer.rampup-rate", "finite"),
         (
             "optimal-size-exploring-resizer = { optimization-range = 1 }",
-            "deployment./a.router.optimal-size-exploring-resizer.optimization-range",
+            "deployment.\"/a\".router.optimal-size-exploring-resizer.optimization-range",
             "at least 2",
         ),
         (
@@ -804,7 +804,7 @@ fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_ma
             "deployment.\"/a\".router.resizer",
             "enabled = false",
         ),
-        ("options = { x = [] }", "deployment./a.router.options.x", "a text, a number"),
+        ("options = { x = [] }", "deployment.\"/a\".router.options.x", "a text, a number"),
     ] {
         let toml = format!("[deployment.\"/a\".router]\n{toml}");
         let Err(ConfigError::Key { key: at, fault }) = System::builder("refused").config(&toml) else {
