@@ -1,17 +1,16 @@
 //! What a pool costs: time to create and to stop it, and memory, for each of 10,000 and of 100,000 routees. It must be
 //! near linear: a routee of the large pool may cost up to three times as much as one of the small pool, since its memory no
-//! longer lies in the caches. Ten times the routees took 16.7 times as long to create and 18.3 times to stop.
+//! longer lies in the caches. Ten times the routees took 13.8 times as long to create and 15.6 times to stop.
 //!
 //! Memory is what the allocator has handed out, the table and the head's list included. `stop` is the router's;
 //! `each by itself` lets all routees end one by one, of which each is a change of the table.
 //!
-//! 2026-11-21, AMD EPYC, 2 cores that other builds used at the same time, medians of 5; `cargo bench --bench pools`,
-//! run twice, the better of each:
+//! 2026-11-22, AMD EPYC, 2 cores and nobody else on them, medians of 5; `cargo bench --bench pools`:
 //!
 //! | routees | create, ns | stop, ns | each by itself, ns | bytes, used once |
 //! |---|---|---|---|---|
-//! | 10,000 | 2,017 | 4,567 | 3,391 | 1,247 |
-//! | 100,000 | 3,360 | 8,343 | 3,648 | 1,224 |
+//! | 10,000 | 1,036 | 1,351 | 1,367 | 1,292 |
+//! | 100,000 | 1,428 | 2,103 | 1,069 | 1,246 |
 //!
 //! Bytes are with 64 of state, a mailbox that has held a message, and what the head keeps for the routee. Where routees
 //! have just been created, some have not had their first turn.

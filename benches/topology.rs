@@ -1,17 +1,17 @@
 //! Topologies: a send by an outlet, and a tell by a key, beside a direct tell.
 //!
 //! 2026-11-22, AMD EPYC, 2 cores and nobody else on them, medians of 15 rounds; `cargo bench --bench topology`. ns for
-//! each delivery, from a thread outside the pool, and the instructions of a tell alone, by callgrind:
+//! each delivery, from a thread outside the pool:
 //!
-//! | | ns | instructions |
-//! |---|---|---|
-//! | direct tell to one actor | 35 | 112 |
-//! | tell to one key (`group.key(k)`) | 44 | 237 |
-//! | tell to a group, by key | 69 | 454 |
-//! | `try_send` to the actor | 85 | |
-//! | outlet, one route | 103 | |
-//! | outlet, the last of eight routes | 115 | |
-//! | outlet, eight routes, per delivery | 53 | |
+//! | | ns |
+//! |---|---|
+//! | direct tell to one actor | 23 |
+//! | tell to one key (`group.key(k)`) | 34 |
+//! | tell to a group, by key | 54 |
+//! | `try_send` to the actor | 103 |
+//! | outlet, one route | 112 |
+//! | outlet, the last of eight routes | 126 |
+//! | outlet, eight routes, per delivery | 49 |
 
 mod common;
 
