@@ -163,6 +163,7 @@ fn who_belongs_to_no_system_is_asked_by_the_machines_clock() {
     let silent = ActorRef::from_fn(move |call: Call<Double>| keep.send(call).unwrap());
     let timeout = AskError::Timeout { after: limit };
     assert_eq!(block_on(silent.ask(Double(1)).within(limit), &woken, &waker), Err(timeout.clone()));
+    assert_eq!(silent.ask(Double(1)).within(limit).wait(), Err(timeout.clone()));
     // The request comes back with the error, or is gone with the answer.
     let failed = block_on(silent.ask_or_back(Double(2)).within(limit), &woken, &waker).unwrap_err();
     assert_eq!((&failed.error, &failed.message), (&timeout, &Double(2)));

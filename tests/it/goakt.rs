@@ -87,6 +87,9 @@ fn the_first_of_goakts_faults_is_told_and_nothing_is_left_behind() {
         text(error),
         "router \"desks\" has both `restart_on_failure` and `stop_on_failure`: give one of them, once"
     );
+    // Of three the first two are told.
+    let error = clerks(2).stop_on_failure().resume_on_failure().restart_on_failure().spawn().unwrap_err();
+    assert!(text(error).contains("both `stop_on_failure` and `resume_on_failure`"));
 
     // Two: the first in the order is told.
     let error = clerks(0).tail_chopping(zero, zero).spawn().unwrap_err();

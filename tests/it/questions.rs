@@ -3,7 +3,7 @@
 use crate::support::{LONG, panic_of, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
+    Broadcast, Keyed, RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{
@@ -993,6 +993,21 @@ fn a_router_value_behind_another_one_asks_its_own_routees() {
     assert!(answer(&desks[1], 5));
     assert_eq!(ask.wait(), Ok(5));
     desks.iter().for_each(|desk| desk.actor.stop());
+}
+
+#[test]
+fn a_question_in_the_envelope_of_its_key_is_asked_like_any_other() {
+    let system = Rc::new(TestSystem::with_seed(7));
+    let (desks, group) = open_desks::<Keyed<u64, Call<Get>>>(&system, 2);
+    let router = system.router("all").group(group).logic(scatter()).spawn().unwrap();
+    let ask = router.ask_with(|reply_to| Keyed { key: 1, message: Call::new(Get::default(), reply_to) });
+    for (desk, reply) in desks.iter().zip([0, 5]) {
+        desk.take().into_message().answer(|_| reply);
+    }
+    assert_eq!(ask.wait(), Ok(5), "the first success");
+    router.stop();
+    drop((desks, router));
+    assert_eq!(finish(system).asks.pending(), 0);
 }
 
 #[test]

@@ -4,8 +4,9 @@ use crate::router_value::{functions, who};
 use crate::support::{LONG, Stage, act, child, fail, note, noting, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin, RouteContext, Routee, Routees,
-    RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
+    Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin,
+    RouteContext, Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox,
+    TailChopping, TwoChoices,
 };
 use pointsman::{Accepted, Load, Recipient, SendError};
 use std::fmt::Debug;
@@ -626,4 +627,35 @@ fn a_logic_by_default_is_the_one_that_new_makes() {
     let [one, other] = [TailChopping::new(), TailChopping::default()].map(|logic| format!("{logic:?}"));
     assert_eq!(one, other);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_logic_has_the_name_by_which_settings_ask_for_it() {
+    #[derive(Clone)]
+    struct Get;
+    impl Request for Get {
+        type Reply = u32;
+    }
+    struct Nameless;
+    impl RoutingLogic<Call<Get>> for Nameless {
+        fn select(&self, _: &Call<Get>, _: &Routees<Call<Get>>, _: &RouteContext<'_>) -> Pick {
+            Pick::None
+        }
+    }
+    type Named = (Option<&'static str>, Box<dyn RoutingLogic<Call<Get>>>);
+    let named: [Named; 10] = [
+        (Some("broadcast"), Box::new(Broadcast)),
+        (Some("round-robin"), Box::new(BroadcastIf::new(|_: &Call<Get>| false, RoundRobin::new()))),
+        (Some("consistent-hashing"), Box::new(ConsistentHashing::by(|_: &Call<Get>, _| ()))),
+        (Some("random"), Box::new(Random::new())),
+        (Some("round-robin"), Box::new(RoundRobin::new())),
+        (Some("scatter-gather"), Box::new(ScatterGatherFirstCompleted::new())),
+        (Some("smallest-mailbox"), Box::new(SmallestMailbox::new())),
+        (Some("tail-chopping"), Box::new(TailChopping::new())),
+        (Some("two-choices"), Box::new(TwoChoices::new())),
+        (None, Box::new(Nameless)),
+    ];
+    for (name, logic) in named {
+        assert_eq!(logic.name(), name);
+    }
 }

@@ -34,6 +34,8 @@ fn each_path_is_one_routee_that_is_found_anew_for_each_message() {
     system.run_until_idle();
     let got: Vec<Vec<u64>> = found.iter().map(|(_, got)| handled(got)).collect();
     assert_eq!(got, [vec![3], vec![4], vec![5], vec![5]], "a path with a wildcard is one routee");
+    let actors: Vec<_> = router.routees().unwrap().iter().map(ActorRef::any).collect();
+    assert_eq!(actors, [found[0].0.any(), found[1].0.any(), None], "and stands for no actor");
     // Nobody is watched: an end takes no path out, and who comes again is found again.
     found[0].0.stop();
     system.run_until_idle();

@@ -119,6 +119,8 @@ fn a_selection_reaches_whoever_stands_there() {
     ] {
         assert_eq!(town.reached(path), reached, "{path}");
     }
+    let delivered = town.select("/user/shop/*/..").tell(7u32);
+    assert_eq!((delivered.reached, delivered.other_type.len()), (0, 1), "the shop, once");
     let uid = town.stage.system.actor_at("/user/shop/till-1/coin").unwrap().uid();
     assert_eq!(town.reached(&format!("/user/*/till-1/coin#{uid}")), ["/user/shop/till-1/coin"]);
     assert!(town.reached(&format!("/user/shop/till-1/coin#{}", uid + 1000)).is_empty());
