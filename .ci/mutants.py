@@ -37,7 +37,9 @@ JOBS = os.environ.get('JOBS', '1')
 CAUGHT_MIN = 85
 COVERED_MIN = 95
 # Besides models: unit tests and behaviour tests. They are what coverage is about, too.
-OURS = {'lib': ['--lib'], 'it': ['--test', 'it'], 'no_threads': ['--test', 'no_threads']}
+OURS = {'lib': ['--lib']} | {
+    name: ['--test', name] for name in ('it', 'no_threads', 'old_tables', 'old_tables_blocking', 'properties', 'histories')
+}
 # What takes longer by itself, in seconds, is no judge.
 SECONDS_MAX = float(os.environ.get('SECONDS_MAX', '20'))
 # How long it may take to find that out.
@@ -312,24 +314,27 @@ class Binary:
         self.name, self.program, self.is_models = name, program, package == 'loom-tests'
         self.folder = TREE / package if self.is_models else TREE
         self.digest = digest(pathlib.Path(program).read_bytes())
-
-    def look(self):
-        """Runs each test by itself, unmutated. {test: (seconds, numbers)}"""
-        notes = WORK / f'reached-{self.name}-{self.digest}'
+        # {test: (seconds, numbers)}
         self.tests = {}
-        if notes.exists():
-            for line in notes.read_text().splitlines():
+        self.notes = WORK / f'reached-{self.name}-{self.digest}'
+        if self.notes.exists():
+            for line in self.notes.read_text().splitlines():
                 test, seconds, *numbers = line.split()
                 self.tests[test] = float(seconds), frozenset(map(int, numbers))
         listed = subprocess.run(
             [self.program, '--list', '--format=terse'], cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True
         ).stdout
+        self.listed = re.findall(r'^(\S+): test$', listed, re.M)
+
+    def look(self, prefix):
+        """Runs each of these tests by itself, unmutated, unless that was done before."""
+        tests = [test for test in self.listed if test.startswith(prefix) and test not in self.tests]
+        if not tests:
+            return
         reached = WORK / f'reached.{os.getpid()}'
         began = time.monotonic()
-        with open(notes, 'a') as file:
-            for test in re.findall(r'^(\S+): test$', listed, re.M):
-                if test in self.tests:
-                    continue
+        with open(self.notes, 'a') as file:
+            for test in tests:
                 reached.unlink(missing_ok=True)
                 notes_at = {'MUTANTS_REACHED': str(reached)}
                 failed, seconds = run(self.program, self.folder, [test], LOOK_SECONDS_MAX, **notes_at)
@@ -338,10 +343,12 @@ class Binary:
                 numbers = reached.read_text().split() if reached.exists() and not failed else []
                 self.tests[test] = seconds, frozenset(map(int, numbers))
                 print(test, f'{seconds:.3f}', *numbers, file=file, flush=True)
-        print(f'{self.name}: {len(self.tests)} tests, looked at for {time.monotonic() - began:.0f} s', flush=True)
+        print(f'{self.name}: {len(tests)} tests, looked at for {time.monotonic() - began:.0f} s', flush=True)
 
     def asked(self, number, prefix=''):
         """The tests that come by this mutant, the most special ones first."""
+        # Only now: there are models that take a while, and judge few files.
+        self.look(prefix)
         found = [
             test
             for test, (seconds, numbers) in self.tests.items()
@@ -494,8 +501,6 @@ def main():
             if message.get('executable') and message['profile']['test']:
                 name = 'lib' if 'lib' in message['target']['kind'] else message['target']['name']
                 binaries[name] = Binary(name, message['executable'], build[1])
-    for binary in binaries.values():
-        binary.look()
 
     tests = digest(str(SECONDS_MAX), *(binary.digest for binary in binaries.values()))
     verdicts_path = WORK / 'verdicts'
@@ -517,10 +522,10 @@ def main():
             said = f'caught by {by}' if by else f'MISSED by {asked} tests' if asked else 'MISSED: no test comes by'
             print(f'{mutant["name"]}: {said}, {time.monotonic() - began:.1f} s', flush=True)
 
-    report(sources, woven, verdicts, models, binaries, len(unviable))
+    report(sources, woven, verdicts, models, len(unviable))
 
 
-def report(sources, woven, verdicts, models, binaries, unviable):
+def report(sources, woven, verdicts, models, unviable):
     print()
     is_right = True
     known = listed_as_missed()
@@ -535,7 +540,7 @@ def report(sources, woven, verdicts, models, binaries, unviable):
         if file in models:
             of_models += len(judged)
             by_models += sum(
-                verdict['by'] is not None and binaries[verdict['by'].split('::')[0]].is_models for _, verdict in judged
+                verdict['by'] is not None and verdict['by'].split('::')[0] not in OURS for _, verdict in judged
             )
         for mutant, verdict in judged:
             name = re.sub(r'^([^:]*):\d+:\d+: ', r'\1: ', mutant['name'])
