@@ -115,6 +115,17 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
 }
 
 #[test]
+fn workers_get_what_the_recipe_says() {
+    let (deadline, spin) = (Duration::from_millis(3), Duration::from_micros(7));
+    let recipe =
+        Dispatcher::work_stealing().pin_to([1, 0]).throughput(9).deadline(deadline).spin(spin).lifo(false);
+    let got = recipe.settings("named");
+    assert_eq!((got.name.as_str(), got.thread_count, got.pin_to), ("named", 2, Some(vec![1, 0])));
+    assert_eq!((got.throughput, got.deadline, got.spin, got.lifo), (9, Some(deadline), spin, false));
+    assert_eq!(recipe.threads(3).settings("named").thread_count, 3);
+}
+
+#[test]
 fn recipes_out_of_bounds_are_refused() {
     fn refused(recipe: impl Into<Dispatcher>) -> String {
         recipe.into().start("bad", || ()).expect_err("out of bounds").to_string()

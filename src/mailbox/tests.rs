@@ -1,6 +1,6 @@
 //! Single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
-use super::{Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
+use super::{Block, Cursor, Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
 use std::num::NonZeroUsize;
@@ -47,6 +47,30 @@ fn messages_come_in_order_over_many_blocks() {
     assert_eq!(mailbox.gate.len(), 0);
     idle(owner);
     assert_eq!(mailbox.gate.glance(), Glance::Idle);
+}
+
+#[test]
+fn blocks_come_back_while_the_owner_never_runs_empty() {
+    let mailbox = Plain::<u64>::unbounded(());
+    // This one travels inline, and its index leaves a hole in the first block.
+    assert!(mailbox.push(0).expect("open").wakes());
+    // SAFETY: the send handed us the token.
+    let mut owner = unsafe { mailbox.owner() };
+    for n in 1..1000 {
+        assert!(!mailbox.push(n).expect("open").wakes());
+        assert_eq!(take(&mut owner), Some(n - 1));
+        // SAFETY: we are the owner, and nobody sends meanwhile: blocks from the oldest one on are alive.
+        let Cursor { oldest, .. } = mailbox.gate.cursor.with(|cursor| unsafe { std::ptr::read(cursor) });
+        let next = |block: &*mut Block| {
+            // SAFETY: as above.
+            let next = unsafe { (**block).next.load(Ordering::Relaxed) };
+            (!next.is_null()).then_some(next)
+        };
+        let chain = std::iter::successors((!oldest.is_null()).then_some(oldest), next);
+        assert!(chain.count() <= 4, "at message {n}");
+    }
+    assert_eq!(take(&mut owner), Some(999));
+    idle(owner);
 }
 
 /// The epoch may flip only with a chain: idle after two messages, after one, and again after two.

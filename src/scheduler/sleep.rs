@@ -206,6 +206,7 @@ impl Sleep {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::{SEAT_COUNT_MAX, Sleep};
+    use std::time::Duration;
 
     #[test]
     fn half_of_a_group_may_search_and_two_always() {
@@ -220,5 +221,22 @@ mod tests {
             };
             assert_eq!((0..SEAT_COUNT_MAX).take_while(begin).count(), most, "of {worker_count}");
         }
+    }
+
+    #[test]
+    fn who_was_woken_from_a_nap_is_counted_as_searching() {
+        let sleep = Sleep::new(1, 1);
+        sleep.take_seat(0);
+        let at = sleep.place(0);
+        // The last look finds something both times, so nobody parks.
+        assert!(!sleep.nap(at, Duration::MAX, || true));
+        assert!(sleep.is_deserted());
+        let woken = sleep.nap(at, Duration::MAX, || {
+            sleep.notify(0);
+            true
+        });
+        assert!(woken && !sleep.is_deserted());
+        sleep.end_search(0, || false);
+        assert!(sleep.is_deserted());
     }
 }

@@ -496,14 +496,28 @@ mod tests {
         assert_eq!(table.len(), 1);
     }
 
+    struct Counted(StdArc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_freed_with_the_table() {
+        let (table, freed) = (Table::new(2), StdArc::new(AtomicUsize::new(0)));
+        // In both shards, and more than an array holds at first.
+        for hash in (0..20).map(|number| u64::MAX / 20 * number) {
+            table.lock(hash).insert(hash, Counted(freed.clone()));
+        }
+        assert_eq!(freed.load(Ordering::Relaxed), 0);
+        drop(table);
+        assert_eq!(freed.load(Ordering::Relaxed), 20);
+    }
+
     #[test]
     fn what_is_removed_is_freed_while_the_table_lives() {
-        struct Counted(StdArc<AtomicUsize>);
-        impl Drop for Counted {
-            fn drop(&mut self) {
-                self.0.fetch_add(1, Ordering::Relaxed);
-            }
-        }
         let (table, freed) = (Table::new(1), StdArc::new(AtomicUsize::new(0)));
         // More than one bag: what is put in while one is out goes with the next.
         for _ in 0..3 {
