@@ -44,7 +44,7 @@
 
 use crate::payload;
 use crate::sync::asymmetric_fence;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{Arc, CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -277,9 +277,7 @@ impl Domain {
     /// Whether a scan would find anything to free, as far as the caller can see, who has just announced.
     fn seems_passed(&self) -> bool {
         let Some(oldest) = lock(&self.retired).iter().map(|old| old.stamp).min() else { return false };
-        // Ordering: SeqCst fence; pairs with itself in other threads, each after its announcement in `quiescent`: of those
-        // that announce at once, one sees the others.
-        fence(Ordering::SeqCst);
+        // Of those that announce at once, the last one to lock the list of records sees the others.
         oldest <= self.passed_by_all()
     }
 

@@ -252,6 +252,37 @@ fn standing_reader_races_replace() {
     });
 }
 
+// Two threads: bound 3. Both hold up the freeing, and announce at once: one of them frees, and nobody else comes by.
+#[test]
+fn two_workers_announce_at_once() {
+    model("two_workers_announce_at_once", 3, 600, || {
+        let world = World::new();
+        let member = Member::join(&world.domain);
+        let standing = member.standing();
+        let stands = Arc::new(AtomicUsize::new(0));
+        let other = thread::spawn({
+            let (world, stands) = (world.clone(), stands.clone());
+            move || {
+                let member = Member::join(&world.domain);
+                let standing = member.standing();
+                stands.store(1, Ordering::Release);
+                while !standing.quiescent() {
+                    thread::yield_now();
+                }
+                standing.collect();
+            }
+        });
+        while stands.load(Ordering::Acquire) == 0 {
+            thread::yield_now();
+        }
+        world.replace(2);
+        assert!(standing.quiescent());
+        standing.collect();
+        other.join().unwrap();
+        assert_eq!(world.first.drops(), 1, "freed by one of them");
+    });
+}
+
 // Two threads: bound 3. A resting worker is woken, reads, and rests again.
 #[test]
 fn rest_and_resume_race_retire() {
