@@ -101,9 +101,6 @@ pub struct Batch<S> {
     next: *mut Node<S>,
 }
 
-// SAFETY: the nodes belong to the batch alone.
-unsafe impl<S: Send> Send for Batch<S> {}
-
 impl<S> Batch<S> {
     fn reverse(mut newest: *mut Node<S>) -> Self {
         let mut oldest_first = ptr::null_mut();
