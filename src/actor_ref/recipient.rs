@@ -145,6 +145,7 @@ impl<M: 'static> Foreign<M> {
 ///
 /// Never called: nothing schedules a foreign recipient.
 unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
+    debug_assert!(false, "a recipient was scheduled");
     Ran::Idle
 }
 

@@ -136,5 +136,6 @@ impl<M: Send + 'static> Nobody<M> {
 ///
 /// Never called: a closed mailbox and a closed lane wake nobody.
 unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
+    debug_assert!(false, "nobody was woken");
     Ran::Idle
 }
