@@ -306,6 +306,43 @@ mod tests {
         assert_eq!((second.sum().sent, second.sum().handled), (0, 5));
     }
 
+    /// Counts a late reply when its thread ends.
+    struct LastWords;
+
+    impl Drop for LastWords {
+        fn drop(&mut self) {
+            count_late();
+        }
+    }
+
+    // The order in which they are dropped is the platform's: one before the thread's rows are given back, one behind.
+    thread_local! {
+        static FIRST: LastWords = const { LastWords };
+        static LAST: LastWords = const { LastWords };
+    }
+
+    #[test]
+    fn a_late_reply_finds_the_row_that_its_thread_used_last_though_the_books_are_gone() {
+        let late = |books: &Books| books.sum().asks.late;
+        thread::spawn(move || {
+            FIRST.with(|_| ());
+            count_late(); // no row yet
+            let (first, second) = (Books::new(), Books::new());
+            first.mine();
+            count_late();
+            assert_eq!(late(&first), 1);
+            drop(first);
+            count_late();
+            // The row of the first goes here.
+            second.mine();
+            count_late();
+            assert_eq!(late(&second), 1);
+            LAST.with(|_| ());
+        })
+        .join()
+        .expect("no panic");
+    }
+
     #[test]
     fn a_balance_is_what_is_missing() {
         let ledger = Ledger { sent: 10, handled: 4, dead_lettered: 3, dropped: 1, ..Ledger::default() };

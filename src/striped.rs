@@ -295,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn values_of_many_threads_are_dropped_by_another_one() {
+        let token = Arc::new(());
+        let object = PerThread::new();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| object.with(|_| Box::new(token.clone()), |_| ()));
+            }
+        });
+        assert!(Arc::strong_count(&token) > 1);
+        thread::spawn(move || drop(object)).join().expect("no panic");
+        assert_eq!(Arc::strong_count(&token), 1);
+    }
+
+    #[test]
     fn many_threads_count_on_their_own_and_a_reader_sums() {
         const THREADS: usize = 9;
         const STEPS: usize = if cfg!(miri) { 10 } else { 1_000 };

@@ -581,6 +581,31 @@ mod tests {
         assert!(promise.register(Waker::noop()));
     }
 
+    #[test]
+    fn spares_and_halves_pass_through_threads_and_are_looked_at_by_several() {
+        let spare = thread::spawn(Spare::<Box<i32>>::take).join().expect("no panic");
+        let (promise, port) = spare.begin();
+        thread::scope(|scope| {
+            let (promise, port) = (&promise, &port);
+            let answering = port.clone();
+            scope.spawn(move || answering.answer(Ok(Box::new(7))).expect("the only one"));
+            // Each looks until the answer is there.
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    while port.clone().is_wanted() || !promise.is_answered() {
+                        thread::yield_now();
+                    }
+                });
+            }
+        });
+        drop(port);
+        let taking = thread::spawn(move || promise.take().expect("answered"));
+        let (outcome, spare) = taking.join().expect("no panic");
+        assert_eq!(outcome, Ok(Box::new(7)));
+        let spare = spare.expect("no port is left");
+        thread::scope(|scope| drop(scope.spawn(|| assert_eq!(format!("{spare:?}"), "Spare"))));
+    }
+
     /// Counts drops of replies, to find lost and doubled ones.
     struct Reply(Arc<AtomicUsize>);
 

@@ -255,3 +255,11 @@ where
         self.target.system().map(SystemRef::new)
     }
 }
+
+// What references share between threads, behind a pointer that tells the compiler nothing of it.
+const _: () = {
+    const fn may_be_shared<T: Send + Sync>() {}
+    may_be_shared::<Option<SystemRef>>();
+    may_be_shared::<RoutedAsks>();
+    may_be_shared::<Box<dyn Recipient<()>>>();
+};

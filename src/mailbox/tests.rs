@@ -3,6 +3,7 @@
 use super::{Block, Cursor, Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 type Plain<M> = Mailbox<(), u32, M>;
@@ -132,6 +133,20 @@ fn aligned_and_plain_blocks_do_not_mix() {
         }
         idle(owner);
     }
+}
+
+#[test]
+fn blocks_that_one_thread_has_released_are_used_by_another() {
+    // Of a size of its own: no other test uses that shelf.
+    type Shape = super::block::Shape<[u64; 22]>;
+    let take_and_release = || {
+        let blocks: Vec<_> = (0..64).map(|_| Shape::allocate(0)).collect();
+        // SAFETY: nobody else has them, and no message was put in.
+        blocks.iter().for_each(|block| unsafe { Shape::release(*block) });
+        blocks.iter().map(|block| block.addr()).collect::<HashSet<_>>()
+    };
+    let former = thread::spawn(take_and_release).join().expect("no panic");
+    assert_eq!(take_and_release(), former);
 }
 
 #[test]

@@ -519,11 +519,18 @@ mod tests {
     #[test]
     fn what_is_removed_is_freed_while_the_table_lives() {
         let (table, freed) = (Table::new(1), StdArc::new(AtomicUsize::new(0)));
-        // More than one bag: what is put in while one is out goes with the next.
-        for _ in 0..3 {
-            table.lock(0).insert(0, Counted(freed.clone()));
-            assert!(table.lock(0).replace(0, |_| true, None));
-        }
+        // More than one bag: what is put in while one is out goes with the next. Put in by threads that have ended when it
+        // is freed.
+        let reads = section();
+        thread::scope(|scope| {
+            let remove = || {
+                table.lock(0).insert(0, Counted(freed.clone()));
+                assert!(table.lock(0).replace(0, |_| true, None));
+            };
+            (0..3).for_each(|_| scope.spawn(remove).join().expect("no panic"));
+        });
+        assert_eq!(freed.load(Ordering::Relaxed), 0);
+        drop(reads);
         while freed.load(Ordering::Relaxed) < 3 {
             process_domain().collect();
             thread::yield_now();
