@@ -279,6 +279,21 @@ fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobod
 }
 
 #[test]
+fn what_a_full_routee_drops_by_its_policy_is_taken_and_counted() {
+    let system = TestSystem::new();
+    let (make, got) = workers();
+    let mailbox = Mailbox::bounded(2).on_full(Full::DropNewest);
+    let router = system.router("pool").pool(1, make).mailbox(mailbox).spawn().unwrap();
+    system.run_until_idle();
+    (1..=3u64).for_each(|message| assert!(router.try_tell(message).is_ok(), "the policy takes it"));
+    system.run_until_idle();
+    assert_eq!(seen(&got), [(0, 1), (0, 2)]);
+    router.stop();
+    let ledger = system.finish();
+    assert_eq!((ledger.dropped, ledger.dead_lettered, ledger.handed_back), (1, 0, 0), "{ledger}");
+}
+
+#[test]
 fn a_farewell_needs_no_room_in_the_mailbox() {
     for full in [Full::Reject, Full::DropNewest, Full::DropOldest] {
         let system = TestSystem::new();
