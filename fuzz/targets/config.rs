@@ -60,7 +60,7 @@ fn refused(text: &str, error: &ConfigError) {
         ConfigError::Key { key, fault } => {
             assert!(!key.is_empty() && !fault.is_empty());
             // The error may quote it otherwise than the text.
-            let section = key.trim_start_matches(['"', '\'']).split(['.', '"', '\'']).next().unwrap_or_default();
+            let section = key.trim_start_matches(['"', '\'']).split(['.', '[', '"', '\'']).next().unwrap_or_default();
             // What is written with escapes does not stand there.
             assert!(text.contains('\\') || text.contains(section), "{key}: {fault}\n{text}");
         }
