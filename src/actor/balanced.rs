@@ -16,8 +16,8 @@
 //! nothing from the shared queue, takes one message more, from there.
 //!
 //! **Senders are not chased.** Where routees are as fast as the senders, the queue holds a few messages all the time, and
-//! each look for the next one takes the line from the senders that they are to push to: a message cost three times as
-//! much as where the queue is long. So after a [run](RUN) of messages a routee waits a moment if there are few.
+//! each look for the next one takes the line from the senders that they are to push to: a message from one thread took 76
+//! ns, and takes 41 since a routee waits a moment after a [run](RUN) of messages if there are few.
 //!
 //! **A claim is answered soon.** No other routee is woken before. So the actor looks at the shared queue before its
 //! mailbox; if control comes first, which may suspend or stop it or take long, it answers before that. And

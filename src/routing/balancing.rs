@@ -54,8 +54,8 @@ use std::sync::Arc as StdArc;
 /// the one that has been idle longest, and scans none. One is woken at a time: before it handles its message,
 /// it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
 /// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once.
-/// A routee that has taken 16 messages in a row waits for one or two microseconds before the next, if fewer than
-/// 64 are there: where routees take each message as soon as it comes, to push it costs three times as much. All
+/// A routee that has taken 16 messages in a row waits for 64 spin hints before the next, a microsecond or two, if fewer
+/// than 64 are there: where routees take each message as soon as it comes, to push it costs twice as much. All
 /// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
 /// for a thread that was preempted in the middle of adding to the queue, or to the list.
 ///

@@ -116,8 +116,8 @@ mod tests {
         let other = thread::spawn(move || {
             let shared = of_the_other;
             for round in 1..=ROUNDS {
-                // Ordering: Acquire; pairs with the Release store of `begun` below: the round before is over.
                 let mut looks = 0;
+                // Ordering: Acquire; pairs with the Release store of `begun` below: the round before is over.
                 while shared.begun.load(Ordering::Acquire) != round {
                     hint::spin_loop();
                     looks += 1;
