@@ -29,6 +29,7 @@ mod threads;
 pub use mailboxes::Mailboxes;
 pub use on_demand::OnDemand;
 
+use crate::scheduler::stalled::Wait;
 use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
 use crate::sync::{Arc, hint, per_thread, thread};
 use blocking::BlockingPool;
@@ -588,15 +589,13 @@ pub(crate) fn default_thread_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(scheduler::WORKER_COUNT_MAX)
 }
 
-/// Gives a sender that has claimed a place and not yet filled it the time to do so.
-///
-/// Sleeping, after a while, lets a sender of lower priority have the core.
+/// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.
 #[cold]
 fn wait_for_sender(busy_run: u32) {
-    match busy_run {
-        0..8 if !crate::sync::EXPLORED => hint::spin_loop(),
-        0..40 => thread::yield_now(),
-        _ => thread::park_timeout(Duration::from_micros(50 << (busy_run - 40).min(4))),
+    match Wait::after(busy_run) {
+        Wait::Spin => hint::spin_loop(),
+        Wait::Yield => thread::yield_now(),
+        Wait::Nap(length) => thread::park_timeout(length),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod injector;
 mod launch;
 pub mod sleep;
+pub mod stalled;
 pub mod task;
 pub mod worker;
 

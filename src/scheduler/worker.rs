@@ -2,6 +2,7 @@
 
 use super::injector::Injector;
 use super::sleep::Place;
+use super::stalled::Wait;
 use super::task::{Outcome, TaskRef, Turn};
 use super::{Pool, TurnHooks, current};
 use crate::sync::deque::{self, Steal};
@@ -72,14 +73,6 @@ pub struct Core {
 /// While it lives, nothing that this worker schedules waits for the running turn.
 #[derive(Debug)]
 pub(super) struct StepAside<'a>(&'a Core);
-
-/// What a worker does about a task that waits for a sender to finish.
-#[derive(Copy, Clone, Debug)]
-enum Wait {
-    Spin,
-    Yield,
-    Nap(Duration),
-}
 
 impl Worker {
     pub(super) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
@@ -388,9 +381,7 @@ impl Core {
     }
 
     /// Gives a sender that has claimed a place and not yet filled it the time to do so.
-    ///
-    /// Spinning and yielding help only against a sender that runs. One of lower priority gets the core
-    /// when this thread sleeps, so after a while it does; whoever schedules meanwhile wakes it.
+    /// Whoever schedules meanwhile wakes this thread.
     #[cold]
     fn wait_for_sender(&self) {
         let run = self.busy_run.get();
@@ -425,21 +416,6 @@ impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The rest is the owner's alone.
         f.debug_struct("Core").field("index", &self.index).field("place", &self.place).finish_non_exhaustive()
-    }
-}
-
-impl Wait {
-    fn after(busy_run: u32) -> Self {
-        // Models yield at once, since nothing else lets the sender run, and then nap.
-        let (spin_max, yield_max) = if crate::sync::EXPLORED { (0, 1) } else { (8, 40) };
-        if busy_run < spin_max {
-            Self::Spin
-        } else if busy_run < yield_max {
-            Self::Yield
-        } else {
-            let doublings = (busy_run - yield_max).min(5);
-            Self::Nap(Duration::from_micros(50 << doublings).min(Duration::from_millis(1)))
-        }
     }
 }
 
