@@ -554,6 +554,18 @@ mod tests {
     }
 
     #[test]
+    fn the_last_port_gives_back_the_slot_that_its_asker_has_left() {
+        let (promise, port) = Spare::<i32>::take().begin();
+        let slot = promise.slot;
+        drop(promise.leave());
+        let other = port.clone();
+        drop(port);
+        assert_ne!(Spare::<i32>::take().slot, slot);
+        drop(other);
+        assert_eq!(Spare::<i32>::take().slot, slot, "the free list gives the slot again");
+    }
+
+    #[test]
     fn only_the_last_port_reports_that_nobody_answered() {
         let (promise, port) = Spare::<i32>::take().begin();
         let other = port.clone();
