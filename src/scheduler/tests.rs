@@ -100,6 +100,18 @@ fn stress(settings: Settings) {
 }
 
 #[test]
+fn a_thread_whose_worker_has_ended_is_no_worker_any_more() {
+    let (pool, workers) = Pool::assemble(Settings::new("ended", 1)).expect("the settings are good");
+    let [worker]: [Worker; 1] = workers.try_into().expect("one");
+    pool.stop();
+    let is_worker = thread::spawn(move || {
+        worker.run(());
+        on_worker()
+    });
+    assert!(!is_worker.join().expect("it ends"));
+}
+
+#[test]
 fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
     let (pool, workers) = Pool::assemble(Settings::new("stalled", 2)).expect("the settings are good");
     let all = counters(&pool, 2, 0);

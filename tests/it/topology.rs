@@ -377,6 +377,27 @@ fn the_result_is_ok_with_anybody_full_with_anybody_full_and_closed_otherwise() {
 }
 
 #[test]
+fn a_full_mailbox_that_drops_its_newest_counts_as_one_that_has_taken_the_copy() {
+    for mode in [Mode::Wait, Mode::Within(LONG), Mode::Try] {
+        let office = Office::on(Stage::turns());
+        let source = office.group::<Order>("source");
+        let group = office.group::<Order>("group");
+        source.route_all_to::<Order, _>(&group);
+        let clerk = office.clerk_with("clerk", Mailbox::bounded(1).on_full(Full::DropNewest));
+        group.mount(&clerk);
+        let outlet = source.outlet::<Order>();
+        source.mount(&wall());
+        run_turns();
+        outlet.send_by(Order::new(1), mode).expect("there is room");
+        let report = outlet.send_by(Order::new(2), mode).expect("dropping is no refusal");
+        assert_eq!((report.accepted, report.full, report.closed), (1, 0, 0), "{mode:?}");
+        assert_eq!(office.stage.system.ledger().dropped, 1, "{mode:?}");
+        run_turns();
+        office.stage.end(&["clerk 1"]);
+    }
+}
+
+#[test]
 fn try_send_does_not_wait_where_the_mailbox_would_let_it() {
     let office = Office::on(Stage::threads("try"));
     let held = office.stage.system.actor("held").mailbox(Mailbox::bounded(1).on_full(Full::Wait(LONG)));
