@@ -1,14 +1,46 @@
 //! The sections and keys of a configuration file.
 
 use super::values::{Count, LetterCount, PoolDispatcher, Seed, Span, Text, Whole};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt;
+
+/// Has a section be a table alone. serde would also take a list, for the keys in the order of the struct's fields.
+///
+/// For what derives its reading and writing as functions of its own (`remote = "Self"`), which are called here.
+macro_rules! tables_only {
+    ($($name:ident)*) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Section;
+                impl<'de> Visitor<'de> for Section {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a section with keys")
+                    }
+                    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        $name::deserialize(MapAccessDeserializer::new(map))
+                    }
+                }
+                deserializer.deserialize_map(Section)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
+        }
+    )*};
+}
 
 macro_rules! sections {
     ($($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $kind:ty,)* })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields, default, remote = "Self")]
         pub struct $name {
             $(
                 $(#[$key_doc])*
@@ -16,6 +48,8 @@ macro_rules! sections {
                 pub $key: Option<$kind>,
             )*
         }
+
+        tables_only! { $name }
     )*};
 }
 
@@ -162,12 +196,14 @@ sections! {
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default, remote = "Self")]
 pub struct ShutdownSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_actor_system: Option<bool>,
     pub phase: BTreeMap<String, PhaseSection>,
 }
+
+tables_only! { ShutdownSection }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -73,6 +73,22 @@ fn wrong_values_are_refused_with_what_stands_there_and_what_may_stand_there() {
 }
 
 #[test]
+fn a_section_that_is_a_list_is_refused() {
+    for (toml, key) in [
+        ("supervision = [\"stop\"]", "supervision"),
+        ("dead-letters = []", "dead-letters"),
+        ("shutdown = [true]", "shutdown"),
+        ("[[dispatcher.default]]\ntype = \"work-stealing\"", "dispatcher.default"),
+        ("[mailbox]\nx = [\"unbounded\"]", "mailbox.x"),
+        ("[deployment.\"/a\"]\nrouter = [\"round-robin-pool\"]", "deployment.\"/a\".router"),
+    ] {
+        let (refused_key, fault) = refused(toml);
+        assert_eq!(refused_key, key, "{fault}");
+        assert!(fault.contains("sequence") && fault.contains("a section with keys"), "{key}: {fault}");
+    }
+}
+
+#[test]
 fn keys_that_do_not_go_together_are_refused() {
     for (toml, key, text) in [
         ("[dispatcher.files]\nspin = \"1ms\"", "dispatcher.files.spin", "\"blocking\""),
