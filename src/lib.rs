@@ -226,7 +226,7 @@ pub mod prelude {
     pub use crate::Message;
     pub use crate::{
         Actor, ActorRef, AnyRef, Ask, AskError, Asker, Call, Context, Directive, Dispatcher, Done, Failure,
-        Full, Mailbox, ReplyTo, Request, Restart, Router, SpawnError, Strategy, System, SystemRef,
+        Full, Mailbox, ReplyTo, Request, Restart, Router, SendError, SpawnError, Strategy, System, SystemRef,
         Terminated,
     };
 }
