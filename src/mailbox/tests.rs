@@ -1,6 +1,8 @@
 //! Single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
-use super::{Block, Cursor, Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
+use super::{
+    Bell, Block, Cursor, Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
+};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
 use std::collections::HashSet;
@@ -188,6 +190,23 @@ fn a_waiting_sender_gives_up_at_its_deadline() {
     assert!(mailbox.push(1).expect("room").wakes());
     let now = std::time::Instant::now();
     assert!(matches!(mailbox.push_waiting(2, Some(now)), Err(Refused::Full(2))));
+}
+
+#[test]
+fn a_bell_rings_when_there_is_room_until_it_is_dismissed() {
+    let mailbox = Plain::<u32>::bounded((), capacity(1), true);
+    let mut owner = awake(&mailbox);
+    let bell = Arc::new(Bell::new());
+    mailbox.enlist(&bell);
+    for expected in [1, 2] {
+        assert!(mailbox.push(expected).is_ok());
+        assert_eq!((bell.heard() + 1, take(&mut owner)), (expected.into(), Some(expected)));
+        assert_eq!(bell.heard(), expected.into());
+    }
+    mailbox.dismiss(&bell);
+    assert!(mailbox.push(3).is_ok());
+    assert_eq!((take(&mut owner), bell.heard()), (Some(3), 2));
+    assert_eq!(Arc::strong_count(&bell), 1, "nobody keeps it");
 }
 
 /// In a ring the message that the owner has seen is not displaced, and a position below a later one holds.

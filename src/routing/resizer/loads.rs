@@ -105,3 +105,22 @@ impl RouteeLoads {
         self.seed
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_that_are_made_for_a_test_say_what_was_put_in() {
+        let none = RouteeLoads::new([]).with_messages(5, 2);
+        assert!(none.is_empty() && none.is_starved());
+        let some = RouteeLoads::new([Load::Idle, Load::Busy { queued: 3 }, Load::Busy { queued: 4 }])
+            .with_messages(9, 1)
+            .at(Duration::from_secs(6))
+            .with_seed(8);
+        assert!(!some.is_empty() && !some.is_starved());
+        assert_eq!((some.len(), some.queued(), some.messages(), some.new_messages()), (3, 7, 9, 1));
+        assert_eq!((some.now(), some.seed()), (Duration::from_secs(6), 8));
+        assert!(some.iter().eq([Load::Idle, Load::Busy { queued: 3 }, Load::Busy { queued: 4 }]));
+    }
+}
