@@ -62,7 +62,7 @@ fn refused(text: &str, error: &ConfigError) {
             // The error may quote it otherwise than the text.
             let section = key.trim_start_matches(['"', '\'']).split(['.', '[', '"', '\'']).next().unwrap_or_default();
             // What is written with escapes does not stand there.
-            assert!(text.contains('\\') || text.contains(section), "{key}: {fault}\n{text}");
+            assert!(text.contains('\\') || key.contains('\\') || text.contains(section), "{key}: {fault}\n{text}");
         }
         other => panic!("{other}"),
     }

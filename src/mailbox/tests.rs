@@ -260,6 +260,18 @@ fn the_lane_keeps_order_and_closes() {
 
 /// A panic in one message's drop neither leaks the others nor gets lost.
 #[test]
+fn what_is_left_in_the_lane_goes_with_the_mailbox() {
+    let mailbox = Mailbox::<(), Arc<()>, u32>::unbounded(());
+    let message = Arc::new(());
+    for _ in 0..3 {
+        assert!(mailbox.gate.send_system(message.clone(), Position::Immediate).is_ok());
+    }
+    assert_eq!(Arc::strong_count(&message), 4);
+    drop(mailbox);
+    assert_eq!(Arc::strong_count(&message), 1);
+}
+
+#[test]
 fn a_panicking_drop_leaks_nothing() {
     struct Fragile(Arc<AtomicUsize>, usize);
     impl Drop for Fragile {

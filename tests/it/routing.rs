@@ -492,6 +492,44 @@ fn a_routee_is_restarted_three_times_a_minute_unless_its_pool_says_otherwise() {
     }
 }
 
+/// Finds nobody, and lets somebody come before it says so.
+struct ComesLate {
+    asked: mpsc::SyncSender<()>,
+    come: Mutex<mpsc::Receiver<()>>,
+}
+
+impl RoutingLogic<u64> for ComesLate {
+    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        if routees.is_empty() {
+            self.asked.send(()).unwrap();
+            self.come.lock().unwrap().recv_timeout(LONG).unwrap();
+            return Pick::None;
+        }
+        Pick::One(0)
+    }
+}
+
+#[test]
+fn a_message_that_finds_nobody_is_routed_again_if_somebody_has_come_meanwhile() {
+    let system = system();
+    let ((asked, was_asked), (has_come, come)) = (mpsc::sync_channel(1), mpsc::channel());
+    let logic = ComesLate { asked, come: Mutex::new(come) };
+    let router = system.router("late").group([]).stay_when_empty().logic(logic).spawn().unwrap();
+    let (sender, got) = mpsc::channel();
+    let routee = system.spawn(move || Reporter { index: 0, got: sender.clone() }).unwrap();
+    std::thread::scope(|scope| {
+        let router = &router;
+        scope.spawn(move || {
+            was_asked.recv_timeout(LONG).unwrap();
+            assert_eq!(router.add(&routee).unwrap(), 1);
+            has_come.send(()).unwrap();
+        });
+        router.to_ref().try_tell(5u64).unwrap();
+    });
+    assert_eq!(got.recv_timeout(LONG).unwrap(), (0, 5));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 struct OutOfRange;
 impl RoutingLogic<u64> for OutOfRange {
     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {

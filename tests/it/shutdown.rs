@@ -3,6 +3,7 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{SendError, ShutdownError};
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,45 @@ fn on_its_own_threads_shutdown_is_a_typed_error_and_the_system_ends_all_the_same
         #[cfg(target_os = "linux")]
         wait_until(|| threads(prefix) == 0);
     }
+}
+
+#[test]
+fn shutdown_by_what_runs_on_the_timers_thread_is_a_typed_error_too() {
+    struct Get;
+    impl Request for Get {
+        type Reply = u32;
+    }
+    enum Asking {
+        Ask(ActorRef<Call<Get>>, Box<dyn FnOnce(Result<u32, AskError>) + Send>),
+        Over,
+    }
+    struct Asks;
+    impl Actor for Asks {
+        type Message = Asking;
+        fn receive(&mut self, message: Asking, ctx: &mut Context<Asking>) -> Done {
+            if let Asking::Ask(target, then) = message {
+                ctx.ask_within(&target, Get, Duration::from_millis(1), |answer| {
+                    then(answer);
+                    Asking::Over
+                });
+            }
+            Ok(())
+        }
+    }
+    // By the system's own clock: with a manual one nothing runs on that thread.
+    let system = System::builder("zq7").build().unwrap();
+    let handle = system.handle().clone();
+    let actor = handle.spawn(|| Asks).unwrap();
+    // Keeps the port, so that the deadline is what ends the question.
+    let kept = Mutex::new(Vec::new());
+    let silent = ActorRef::from_fn(move |call: Call<Get>| kept.lock().unwrap().push(call));
+    let (sender, outcome) = channel();
+    let then = move |answer| sender.send((answer, system.shutdown(LONG))).unwrap();
+    actor.tell(Asking::Ask(silent.clone(), Box::new(then)));
+    let (answer, outcome) = outcome.recv_timeout(LONG).unwrap();
+    assert!(matches!(answer, Err(AskError::Timeout { .. })), "{answer:?}");
+    assert!(matches!(outcome, Err(ShutdownError::OwnThread)), "{outcome:?}");
+    handle.wait_until_ended(LONG).unwrap();
 }
 
 #[test]
