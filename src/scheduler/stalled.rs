@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The longest nap is so many doublings of the first.
+/// After so many doublings a nap is as long as any may be.
 const DOUBLINGS_MAX: u32 = 5;
 
 /// The next thing to do to give the sender the time.
