@@ -2,7 +2,7 @@
 //! shown once as a dead letter, and no copy is multiplied.
 
 use crate::router_support::*;
-use crate::support::panic_of;
+use crate::support::{LONG, panic_of};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routees, RouterPlan,
@@ -12,8 +12,8 @@ use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::topology::Sending;
 use pointsman::{Answerable, Attempt, AttemptEnd, Full, Listeners, Mailbox, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Sends a copy to each of these, whatever table their router has meanwhile.
 fn broadcast_by_an_old_table(system: &SystemRef, routees: &[ActorRef<u64>], message: u64) {
@@ -49,6 +49,34 @@ fn a_leaving_routee_handles_what_late_senders_put_behind_its_mark_and_no_copy_is
         assert_eq!(system.ledger().dead_lettered, 1);
         broadcasts.stop();
     });
+}
+
+#[test]
+fn the_last_routee_takes_no_more_although_it_has_something_to_handle() {
+    /// Says what it has got, and goes on when it is let.
+    struct Held(Sender<u64>, Arc<Mutex<Receiver<()>>>);
+    impl Actor for Held {
+        type Message = u64;
+        fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+            self.0.send(message)?;
+            Ok(self.1.lock().unwrap().recv_timeout(LONG)?)
+        }
+    }
+    let system = System::builder("last").dispatcher("held", Dispatcher::pinned()).build().unwrap();
+    let ((log, got), (go, may_go)) = (channel(), channel());
+    let may_go = Arc::new(Mutex::new(may_go));
+    let make = move |_: &mut Context<u64>| Held(log.clone(), may_go.clone());
+    let router = system.router("held").pool(1, make).dispatcher("held").stay_when_empty().spawn().unwrap();
+    let routee = router.routees().unwrap().remove(0);
+    [1u64, 2].into_iter().for_each(|message| routee.tell(message));
+    assert_eq!(got.recv_timeout(LONG).unwrap(), 1);
+    assert!(router.remove(&routee).unwrap());
+    go.send(()).unwrap();
+    assert_eq!(got.recv_timeout(LONG).unwrap(), 2, "it has been sent before");
+    // Nobody is left to whom a message could go that it has and does not handle.
+    assert!(matches!(routee.try_tell(3u64), Err(SendError::Closed(3))));
+    go.send(()).unwrap();
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 #[test]
