@@ -528,6 +528,29 @@ mod tests {
     }
 
     #[test]
+    fn a_waker_that_panics_when_it_is_let_go_of_harms_neither_who_waits_nor_who_leaves() {
+        /// Panics with the last of its wakers.
+        struct Sore;
+
+        impl Wake for Sore {
+            fn wake(self: Arc<Self>) {}
+        }
+
+        impl Drop for Sore {
+            fn drop(&mut self) {
+                panic!("as told")
+            }
+        }
+
+        let (mut promise, port) = Spare::take().begin();
+        // What is left of each is in the slot.
+        assert!(!promise.register(&Waker::from(Arc::new(Sore))));
+        assert!(!promise.register(&Waker::from(Arc::new(Sore))), "replaces the first");
+        drop(promise.leave());
+        assert_eq!(port.answer(Ok(7)), Err(Ok(7)));
+    }
+
+    #[test]
     fn an_answer_before_the_look_gives_the_slot_back() {
         let (promise, port) = Spare::take().begin();
         let slot = promise.slot;

@@ -161,14 +161,6 @@ impl Timers {
         crate::actor::drop_guarded(fire);
     }
 
-    /// Whether the calling thread is the timer thread.
-    pub fn runs_current_thread(&self) -> bool {
-        match &lock(&self.shared.table).thread {
-            Thread::Running(Some(handle)) => handle.thread().id() == crate::sync::thread::current().id(),
-            _ => false,
-        }
-    }
-
     /// How many timers wait.
     pub fn len(&self) -> usize {
         lock(&self.shared.table).wheel.len()
@@ -276,10 +268,11 @@ impl Shared {
 /// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
 /// Whoever moves a clock by hand stands for that thread.
 fn run_guarded(fire: Fire) {
-    let run = std::panic::AssertUnwindSafe(move || crate::dispatch::without_waiting(|| fire.run()));
-    if let Err(payload) = std::panic::catch_unwind(run) {
-        crate::actor::drop_guarded(payload);
-    }
+    crate::dispatch::without_waiting(|| {
+        if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
+            crate::actor::drop_guarded(payload);
+        }
+    });
 }
 
 impl Alarms for Timers {

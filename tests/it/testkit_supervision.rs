@@ -1,6 +1,7 @@
 //! Failures and verdicts, in many courses.
 
 use crate::support::{Hook, Role, Tell, act, child, fail, note, query};
+use pointsman::Load;
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -83,6 +84,49 @@ fn a_suspended_actor_handles_nothing_before_the_verdict() {
         assert_eq!(seen, ["a a after", "p p during", "x x after"]);
         parent.stop();
     });
+}
+
+#[test]
+fn an_actor_that_is_suspended_twice_handles_nothing_before_both_are_undone() {
+    /// Says that it judges; what `passed` fails with is passed on.
+    fn judge(role: Role, name: &'static str, log: &Sender<String>) -> Role {
+        let log = log.clone();
+        role.strategy(move || {
+            let log = log.clone();
+            Strategy::decide_for(move |child, _| {
+                let _ = log.send(format!("{name} judges"));
+                if child.path().name() == "passed" { Directive::Escalate } else { Directive::Resume }
+            })
+        })
+    }
+    let mut twice = 0;
+    for_seeds(SEEDS, |system| {
+        let (log, notes) = channel();
+        let top = spawn(system, &judge(Role::new("top", &log), "top", &log), "top");
+        let parent = child(&top, &judge(Role::new("p", &log), "p", &log));
+        let [passed, actor] = ["passed", "a"].map(|name| child(&parent, &Role::new(name, &log)));
+        system.run_until_idle();
+        all(&notes);
+        fail(&passed);
+        fail(&actor);
+        note(&actor, "after");
+        let both = [&passed, &actor];
+        while !both.iter().all(|actor| actor.load() == Load::Suspended) && system.step() {}
+        // The parent judges both in one turn, unless it had one before: then what is passed on suspends the other too.
+        let mut seen = all(&notes);
+        if seen.is_empty() {
+            while system.step() {
+                seen.extend(notes.try_iter());
+                let judged = seen.iter().any(|note| note == "top judges");
+                assert!(judged || actor.load() == Load::Suspended, "senders prefer others so long: {seen:?}");
+            }
+            assert_eq!(seen, ["p judges", "p judges", "top judges", "a after"]);
+            twice += 1;
+        }
+        system.run_until_idle();
+        top.stop();
+    });
+    assert!(twice > 0, "the parent had a turn in between with each seed");
 }
 
 #[test]

@@ -107,9 +107,10 @@ impl SystemCore {
         Ok(())
     }
 
-    /// Whether the calling thread is one that this system started, and so would wait for itself.
+    /// Whether the calling thread is one that this system's actors run on, and so would wait for itself. What timers
+    /// fire must not wait anywhere.
     pub fn runs_current_thread(&self) -> bool {
-        self.timers.runs_current_thread() || self.dispatchers.run_current_thread()
+        self.dispatchers.run_current_thread()
     }
 
     pub fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
