@@ -8,8 +8,16 @@ mod addresses;
 
 use pointsman::loom_hooks::explore;
 
-/// As `explore`; and no address is used again within an execution.
-pub fn model(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
+/// How many invariants the README of these tests counts.
+const INVARIANT_COUNT: u8 = 16;
+
+/// As `explore`; and no address is used again within an execution. `shows` are the invariants that the model would
+/// fail without, for the table in the README; those of the tools have none.
+pub fn model(name: &str, shows: &[u8], bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
+    assert!(
+        shows.is_sorted_by(|a, b| a < b) && shows.iter().all(|number| (1..=INVARIANT_COUNT).contains(number))
+    );
+    println!("model {name} shows {}", shows.iter().map(u8::to_string).collect::<Vec<_>>().join(", "));
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -25,6 +33,6 @@ pub fn model(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Syn
 
 /// Runs a model that must fail, such as one with a planted fault.
 pub fn must_fail(name: &str, bound: usize, run: impl Fn() + Send + Sync + 'static) {
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model(name, bound, 0, run)));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model(name, &[], bound, 0, run)));
     assert!(outcome.is_err(), "{name}: the planted fault was not found");
 }
