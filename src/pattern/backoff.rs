@@ -359,7 +359,7 @@ impl<M: Send + 'static> Supervisor<M> {
     fn set_count(&mut self, count: u32) {
         self.count = count;
         // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. Whoever sees that
-        // a child is to come finds its timer set.
+        // a child is to come finds its timer set, and not the child before it.
         self.shared.restarts.store(count, Ordering::Release);
     }
 }
