@@ -91,7 +91,7 @@ fn end(system: System, sent: u64) -> pointsman::Ledger {
 // Bound 3: two threads.
 #[test]
 fn one_sender_one_message() {
-    model("cell_one_sender_one_message", 3, 4, || {
+    model("cell_one_sender_one_message", &[1, 4], 3, 4, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = {
@@ -114,7 +114,7 @@ fn tell(actor: &ActorRef<Do>, message: Do) -> thread::JoinHandle<()> {
 // Bound 3: two threads.
 #[test]
 fn two_senders_never_run_two_turns_and_lose_no_wake() {
-    model("cell_two_senders", 3, 2_000, || {
+    model("cell_two_senders", &[1, 3, 4], 3, 2_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = tell(&actor, Do::Count);
@@ -129,7 +129,7 @@ fn two_senders_never_run_two_turns_and_lose_no_wake() {
 // deeper.
 #[test]
 fn three_senders() {
-    model("cell_three_senders", 1, 100, || {
+    model("cell_three_senders", &[1, 3, 4], 1, 100, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let senders = [tell(&actor, Do::Count), tell(&actor, Do::Count)];
@@ -145,7 +145,7 @@ fn three_senders() {
 // Bound 3: two threads.
 #[test]
 fn a_stop_that_races_a_tell() {
-    model("cell_stop_races_tell", 3, 2_500, || {
+    model("cell_stop_races_tell", &[1, 3, 6], 3, 2_500, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = tell(&actor, Do::Count);
@@ -162,7 +162,7 @@ fn a_stop_that_races_a_tell() {
 // Bound 3: two threads.
 #[test]
 fn the_cell_is_freed_once_whoever_holds_the_last_reference() {
-    model("cell_last_reference", 3, 2_500, || {
+    model("cell_last_reference", &[1, 13], 3, 2_500, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = {
@@ -184,7 +184,7 @@ fn the_cell_is_freed_once_whoever_holds_the_last_reference() {
 // Bound 3: two threads.
 #[test]
 fn positioned_control_wakes_an_idle_actor_and_keeps_its_place() {
-    model("cell_poison_races_tell", 3, 15_000, || {
+    model("cell_poison_races_tell", &[1, 4, 5], 3, 15_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = tell(&actor, Do::Count);
@@ -201,7 +201,7 @@ fn positioned_control_wakes_an_idle_actor_and_keeps_its_place() {
 // Bound 3: two threads.
 #[test]
 fn a_watch_that_races_the_death_brings_one_notice() {
-    model("cell_watch_races_death", 3, 5_000, || {
+    model("cell_watch_races_death", &[4], 3, 5_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let watched = spawn(&system, &Arc::new(Counts::default()));
         let made = counts.clone();
@@ -265,7 +265,7 @@ fn family(system: &SystemRef, counts: &Arc<Counts>) -> (ActorRef<ParentDo>, Acto
 // Bound 2: two threads, but three actors' turns: bound 3 takes 59,000 executions and most of a minute.
 #[test]
 fn a_parent_that_watches_its_dying_child_finds_the_name_free() {
-    model("cell_parent_watch_races_death", 2, 1_000, || {
+    model("cell_parent_watch_races_death", &[4, 14], 2, 1_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let (parent, child) = family(&system, &counts);
         let death = thread::spawn(move || child.stop());
@@ -279,7 +279,7 @@ fn a_parent_that_watches_its_dying_child_finds_the_name_free() {
 // Bound 2: two threads, but each runs many turns.
 #[test]
 fn a_child_that_fails_while_its_parent_stops() {
-    model("cell_failure_races_parent_stop", 2, 3_000, || {
+    model("cell_failure_races_parent_stop", &[1, 4], 2, 3_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let (parent, child) = family(&system, &counts);
         let failure = thread::spawn(move || {
@@ -297,7 +297,7 @@ fn a_child_that_fails_while_its_parent_stops() {
 // Bound 1: three threads, and a look at the books walks every cell; bound 2 takes 17,000 executions.
 #[test]
 fn the_books_add_up_while_threads_come_and_go() {
-    model("cell_books", 1, 300, || {
+    model("cell_books", &[1], 1, 300, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let first = tell(&actor, Do::Count);

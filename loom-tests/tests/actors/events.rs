@@ -38,7 +38,7 @@ fn count(events: &EventStream) -> (pointsman::Subscription, Arc<[AtomicUsize; 2]
 // Bound 3: two threads.
 #[test]
 fn publish_races_unsubscribe() {
-    model("events_publish_races_unsubscribe", 3, 20, || {
+    model("events_publish_races_unsubscribe", &[], 3, 20, || {
         let events = EventStream::default();
         let (subscription, counts) = count(&events);
         let has_left = loom::sync::Arc::new(Flag::new(false));
@@ -64,7 +64,7 @@ fn publish_races_unsubscribe() {
 // Bound 3: two threads.
 #[test]
 fn two_subscribe_while_one_publishes() {
-    model("events_subscribe_races_subscribe", 3, 20, || {
+    model("events_subscribe_races_subscribe", &[15], 3, 20, || {
         let events = EventStream::default();
         let other = {
             let events = events.clone();
@@ -128,7 +128,7 @@ fn end(system: System) -> pointsman::Ledger {
 // Bound 2: two threads, and a system's beginning and end are part of each execution.
 #[test]
 fn publish_races_the_end_of_the_subscriber() {
-    model("events_publish_races_end", 2, 100, || {
+    model("events_publish_races_end", &[1, 6], 2, 100, || {
         let system = system();
         let (actor, handled) = listener(&system);
         assert!(system.events().subscribe::<Event, _>(&actor));
@@ -150,7 +150,7 @@ fn publish_races_the_end_of_the_subscriber() {
 // Bound 2: as above.
 #[test]
 fn a_dead_letter_while_somebody_subscribes() {
-    model("events_dead_letter_races_subscribe", 2, 50, || {
+    model("events_dead_letter_races_subscribe", &[1], 2, 50, || {
         let system = system();
         let (actor, _) = listener(&system);
         actor.stop();
@@ -204,7 +204,7 @@ impl Future for Gate {
 // Bound 2: three threads.
 #[test]
 fn a_wake_is_never_lost() {
-    model("events_pipe_wakes_race", 2, 500, || {
+    model("events_pipe_wakes_race", &[1, 16], 2, 500, || {
         let system = system();
         let (actor, handled) = listener(&system);
         let gate = Gate { value: Arc::new(Value::new(0)), waker: Arc::default() };
@@ -234,7 +234,7 @@ fn a_wake_is_never_lost() {
 // Bound 2: four threads with the leader and its task.
 #[test]
 fn two_begin_the_shutdown_and_it_runs_once() {
-    model("events_shutdown_runs_once", 2, 100, || {
+    model("events_shutdown_runs_once", &[15], 2, 100, || {
         let system = build(Phases::default().terminate_actor_system(false));
         let runs: Arc<AtomicUsize> = Arc::default();
         let counted = runs.clone();

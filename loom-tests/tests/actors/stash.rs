@@ -83,7 +83,7 @@ fn end(system: System) -> pointsman::Ledger {
 // Bound 2: two threads and three messages; bound 3 takes 42,000 executions and most of a minute.
 #[test]
 fn what_is_unstashed_is_handled_without_a_further_send() {
-    model("stash_unstash_races_tell", 2, 4_000, || {
+    model("stash_unstash_races_tell", &[1, 4, 8], 2, 4_000, || {
         let (system, door, seen) = scene();
         let sender = tell(&door, Msg::Item(2));
         door.tell(Msg::Item(1));
@@ -99,7 +99,7 @@ fn what_is_unstashed_is_handled_without_a_further_send() {
 // Bound 3: two threads.
 #[test]
 fn what_is_stashed_is_queued_in_the_books() {
-    model("stash_books", 3, 6_000, || {
+    model("stash_books", &[1, 8], 3, 6_000, || {
         let (system, door, _) = scene();
         let sender = tell(&door, Msg::Item(2));
         door.tell(Msg::Item(1));
@@ -116,7 +116,7 @@ fn what_is_stashed_is_queued_in_the_books() {
 // Bound 3: two threads.
 #[test]
 fn an_item_that_races_the_stop_is_a_dead_letter_once() {
-    model("stash_races_stop", 3, 2_000, || {
+    model("stash_races_stop", &[1, 6], 3, 2_000, || {
         let (system, door, seen) = scene();
         let sender = tell(&door, Msg::Item(1));
         door.stop();
@@ -131,7 +131,7 @@ fn an_item_that_races_the_stop_is_a_dead_letter_once() {
 // Bound 2: three threads' worth of turns in two.
 #[test]
 fn an_unstash_that_races_the_stop_leaves_each_item_in_one_place() {
-    model("stash_unstash_races_stop", 2, 1_000, || {
+    model("stash_unstash_races_stop", &[1, 6], 2, 1_000, || {
         let (system, door, seen) = scene();
         door.tell(Msg::Item(1));
         let opener = tell(&door, Msg::Open);
@@ -148,7 +148,7 @@ fn an_unstash_that_races_the_stop_leaves_each_item_in_one_place() {
 // Bound 2: as above.
 #[test]
 fn what_is_unstashed_goes_before_a_pill_and_the_stash_behind_it_is_dead_letters() {
-    model("stash_pill", 2, 8_000, || {
+    model("stash_pill", &[1, 4, 5], 2, 8_000, || {
         let (system, door, seen) = scene();
         let shaker = tell(&door, Msg::Shake);
         door.tell(Msg::Item(1));

@@ -113,7 +113,7 @@ fn ticker(system: &System, named: bool, times_out: bool) -> (ActorRef<Msg>, Arc<
 // Bound 3, as everywhere here: two threads that both run turns.
 #[test]
 fn a_tick_that_races_its_cancel_comes_or_was_cancelled() {
-    model("timers_tick_races_cancel", 3, 400, || {
+    model("timers_tick_races_cancel", &[16], 3, 400, || {
         let (system, clock) = system();
         let (actor, counts) = ticker(&system, false, false);
         let moved = advance(&clock);
@@ -127,7 +127,7 @@ fn a_tick_that_races_its_cancel_comes_or_was_cancelled() {
 
 #[test]
 fn nothing_comes_of_a_timer_that_was_replaced() {
-    model("timers_tick_races_replacement", 3, 600, || {
+    model("timers_tick_races_replacement", &[16], 3, 600, || {
         let (system, clock) = system();
         let (actor, counts) = ticker(&system, true, false);
         let moved = advance(&clock);
@@ -144,7 +144,7 @@ fn nothing_comes_of_a_timer_that_was_replaced() {
 
 #[test]
 fn a_message_that_races_the_receive_timeout_delays_it_or_comes_after_it() {
-    model("timers_receive_timeout", 3, 600, || {
+    model("timers_receive_timeout", &[16], 3, 600, || {
         let (system, clock) = system();
         let (actor, counts) = ticker(&system, false, true);
         let moved = advance(&clock);
@@ -170,7 +170,7 @@ impl Drop for Held {
 
 #[test]
 fn a_task_runs_or_was_cancelled() {
-    model("timers_task_races_cancel", 3, 12, || {
+    model("timers_task_races_cancel", &[13, 16], 3, 12, || {
         let (system, clock) = system();
         let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (runs, held) = (ran.clone(), Held(dropped.clone()));
@@ -192,7 +192,7 @@ fn a_task_runs_or_was_cancelled() {
 
 #[test]
 fn no_run_begins_after_a_cancel() {
-    model("timers_repeating_task_races_cancel", 3, 12, || {
+    model("timers_repeating_task_races_cancel", &[16], 3, 12, || {
         let (system, clock) = system();
         let cancelled = Arc::new(AtomicBool::new(false));
         let seen = cancelled.clone();
@@ -212,7 +212,7 @@ fn no_run_begins_after_a_cancel() {
 #[test]
 fn a_task_that_races_the_end_runs_or_is_dropped_and_a_marked_one_runs() {
     for marked in [false, true] {
-        model("timers_task_races_end", 3, 15_000, move || {
+        model("timers_task_races_end", &[12, 13], 3, 15_000, move || {
             let (system, clock) = system();
             let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let (runs, held) = (ran.clone(), Held(dropped.clone()));

@@ -107,7 +107,7 @@ fn end(system: System, sent: u64) -> pointsman::Ledger {
 // Bound 3: two threads.
 #[test]
 fn a_watch_that_races_the_death_brings_one_notice_confirmed_or_not() {
-    model("watch_races_death", 3, 5_000, || {
+    model("watch_races_death", &[4], 3, 5_000, || {
         let system = system();
         let (watched, _) = spawn(&system, "watched");
         let (watcher, counts) = spawn(&system, "watcher");
@@ -128,7 +128,7 @@ fn a_watch_that_races_the_death_brings_one_notice_confirmed_or_not() {
 // Bound 2: at 3 there are ten times as many executions (38,980), which pass, too.
 #[test]
 fn an_unwatch_that_races_the_death_lets_no_notice_through() {
-    model("unwatch_races_death", 2, 2_000, || {
+    model("unwatch_races_death", &[], 2, 2_000, || {
         let system = system();
         let (watched, _) = spawn(&system, "watched");
         let (watcher, counts) = spawn(&system, "watcher");
@@ -148,7 +148,7 @@ fn an_unwatch_that_races_the_death_lets_no_notice_through() {
 // Bound 2: at 3 there are eight times as many executions (51,546), which pass, too.
 #[test]
 fn messages_that_race_a_restart_are_all_handled() {
-    model("restart_races_send", 2, 3_000, || {
+    model("restart_races_send", &[1, 4], 2, 3_000, || {
         let system = system();
         let (actor, counts) = spawn(&system, "subject");
         let sender = {
@@ -187,7 +187,7 @@ impl Actor for Parent {
 // Bound 1: three actors' turns; at 2 there are 51,820 executions, which pass and take two minutes.
 #[test]
 fn all_for_one_a_siblings_failure_that_races_the_verdict_leaves_nobody_suspended() {
-    model("all_for_one_siblings_fail", 1, 1_200, || {
+    model("all_for_one_siblings_fail", &[1, 4], 1, 1_200, || {
         let system = system();
         let counts = [Arc::new(Counts::default()), Arc::new(Counts::default())];
         let made = counts.clone();

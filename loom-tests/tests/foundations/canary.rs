@@ -39,7 +39,7 @@ fn hand_over(publish: Ordering) {
 // Bound 3: two threads, as in the other files.
 #[test]
 fn released_value_is_seen() {
-    model("canary_released", 3, 2, || hand_over(Ordering::Release));
+    model("canary_released", &[], 3, 2, || hand_over(Ordering::Release));
 }
 
 // The mutation of this file: the seam's atomics and cells are loom's, so a Release weakened to Relaxed shows.
@@ -50,7 +50,7 @@ fn weakened_release_is_found() {
 
 #[test]
 fn a_model_without_a_race_fails_by_its_floor() {
-    let outcome = std::panic::catch_unwind(|| model("canary_no_race", 3, 2, || ()));
+    let outcome = std::panic::catch_unwind(|| model("canary_no_race", &[], 3, 2, || ()));
     let panic = outcome.expect_err("one execution is fewer than two");
     let text = panic.downcast_ref::<String>().expect("the floor's message");
     assert!(text.contains("1 executions, at least 2 expected"), "{text}");

@@ -98,7 +98,7 @@ impl World {
 // Two threads: bound 3.
 #[test]
 fn replace_races_section() {
-    model("replace_races_section", 3, 20, || {
+    model("replace_races_section", &[13], 3, 20, || {
         let world = World::new();
         let reader = thread::spawn({
             let world = world.clone();
@@ -165,7 +165,7 @@ fn retire_races_online(skip_fence: bool) {
 // Two threads: bound 3.
 #[test]
 fn retire_races_online_reader() {
-    model("retire_races_online", 3, 10, || retire_races_online(false));
+    model("retire_races_online", &[13], 3, 10, || retire_races_online(false));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn retire_without_its_fence_frees_under_a_reader() {
 // Two threads: bound 3.
 #[test]
 fn nested_section_keeps_outer() {
-    model("nested_section_keeps_outer", 3, 20, || {
+    model("nested_section_keeps_outer", &[13], 3, 20, || {
         let world = World::new();
         let reader = thread::spawn({
             let world = world.clone();
@@ -200,7 +200,7 @@ fn nested_section_keeps_outer() {
 // runs turns within turns reports, rests and resumes.
 #[test]
 fn nested_turn_keeps_outer() {
-    model("nested_turn_keeps_outer", 4, 500, || {
+    model("nested_turn_keeps_outer", &[13], 4, 500, || {
         let world = World::new();
         let worker = thread::spawn({
             let world = world.clone();
@@ -229,7 +229,7 @@ fn nested_turn_keeps_outer() {
 // reports, and one turn reads what the next must not.
 #[test]
 fn standing_reader_races_replace() {
-    model("standing_reader_races_replace", 4, 500, || {
+    model("standing_reader_races_replace", &[13], 4, 500, || {
         let world = World::new();
         let worker = thread::spawn({
             let world = world.clone();
@@ -255,7 +255,7 @@ fn standing_reader_races_replace() {
 // Two threads: bound 3. Both hold up the freeing, and announce at once: one of them frees, and nobody else comes by.
 #[test]
 fn two_workers_announce_at_once() {
-    model("two_workers_announce_at_once", 3, 600, || {
+    model("two_workers_announce_at_once", &[13], 3, 600, || {
         let world = World::new();
         let member = Member::join(&world.domain);
         let standing = member.standing();
@@ -286,7 +286,7 @@ fn two_workers_announce_at_once() {
 // Two threads: bound 3. A resting worker is woken, reads, and rests again.
 #[test]
 fn rest_and_resume_race_retire() {
-    model("rest_and_resume_race_retire", 3, 20, || {
+    model("rest_and_resume_race_retire", &[13], 3, 20, || {
         let world = World::new();
         let worker = thread::spawn({
             let world = world.clone();
@@ -310,7 +310,7 @@ fn rest_and_resume_race_retire() {
 // Three threads: bound 2. The second reader may get the record of the first.
 #[test]
 fn thread_exit_races_retire() {
-    model("thread_exit_races_retire", 2, 100, || {
+    model("thread_exit_races_retire", &[13], 2, 100, || {
         let world = World::new();
         let readers = [(); 2].map(|()| {
             let world = world.clone();
@@ -330,7 +330,7 @@ fn thread_exit_races_retire() {
 // Three threads, few steps each: bound 3. Each writer may free what the other one has swapped out.
 #[test]
 fn two_writers_and_a_reader() {
-    model("two_writers_and_a_reader", 3, 2000, || {
+    model("two_writers_and_a_reader", &[13], 3, 2000, || {
         let world = World::new();
         let reader = thread::spawn({
             let world = world.clone();
@@ -354,7 +354,7 @@ fn two_writers_and_a_reader() {
 // Three threads: bound 2. Of two that have seen the same value one replaces it, and a reader finds whole ones only.
 #[test]
 fn replace_if_races_replace_if() {
-    model("replace_if_races_replace_if", 2, 500, || {
+    model("replace_if_races_replace_if", &[13, 15], 2, 500, || {
         let world = World::new();
         let replace_if = |world: &World, version: usize| {
             let member = Member::join(&world.domain);
@@ -386,7 +386,7 @@ fn replace_if_races_replace_if() {
 // Two threads: bound 3. The thread's own membership, made at first use and given back at its end.
 #[test]
 fn process_wide_domain_by_thread_local() {
-    model("process_wide_domain", 3, 20, || {
+    model("process_wide_domain", &[13], 3, 20, || {
         let (table, first) = Table::new(1);
         let published = Arc::new(Published::new(table));
         let worker = thread::spawn({
@@ -409,7 +409,7 @@ fn process_wide_domain_by_thread_local() {
 // Two threads: bound 3. A worker reads, blocks, and reads again: once with nothing in hand, once in a section.
 #[test]
 fn blocking_worker_races_replace() {
-    model("blocking_worker_races_replace", 3, 900, || {
+    model("blocking_worker_races_replace", &[13], 3, 900, || {
         let (table, first) = Table::new(1);
         let published = Arc::new(Published::new(table));
         let worker = thread::spawn({
@@ -439,7 +439,7 @@ fn blocking_worker_races_replace() {
 // One thread, one value: the plainest use, in which nothing may be left over.
 #[test]
 fn one_reader_one_value() {
-    model("one_reader_one_value", 3, 1, || {
+    model("one_reader_one_value", &[13], 3, 1, || {
         let world = World::new();
         let member = Member::join(&world.domain);
         assert_eq!(world.published.read(&member.section()).look(), 1);

@@ -20,7 +20,7 @@ fn count(books: &Arc<Books>, act: impl FnOnce(&Books) + Send + 'static) -> threa
 // Bound 3: two threads.
 #[test]
 fn one_sender_one_message() {
-    model("ledger_one_message", 3, 2, || {
+    model("ledger_one_message", &[15], 3, 2, || {
         let books = Arc::new(Books::new());
         let sender = count(&books, |books| books.mine().sent(1));
         assert!(books.sum().sent <= 1);
@@ -33,7 +33,7 @@ fn one_sender_one_message() {
 // Bound 2: three threads. Two count, and either may go on with the row of the other; main adds up meanwhile.
 #[test]
 fn a_row_taken_over_loses_and_doubles_nothing() {
-    model("ledger_row_taken_over", 2, 50, || {
+    model("ledger_row_taken_over", &[15], 2, 50, || {
         let books = Arc::new(Books::new());
         let twice = |books: &Books| {
             books.mine().sent(1);
@@ -53,7 +53,7 @@ fn a_row_taken_over_loses_and_doubles_nothing() {
 // Bound 3: three threads, but each does little.
 #[test]
 fn who_sees_a_message_handled_sees_it_sent() {
-    model("ledger_sent_before_handled", 3, 50, || {
+    model("ledger_sent_before_handled", &[], 3, 50, || {
         let books = Arc::new(Books::new());
         let mail = Arc::new(AtomicBool::new(false));
         let sender = {
@@ -84,7 +84,7 @@ fn who_sees_a_message_handled_sees_it_sent() {
 // Bound 3: as above.
 #[test]
 fn who_sees_an_ask_ended_sees_it_begun() {
-    model("ledger_begun_before_ended", 3, 50, || {
+    model("ledger_begun_before_ended", &[], 3, 50, || {
         let books = Arc::new(Books::new());
         let mail = Arc::new(AtomicBool::new(false));
         let asker = {

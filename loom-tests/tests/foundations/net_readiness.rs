@@ -71,7 +71,7 @@ impl World {
 /// The one-edge, one-message member.
 #[test]
 fn one_edge() {
-    model("readiness_one_edge", 3, 4, || {
+    model("readiness_one_edge", &[16], 3, 4, || {
         let world = World::new();
         let driver = thread::spawn({
             let world = world.clone();
@@ -86,7 +86,7 @@ fn one_edge() {
 /// Edges of both kinds while the owner handles earlier ones. Two threads: bound 3.
 #[test]
 fn edges_race_the_owners_turns() {
-    model("readiness_edges_race_turns", 3, 100, || {
+    model("readiness_edges_race_turns", &[16], 3, 100, || {
         let world = World::new();
         let driver = thread::spawn({
             let world = world.clone();
@@ -109,7 +109,7 @@ fn edges_race_the_owners_turns() {
 /// driver's byte is read by is then a message that the owner sent. Three threads: bound 2.
 #[test]
 fn the_owner_raises_too() {
-    model("readiness_owner_raises", 2, 100, || {
+    model("readiness_owner_raises", &[16], 2, 100, || {
         let world = World::new();
         let raise = |bits| {
             let world = world.clone();

@@ -14,7 +14,7 @@ use std::cell::Cell;
 // Four threads: bound 2. The main thread has number 0, and the numbers 2 and 3 share a chunk.
 #[test]
 fn threads_race_to_install_a_chunk() {
-    model("threads_race_to_install_a_chunk", 2, 1000, || {
+    model("threads_race_to_install_a_chunk", &[13, 15], 2, 1000, || {
         let object = Arc::new(PerThread::<Cell<usize>>::new());
         object.with(Cell::new, |_| ());
         let threads = [(); 3].map(|()| {
@@ -37,7 +37,7 @@ fn threads_race_to_install_a_chunk() {
 // Two threads: bound 3. The main thread reads all values while the other one makes its own.
 #[test]
 fn reading_races_a_first_use() {
-    model("reading_races_a_first_use", 3, 25, || {
+    model("reading_races_a_first_use", &[13], 3, 25, || {
         let object = Arc::new(PerThread::<AtomicUsize>::new());
         let reader = thread::spawn({
             let object = object.clone();
@@ -58,7 +58,7 @@ fn reading_races_a_first_use() {
 // Three threads: bound 2. A value passes to the thread that gets its number next.
 #[test]
 fn a_number_used_again_brings_its_value() {
-    model("a_number_used_again_brings_its_value", 2, 80, || {
+    model("a_number_used_again_brings_its_value", &[13], 2, 80, || {
         let object = Arc::new(PerThread::<Cell<usize>>::new());
         let threads = [(); 2].map(|()| {
             let object = object.clone();
@@ -73,7 +73,7 @@ fn a_number_used_again_brings_its_value() {
 
 #[test]
 fn one_thread_one_value() {
-    model("one_thread_one_value", 3, 1, || {
+    model("one_thread_one_value", &[], 3, 1, || {
         let object = PerThread::<Cell<usize>>::new();
         assert_eq!(object.with(Cell::new, Cell::get), 0);
     });

@@ -26,7 +26,7 @@ fn pool(max: usize) -> BlockingPool {
 /// is idle and both jobs count on it. Three threads, or four if both jobs start one: bound 2.
 #[test]
 fn two_jobs_never_count_on_one_idle_thread() {
-    model("two_jobs_never_count_on_one_idle_thread", 2, 450, || {
+    model("two_jobs_never_count_on_one_idle_thread", &[4, 11], 2, 450, || {
         let pool = pool(2);
         let second_ran = Event::new();
         let first = {
@@ -45,7 +45,7 @@ fn two_jobs_never_count_on_one_idle_thread() {
 /// At the bound, jobs queue and are run by the one thread, from two submitters. Three threads: bound 3.
 #[test]
 fn no_job_is_stranded_at_the_bound() {
-    model("no_job_is_stranded_at_the_bound", 3, 5000, || {
+    model("no_job_is_stranded_at_the_bound", &[4, 11], 3, 5000, || {
         let pool = pool(1);
         let ran = [Event::new(), Event::new()];
         let jobs = ran.clone().map(|ran| Job::new(move |_| ran.happens()));
@@ -66,7 +66,7 @@ fn no_job_is_stranded_at_the_bound() {
 /// Two threads: bound 3.
 #[test]
 fn pinned_thread_parks_while_its_actor_is_woken() {
-    model("pinned_thread_parks_while_its_actor_is_woken", 3, 140, || {
+    model("pinned_thread_parks_while_its_actor_is_woken", &[4, 11], 3, 140, || {
         let threads = PinnedThreads::start("model", 1, None).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let ran = Event::new();
@@ -91,7 +91,7 @@ fn pinned_thread_parks_while_its_actor_is_woken() {
 /// A job scheduled before the release is run. Two threads: bound 3.
 #[test]
 fn pinned_release_races_park() {
-    model("pinned_release_races_park", 3, 35, || {
+    model("pinned_release_races_park", &[4, 12], 3, 35, || {
         let threads = PinnedThreads::start("model", 1, None).expect("good settings");
         let home = threads.new_home().expect("a thread");
         let job = Job::new(|_| {});

@@ -47,7 +47,7 @@ fn live(threads: &Arc<OnDemand>) -> (Arc<Job>, Event) {
 /// first may end and another one start: bound 2.
 #[test]
 fn a_look_races_one_that_enters() {
-    model("on_demand_look_races_enter", 2, 900, || {
+    model("on_demand_look_races_enter", &[4], 2, 900, || {
         let threads = on_demand();
         let due = threads.leave(NOW).expect("the only one");
         let look = {
@@ -66,7 +66,7 @@ fn a_look_races_one_that_enters() {
 /// The last one leaves on the thread that is to end, while another one enters. Two or three threads: bound 3.
 #[test]
 fn the_last_one_leaves_while_another_enters() {
-    model("on_demand_leave_races_enter", 3, 2_500, || {
+    model("on_demand_leave_races_enter", &[4], 3, 2_500, || {
         let threads = on_demand();
         let first = live(&threads);
         leave(&threads);
@@ -82,7 +82,7 @@ fn the_last_one_leaves_while_another_enters() {
 /// Whoever enters while all is being stopped is refused, or leaves again. Two or three threads: bound 3.
 #[test]
 fn the_stop_races_one_that_enters() {
-    model("on_demand_stop_races_enter", 3, 1_500, || {
+    model("on_demand_stop_races_enter", &[12], 3, 1_500, || {
         let threads = on_demand();
         let entering = {
             let threads = threads.clone();

@@ -16,7 +16,7 @@ use pointsman::loom_hooks::{Injector, Pool, blocking};
 /// Three threads (the main thread pushes and takes): bound 3.
 #[test]
 fn two_pushers_two_takers() {
-    model("two_pushers_two_takers", 3, 140, || {
+    model("two_pushers_two_takers", &[3, 4], 3, 140, || {
         let injector = Arc::new(Injector::new());
         let jobs = [0, 1].map(|_| Job::new(|_| {}));
         let taken = Arc::new(Mutex::new(Vec::new()));
@@ -44,7 +44,7 @@ fn two_pushers_two_takers() {
 /// One thread pushes two, the other takes: in order. Two threads: bound 3.
 #[test]
 fn injector_keeps_the_order_of_one_pusher() {
-    model("injector_keeps_the_order_of_one_pusher", 3, 14, || {
+    model("injector_keeps_the_order_of_one_pusher", &[3, 4], 3, 14, || {
         let injector = Arc::new(Injector::new());
         let jobs = [0, 1].map(|_| Job::new(|_| {}));
         // The taker is the spawned thread: loom does not see that a load of ours races with an exchange that
@@ -68,7 +68,7 @@ fn injector_keeps_the_order_of_one_pusher() {
 /// two runners, no wake lost. Three threads: bound 2.
 #[test]
 fn requeued_job_has_one_runner() {
-    model("requeued_job_has_one_runner", 2, 10_000, || {
+    model("requeued_job_has_one_runner", &[3, 4], 2, 10_000, || {
         let (pool, workers) = pool(2, |settings| settings.throughput = 1);
         let threads = run(workers);
         let stop = StopAfter::new(2, &pool);
@@ -86,7 +86,7 @@ fn from_a_worker(
     job_count: usize,
     act: impl Fn(&[Arc<Job>], &Arc<Pool>, &Event, usize) + Clone + Send + Sync + 'static,
 ) {
-    model(name, 2, 9000, move || {
+    model(name, &[4, 11], 2, 9000, move || {
         let (pool, workers) = pool(2, |settings| settings.throughput = 1);
         let threads = run(workers);
         let event = Event::new();
@@ -104,7 +104,7 @@ fn from_a_worker(
 /// one's second turn. Three threads: bound 2.
 #[test]
 fn requeue_notifies() {
-    model("requeue_notifies", 2, 1200, || {
+    model("requeue_notifies", &[4, 11], 2, 1200, || {
         let (pool, workers) = pool(2, |settings| settings.throughput = 1);
         let event = Event::new();
         let second = {
@@ -175,7 +175,7 @@ fn blocking_section_keeps_the_slot_empty() {
 /// over the first. Two threads: bound 3.
 #[test]
 fn busy_job_does_not_hide_others() {
-    model("busy_job_does_not_hide_others", 3, 150, || {
+    model("busy_job_does_not_hide_others", &[4], 3, 150, || {
         let (pool, workers) = pool(1, |_| {});
         let threads = run(workers);
         let filled = Event::new();

@@ -16,7 +16,7 @@ use loom::thread;
 /// Two threads: bound 3.
 #[test]
 fn last_worker_sleeps_while_job_arrives() {
-    model("last_worker_sleeps_while_job_arrives", 3, 100, || {
+    model("last_worker_sleeps_while_job_arrives", &[11], 3, 100, || {
         let (pool, workers) = pool(1, |_| {});
         let threads = run(workers);
         let stop = StopAfter::new(1, &pool);
@@ -30,7 +30,7 @@ fn last_worker_sleeps_while_job_arrives() {
 /// Three threads: bound 2.
 #[test]
 fn two_submitters_one_sleeper() {
-    model("two_submitters_one_sleeper", 2, 900, || {
+    model("two_submitters_one_sleeper", &[11], 2, 900, || {
         let (pool, workers) = pool(1, |_| {});
         let mut threads = run(workers);
         let stop = StopAfter::new(2, &pool);
@@ -50,7 +50,7 @@ fn two_submitters_one_sleeper() {
 /// bit taken by the first. Two threads: bound 3.
 #[test]
 fn waker_takes_the_bit_while_the_sleeper_retracts() {
-    model("waker_takes_the_bit_while_the_sleeper_retracts", 3, 120, || {
+    model("waker_takes_the_bit_while_the_sleeper_retracts", &[11], 3, 120, || {
         let (pool, workers) = pool(1, |_| {});
         let threads = run(workers);
         let stop = StopAfter::new(2, &pool);
@@ -66,7 +66,7 @@ fn waker_takes_the_bit_while_the_sleeper_retracts() {
 /// bound 2.
 #[test]
 fn second_job_is_not_stranded_behind_the_first() {
-    model("second_job_is_not_stranded_behind_the_first", 2, 20_000, || {
+    model("second_job_is_not_stranded_behind_the_first", &[4, 11], 2, 20_000, || {
         let (pool, workers) = pool(2, |_| {});
         let threads = run(workers);
         let stop = StopAfter::new(2, &pool);
@@ -93,7 +93,7 @@ fn second_job_is_not_stranded_behind_the_first() {
 /// which only the neighbour can run. The main thread is the first worker: two threads, bound 3.
 #[test]
 fn the_neighbour_group_is_woken_when_ours_is_busy() {
-    model("the_neighbour_group_is_woken_when_ours_is_busy", 3, 1500, || {
+    model("the_neighbour_group_is_woken_when_ours_is_busy", &[4, 11], 3, 1500, || {
         let (pool, mut workers) = pool(2, |settings| settings.group_size = 1);
         let stop = StopAfter::new(3, &pool);
         let older_ran = Event::new();
@@ -135,7 +135,7 @@ fn the_neighbour_group_is_woken_when_ours_is_busy() {
 /// Two threads: bound 3.
 #[test]
 fn stop_races_park() {
-    model("stop_races_park", 3, 4, || {
+    model("stop_races_park", &[12], 3, 4, || {
         let (pool, workers) = pool(1, |_| {});
         let threads = run(workers);
         pool.stop();
@@ -146,7 +146,7 @@ fn stop_races_park() {
 /// Three threads: bound 2.
 #[test]
 fn stop_races_two_parking_workers() {
-    model("stop_races_two_parking_workers", 2, 700, || {
+    model("stop_races_two_parking_workers", &[12], 2, 700, || {
         let (pool, workers) = pool(2, |_| {});
         let threads = run(workers);
         pool.stop();
