@@ -201,7 +201,7 @@ fn positioned_control_wakes_an_idle_actor_and_keeps_its_place() {
 // Bound 3: two threads.
 #[test]
 fn a_watch_that_races_the_death_brings_one_notice() {
-    model("cell_watch_races_death", &[4], 3, 5_000, || {
+    model("cell_watch_races_death", &[4, 16], 3, 5_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let watched = spawn(&system, &Arc::new(Counts::default()));
         let made = counts.clone();
@@ -265,7 +265,7 @@ fn family(system: &SystemRef, counts: &Arc<Counts>) -> (ActorRef<ParentDo>, Acto
 // Bound 2: two threads, but three actors' turns: bound 3 takes 59,000 executions and most of a minute.
 #[test]
 fn a_parent_that_watches_its_dying_child_finds_the_name_free() {
-    model("cell_parent_watch_races_death", &[4, 14], 2, 1_000, || {
+    model("cell_parent_watch_races_death", &[4, 14, 16], 2, 1_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let (parent, child) = family(&system, &counts);
         let death = thread::spawn(move || child.stop());
@@ -297,7 +297,7 @@ fn a_child_that_fails_while_its_parent_stops() {
 // Bound 1: three threads, and a look at the books walks every cell; bound 2 takes 17,000 executions.
 #[test]
 fn the_books_add_up_while_threads_come_and_go() {
-    model("cell_books", &[1], 1, 300, || {
+    model("cell_books", &[1, 17], 1, 300, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let first = tell(&actor, Do::Count);

@@ -38,7 +38,7 @@ fn count(events: &EventStream) -> (pointsman::Subscription, Arc<[AtomicUsize; 2]
 // Bound 3: two threads.
 #[test]
 fn publish_races_unsubscribe() {
-    model("events_publish_races_unsubscribe", &[], 3, 20, || {
+    model("events_publish_races_unsubscribe", &[16], 3, 20, || {
         let events = EventStream::default();
         let (subscription, counts) = count(&events);
         let has_left = loom::sync::Arc::new(Flag::new(false));
@@ -150,7 +150,7 @@ fn publish_races_the_end_of_the_subscriber() {
 // Bound 2: as above.
 #[test]
 fn a_dead_letter_while_somebody_subscribes() {
-    model("events_dead_letter_races_subscribe", &[1], 2, 50, || {
+    model("events_dead_letter_races_subscribe", &[1, 16], 2, 50, || {
         let system = system();
         let (actor, _) = listener(&system);
         actor.stop();

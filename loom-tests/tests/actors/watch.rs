@@ -107,7 +107,7 @@ fn end(system: System, sent: u64) -> pointsman::Ledger {
 // Bound 3: two threads.
 #[test]
 fn a_watch_that_races_the_death_brings_one_notice_confirmed_or_not() {
-    model("watch_races_death", &[4], 3, 5_000, || {
+    model("watch_races_death", &[4, 16], 3, 5_000, || {
         let system = system();
         let (watched, _) = spawn(&system, "watched");
         let (watcher, counts) = spawn(&system, "watcher");
@@ -128,7 +128,7 @@ fn a_watch_that_races_the_death_brings_one_notice_confirmed_or_not() {
 // Bound 2: at 3 there are ten times as many executions (38,980), which pass, too.
 #[test]
 fn an_unwatch_that_races_the_death_lets_no_notice_through() {
-    model("unwatch_races_death", &[], 2, 2_000, || {
+    model("unwatch_races_death", &[16], 2, 2_000, || {
         let system = system();
         let (watched, _) = spawn(&system, "watched");
         let (watcher, counts) = spawn(&system, "watcher");

@@ -98,7 +98,7 @@ impl World {
 // Two threads: bound 3.
 #[test]
 fn replace_races_section() {
-    model("replace_races_section", &[13], 3, 20, || {
+    model("replace_races_section", &[7, 13], 3, 20, || {
         let world = World::new();
         let reader = thread::spawn({
             let world = world.clone();
@@ -229,7 +229,7 @@ fn nested_turn_keeps_outer() {
 // reports, and one turn reads what the next must not.
 #[test]
 fn standing_reader_races_replace() {
-    model("standing_reader_races_replace", &[13], 4, 500, || {
+    model("standing_reader_races_replace", &[7, 13], 4, 500, || {
         let world = World::new();
         let worker = thread::spawn({
             let world = world.clone();
@@ -330,7 +330,7 @@ fn thread_exit_races_retire() {
 // Three threads, few steps each: bound 3. Each writer may free what the other one has swapped out.
 #[test]
 fn two_writers_and_a_reader() {
-    model("two_writers_and_a_reader", &[13], 3, 2000, || {
+    model("two_writers_and_a_reader", &[7, 13], 3, 2000, || {
         let world = World::new();
         let reader = thread::spawn({
             let world = world.clone();

@@ -53,7 +53,7 @@ fn a_row_taken_over_loses_and_doubles_nothing() {
 // Bound 3: three threads, but each does little.
 #[test]
 fn who_sees_a_message_handled_sees_it_sent() {
-    model("ledger_sent_before_handled", &[], 3, 50, || {
+    model("ledger_sent_before_handled", &[17], 3, 50, || {
         let books = Arc::new(Books::new());
         let mail = Arc::new(AtomicBool::new(false));
         let sender = {
@@ -84,7 +84,7 @@ fn who_sees_a_message_handled_sees_it_sent() {
 // Bound 3: as above.
 #[test]
 fn who_sees_an_ask_ended_sees_it_begun() {
-    model("ledger_begun_before_ended", &[], 3, 50, || {
+    model("ledger_begun_before_ended", &[17], 3, 50, || {
         let books = Arc::new(Books::new());
         let mail = Arc::new(AtomicBool::new(false));
         let asker = {
