@@ -77,7 +77,7 @@ fn drain(owner: &mut Owner<'_, (), (), Counted>) -> usize {
 /// One place, two senders, nobody takes: one is accepted, one is refused.
 #[test]
 fn bounded_never_above_capacity() {
-    model("bounded_never_above_capacity", 3, 10, || {
+    model("bounded_never_above_capacity", &[1, 8], 3, 10, || {
         let mailbox = Arc::new(Tested::bounded((), capacity(1), false));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -100,7 +100,7 @@ fn bounded_never_above_capacity() {
 /// whatever mixture of old and new values it reads.
 #[test]
 fn bounded_refuses_only_when_full() {
-    model("bounded_refuses_only_when_full", 3, 100, || {
+    model("bounded_refuses_only_when_full", &[1], 3, 100, || {
         let mailbox = Arc::new(Tested::bounded((), capacity(2), false));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -123,7 +123,7 @@ fn bounded_refuses_only_when_full() {
 /// The wake-up is as in the unbounded mailbox. Bound 2: both threads run turns.
 #[test]
 fn bounded_senders_wake() {
-    model("bounded_senders_wake", 2, 100, || {
+    model("bounded_senders_wake", &[1, 3, 4], 2, 100, || {
         let mailbox = Arc::new(Tested::bounded((), capacity(2), false));
         let tally = Tally::new();
         let send = |mailbox: &Tested, message: Counted| {
@@ -143,7 +143,7 @@ fn bounded_senders_wake() {
 
 /// A full mailbox, a waiting sender, an owner that takes one: loom reports a missed notification as a deadlock.
 fn waiting_senders_get_room(name: &str, bound: usize, floor: usize, senders: usize) {
-    model(name, bound, floor, move || {
+    model(name, &[1, 16], bound, floor, move || {
         let mailbox = Arc::new(Tested::bounded((), capacity(1), true));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -181,7 +181,7 @@ fn two_waiting_senders_get_room() {
 
 #[test]
 fn close_wakes_waiting_sender() {
-    model("close_wakes_waiting_sender", 3, 10, || {
+    model("close_wakes_waiting_sender", &[1, 6, 16], 3, 10, || {
         let mailbox = Arc::new(Tested::bounded((), capacity(1), true));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -221,7 +221,7 @@ fn push_to_ring(mailbox: &Tested, message: Counted, outcome: &mut Outcome) -> bo
 
 /// Each message is handled or displaced, once; the actor ends idle. Bound 2: both threads run turns.
 fn ring_displaces_once(name: &str, bound: usize, floor: usize, each: usize) {
-    model(name, bound, floor, move || {
+    model(name, &[1, 3, 4, 8], bound, floor, move || {
         let mailbox = Arc::new(Tested::ring((), capacity(1)));
         let tally = Tally::new();
         let run = move |mailbox: &Tested, tally: &Tally, sender: usize| {
@@ -247,7 +247,7 @@ fn ring_displaces_once(name: &str, bound: usize, floor: usize, each: usize) {
 
 #[test]
 fn ring_of_one_sender() {
-    model("ring_of_one_sender", 3, 1, || {
+    model("ring_of_one_sender", &[1, 2, 8], 3, 1, || {
         let mailbox = Tested::ring((), capacity(2));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -279,7 +279,7 @@ fn ring_displaces_once_streams() {
 /// Accepted is drained or displaced; refused comes back.
 #[test]
 fn ring_close_races_push() {
-    model("ring_close_races_push", 3, 100, || {
+    model("ring_close_races_push", &[1, 6, 8], 3, 100, || {
         let mailbox = Arc::new(Tested::ring((), capacity(1)));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);
@@ -308,7 +308,7 @@ fn ring_close_races_push() {
 /// A length read while messages are taken and displaced is at least 0 and at most what was ever there.
 #[test]
 fn ring_len_never_negative() {
-    model("ring_len_never_negative", 3, 50, || {
+    model("ring_len_never_negative", &[8], 3, 50, || {
         let mailbox = Arc::new(Tested::ring((), capacity(1)));
         let tally = Tally::new();
         let mut owner = owner(&mailbox);

@@ -67,7 +67,7 @@ fn push_to_each(mailboxes: &[Arc<Tested>], messages: Vec<Counted>) -> usize {
 // Bound 3: two threads.
 #[test]
 fn who_waits_for_two_gets_room_in_both() {
-    model("room_for_all_two_mailboxes", 3, 50, || {
+    model("room_for_all_two_mailboxes", &[1, 16], 3, 50, || {
         let (first, second) = (small(), small());
         let tally = Tally::new();
         let (mut one, mut two) = (owner(&first), owner(&second));
@@ -86,7 +86,7 @@ fn who_waits_for_two_gets_room_in_both() {
 
 #[test]
 fn a_close_and_room_both_wake_who_waits_for_two() {
-    model("room_for_all_close", 3, 50, || {
+    model("room_for_all_close", &[1, 6, 16], 3, 50, || {
         let (first, second) = (small(), small());
         let tally = Tally::new();
         let (mut one, mut two) = (owner(&first), owner(&second));
@@ -108,7 +108,7 @@ fn a_close_and_room_both_wake_who_waits_for_two() {
 // Bound 2: three threads.
 #[test]
 fn a_bell_takes_no_wake_up_from_a_sender_that_waits_for_one() {
-    model("room_for_all_beside_waiting", 2, 100, || {
+    model("room_for_all_beside_waiting", &[1, 16], 2, 100, || {
         let mailbox = small();
         let tally = Tally::new();
         let mut one = owner(&mailbox);
@@ -138,7 +138,7 @@ fn a_bell_takes_no_wake_up_from_a_sender_that_waits_for_one() {
 // Bound 3: two threads.
 #[test]
 fn a_push_beyond_the_capacity_leaves_nobody_waiting() {
-    model("room_for_all_beyond", 3, 20, || {
+    model("room_for_all_beyond", &[1, 16], 3, 20, || {
         let mailbox = small();
         let tally = Tally::new();
         let mut one = owner(&mailbox);
@@ -158,7 +158,7 @@ fn a_push_beyond_the_capacity_leaves_nobody_waiting() {
 // Bound 3: two threads.
 #[test]
 fn a_push_beyond_the_capacity_races_a_close() {
-    model("room_for_all_beyond_close", 3, 7, || {
+    model("room_for_all_beyond_close", &[1, 6], 3, 7, || {
         let mailbox = small();
         let tally = Tally::new();
         let mut one = owner(&mailbox);

@@ -124,7 +124,7 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 
 #[test]
 fn one_ask_one_reply() {
-    model("one_ask_one_reply", TWO, 47, || {
+    model("one_ask_one_reply", &[9, 16], TWO, 47, || {
         let lives = Lives::new();
         let (reply_to, ask) = begin();
         let reply = lives.payload(7);
@@ -138,7 +138,7 @@ fn one_ask_one_reply() {
 
 #[test]
 fn reply_races_poll() {
-    model("reply_races_poll", TWO, 119, || {
+    model("reply_races_poll", &[9, 16], TWO, 119, || {
         let lives = Lives::new();
         let (reply_to, ask) = begin();
         let reply = lives.payload(7);
@@ -151,7 +151,7 @@ fn reply_races_poll() {
 
 #[test]
 fn last_port_dropped_races_poll() {
-    model("last_port_dropped_races_poll", TWO, 119, || {
+    model("last_port_dropped_races_poll", &[9, 16], TWO, 119, || {
         let lives = Lives::new();
         let (reply_to, ask) = begin();
         let replier = thread::spawn(move || drop(reply_to));
@@ -163,7 +163,7 @@ fn last_port_dropped_races_poll() {
 
 #[test]
 fn reply_races_leave() {
-    model("reply_races_leave", TWO, 8, || {
+    model("reply_races_leave", &[9], TWO, 8, || {
         let lives = Lives::new();
         let (promise, port) = promise();
         let reply = lives.payload(7);
@@ -178,7 +178,7 @@ fn reply_races_leave() {
 
 #[test]
 fn future_dropped_while_answering() {
-    model("future_dropped_while_answering", TWO, 44, || {
+    model("future_dropped_while_answering", &[9], TWO, 44, || {
         let lives = Lives::new();
         let (reply_to, mut ask) = begin();
         let (bell, waker) = lives.bell();
@@ -196,7 +196,7 @@ fn future_dropped_while_answering() {
 
 #[test]
 fn waker_is_gone_after_the_reply_while_a_port_is_kept() {
-    model("waker_is_gone_after_the_reply_while_a_port_is_kept", TWO, 100, || {
+    model("waker_is_gone_after_the_reply_while_a_port_is_kept", &[9, 16], TWO, 100, || {
         let lives = Lives::new();
         let (reply_to, ask) = begin();
         let kept = reply_to.clone();
@@ -211,7 +211,7 @@ fn waker_is_gone_after_the_reply_while_a_port_is_kept() {
 
 #[test]
 fn clone_races_leave() {
-    model("clone_races_leave", TWO, 92, || {
+    model("clone_races_leave", &[9], TWO, 92, || {
         let lives = Lives::new();
         let (promise, port) = promise();
         let reply = lives.payload(7);
@@ -229,7 +229,7 @@ fn clone_races_leave() {
 
 #[test]
 fn waker_is_gone_while_a_port_is_kept() {
-    model("waker_is_gone_while_a_port_is_kept", TWO, 19, || {
+    model("waker_is_gone_while_a_port_is_kept", &[9], TWO, 19, || {
         let lives = Lives::new();
         let (reply_to, mut ask) = begin();
         let (bell, waker) = lives.bell();
@@ -248,7 +248,7 @@ fn waker_is_gone_while_a_port_is_kept() {
 
 #[test]
 fn waker_replaced_while_answering() {
-    model("waker_replaced_while_answering", TWO, 337, || {
+    model("waker_replaced_while_answering", &[9, 16], TWO, 337, || {
         let lives = Lives::new();
         let (reply_to, mut ask) = begin();
         let (bell, waker) = lives.bell();
@@ -292,7 +292,7 @@ fn two_ports(lives: &Lives, port: Port<Payload>, acts: [Act; 2]) -> impl FnOnce(
 }
 
 fn two_ports_and_an_asker(name: &str, acts: [Act; 2], accepted: usize, floor: usize) {
-    model(name, THREE, floor, move || {
+    model(name, &[9, 16], THREE, floor, move || {
         let lives = Lives::new();
         let (mut promise, port) = promise();
         let join = two_ports(&lives, port, acts);
@@ -313,7 +313,7 @@ fn two_ports_and_an_asker(name: &str, acts: [Act; 2], accepted: usize, floor: us
 }
 
 fn two_ports_and_a_leaving_asker(name: &str, acts: [Act; 2], floor: usize) {
-    model(name, THREE, floor, move || {
+    model(name, &[9], THREE, floor, move || {
         let lives = Lives::new();
         let (mut promise, port) = promise();
         let (bell, waker) = lives.bell();
@@ -362,7 +362,7 @@ fn two_drops_race_leave() {
 
 #[test]
 fn late_reply_never_hits_a_reused_slot() {
-    model("late_reply_never_hits_a_reused_slot", TWO, 123, || {
+    model("late_reply_never_hits_a_reused_slot", &[9, 13, 16], TWO, 123, || {
         let lives = Lives::new();
         let mut asker = Asker::new();
         let (reply_to, pending) = ask::begin_with(&mut asker, no_clock());
@@ -382,7 +382,7 @@ fn late_reply_never_hits_a_reused_slot() {
 
 #[test]
 fn late_reply_after_a_timeout_never_hits_a_reused_slot() {
-    model("late_reply_after_a_timeout_never_hits_a_reused_slot", TWO, 8, || {
+    model("late_reply_after_a_timeout_never_hits_a_reused_slot", &[9, 13], TWO, 8, || {
         let lives = Lives::new();
         let (first, late) = promise();
         let reply = lives.payload(9);
@@ -400,7 +400,7 @@ fn late_reply_after_a_timeout_never_hits_a_reused_slot() {
 
 #[test]
 fn asker_reuses_its_slot() {
-    model("asker_reuses_its_slot", THREE, 1476, || {
+    model("asker_reuses_its_slot", &[9, 13, 16], THREE, 1476, || {
         let lives = Lives::new();
         let mut asker = Asker::new();
         let repliers = [1, 2].map(|number_sent| {
@@ -431,7 +431,7 @@ impl Wake for Spiteful {
 
 #[test]
 fn wake_unwinds() {
-    model("wake_unwinds", TWO, 8, || {
+    model("wake_unwinds", &[9], TWO, 8, || {
         let lives = Lives::new();
         let life = Arc::new(());
         let (reply_to, mut ask) = begin();
@@ -464,7 +464,7 @@ impl Drop for Bomb {
 
 #[test]
 fn reply_drop_unwinds() {
-    model("reply_drop_unwinds", TWO, 11, || {
+    model("reply_drop_unwinds", &[9], TWO, 11, || {
         let life = Arc::new(());
         let (promise, port) = Spare::<Bomb>::take().begin();
         let kept = port.clone();
@@ -501,7 +501,7 @@ fn notes() -> (Notes, Arc<Outcomes>) {
 
 #[test]
 fn sink_expire_races_reply() {
-    model("sink_expire_races_reply", TWO, 6, || {
+    model("sink_expire_races_reply", &[9], TWO, 6, || {
         let lives = Lives::new();
         let (sink, outcomes) = notes();
         let (reply_to, handle) = to_sink(sink);
@@ -520,7 +520,7 @@ fn sink_expire_races_reply() {
 
 #[test]
 fn sink_expire_races_last_ports() {
-    model("sink_expire_races_last_ports", THREE, 24, || {
+    model("sink_expire_races_last_ports", &[9], THREE, 24, || {
         let (sink, outcomes) = notes();
         let (reply_to, handle) = to_sink(sink);
         let other = reply_to.clone();
@@ -556,7 +556,7 @@ impl ReplySink<Payload> for Reads {
 
 #[test]
 fn sink_learns_of_no_reply_after_all_who_have_dropped_a_port() {
-    model("sink_no_reply_comes_last", TWO, 3, || {
+    model("sink_no_reply_comes_last", &[9], TWO, 3, || {
         let work = Arc::new(Work { written: UnsafeCell::new(0), read: Mutex::new(Vec::new()) });
         let (reply_to, _handle) = to_sink(Reads(work.clone()));
         let other = reply_to.clone();
@@ -576,7 +576,7 @@ fn sink_learns_of_no_reply_after_all_who_have_dropped_a_port() {
 
 #[test]
 fn sink_reply_races_drop_of_the_other_port() {
-    model("sink_reply_races_drop_of_the_other_port", TWO, 6, || {
+    model("sink_reply_races_drop_of_the_other_port", &[9], TWO, 6, || {
         let lives = Lives::new();
         let (sink, outcomes) = notes();
         let (reply_to, _handle) = to_sink(sink);
@@ -637,7 +637,7 @@ fn reply_races_alarm(
     floor: usize,
     finish: fn(Ask<Payload>, &Lives) -> Result<Payload, AskError>,
 ) {
-    model(name, THREE, floor, move || {
+    model(name, &[9, 16], THREE, floor, move || {
         let lives = Lives::new();
         let clock = Arc::new(HandClock { now: loom::sync::Mutex::new((Duration::ZERO, None)) });
         let (reply_to, ask) = ask::begin(Timekeeper::Shared(clock.clone()));
@@ -671,7 +671,7 @@ fn reply_races_alarm_of_a_polled_ask() {
 /// A token left over from before costs a round and no more; `Ask::wait` must not return on it.
 #[test]
 fn leftover_park_token() {
-    model("leftover_park_token", TWO, 19, || {
+    model("leftover_park_token", &[9, 16], TWO, 19, || {
         let (reply_to, ask) = begin();
         let asker = thread::spawn(move || {
             thread::current().unpark();

@@ -96,7 +96,7 @@ impl World {
 // Caught: a mark that is set behind the push; an actor that hands on what it leaves whether it is marked or not.
 #[test]
 fn no_copy_is_routed_again_when_its_routee_ends_early() {
-    model("copies_race_early_end", 2, 800, || {
+    model("copies_race_early_end", &[1], 2, 800, || {
         let world = World::new();
         let old = world.old(&world.leaving);
         let sender = thread::spawn(move || old.broadcast(1));
@@ -111,7 +111,7 @@ fn no_copy_is_routed_again_when_its_routee_ends_early() {
 // Release in `mark_for_copies`.
 #[test]
 fn whoever_finds_an_adapter_told_finds_its_actor_marked() {
-    model("copies_of_two_senders_by_an_adapter", 1, 1_500, || {
+    model("copies_of_two_senders_by_an_adapter", &[1], 1, 1_500, || {
         let world = World::new();
         let old = world.old(&world.leaving.contramap(|number: u32| number));
         *world.old.lock().unwrap() = Some(old.clone());

@@ -83,7 +83,7 @@ fn answer(call: Call<Get>, reply: u32) -> thread::JoinHandle<bool> {
 // Bound 3: two threads, and a short protocol.
 #[test]
 fn of_two_answers_any_takes_one() {
-    model("requests_any_two_answers", 3, 4, || {
+    model("requests_any_two_answers", &[9], 3, 4, || {
         let world = World::new(2);
         let ask = world.outlet.request(Get).any();
         let (one, two) = (world.take(), world.take());
@@ -98,7 +98,7 @@ fn of_two_answers_any_takes_one() {
 
 #[test]
 fn an_answer_races_the_drop_of_the_other_copy() {
-    model("requests_any_answer_races_drop", 3, 4, || {
+    model("requests_any_answer_races_drop", &[9], 3, 4, || {
         let world = World::new(2);
         let ask = world.outlet.request(Get).any();
         let (one, two) = (world.take(), world.take());
@@ -112,7 +112,7 @@ fn an_answer_races_the_drop_of_the_other_copy() {
 
 #[test]
 fn the_last_two_of_all_end_together() {
-    model("requests_all_last_two", 3, 4, || {
+    model("requests_all_last_two", &[9], 3, 4, || {
         let world = World::new(2);
         let ask = world.outlet.request(Get).all();
         let (one, two) = (world.take(), world.take());
@@ -129,7 +129,7 @@ fn the_last_two_of_all_end_together() {
 // The copy that is answered is in the list if its answer was in time, and else it has timed out, as the other one has.
 #[test]
 fn the_end_of_alls_time_races_an_answer() {
-    model("requests_all_time_races_answer", 3, 8, || {
+    model("requests_all_time_races_answer", &[9], 3, 8, || {
         let world = World::new(2);
         let ask = world.outlet.request(Get).within(Duration::ZERO).all();
         let (one, two) = (world.take(), world.take());
@@ -147,7 +147,7 @@ fn the_end_of_alls_time_races_an_answer() {
 fn a_copy_is_dropped_while_the_others_are_being_sent() {
     for all in [false, true] {
         let name = if all { "requests_all_sent_races_drop" } else { "requests_any_sent_races_drop" };
-        model(name, 3, 10, move || {
+        model(name, &[9], 3, 10, move || {
             let world = World::new(2);
             let calls = world.calls.clone();
             let drops = thread::spawn(move || {
@@ -172,7 +172,7 @@ fn a_copy_is_dropped_while_the_others_are_being_sent() {
 
 #[test]
 fn the_last_two_clones_of_a_token_end_it_once() {
-    model("requests_clones_of_a_token", 3, 4, || {
+    model("requests_clones_of_a_token", &[9], 3, 4, || {
         let world = World::new(1);
         let ask = world.outlet.request(Get).all();
         let call = world.take();
@@ -188,7 +188,7 @@ fn the_last_two_clones_of_a_token_end_it_once() {
 /// Those for whom no copy was made have failed, too: the end of the one copy is not the end.
 #[test]
 fn the_only_copy_that_is_taken_is_dropped_before_the_refusals_are_counted() {
-    model("requests_all_refusals_race_drop", 3, 4, || {
+    model("requests_all_refusals_race_drop", &[9], 3, 4, || {
         let world = World::with_unmounted(1, 2);
         let calls = world.calls.clone();
         let drops = thread::spawn(move || {

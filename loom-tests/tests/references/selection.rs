@@ -57,7 +57,7 @@ fn end(system: System) -> Ledger {
 
 /// A message to `path` races the stop of who stands there.
 fn tell_races_stop(name: &str, floor: usize, path: &'static str) {
-    model(name, 3, floor, move || {
+    model(name, &[1, 14], 3, floor, move || {
         let (system, handled) = (system(&ManualClock::new()), Arc::new(AtomicUsize::new(0)));
         let actor = spawn(&system, "subject", &handled);
         let stopper = thread::spawn(move || actor.stop());
@@ -89,7 +89,7 @@ fn a_pattern_races_the_stop() {
 
 /// A message to `path` races the creation of who stands there.
 fn tell_races_creation(name: &str, floor: usize, path: &'static str) {
-    model(name, 3, floor, move || {
+    model(name, &[1, 4, 14], 3, floor, move || {
         let (system, handled) = (system(&ManualClock::new()), Arc::new(AtomicUsize::new(0)));
         let (handle, counts) = (system.handle().clone(), handled.clone());
         let creator = thread::spawn(move || drop(spawn(&handle, "subject", &counts)));
@@ -137,7 +137,7 @@ impl Actor for Finder {
 // Bound 3: two threads.
 #[test]
 fn a_question_that_races_the_stop_has_one_answer() {
-    model("selection_identify_races_stop", 3, 7_200, || {
+    model("selection_identify_races_stop", &[1, 14], 3, 7_200, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let (found, missing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -178,7 +178,7 @@ fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
 // Bound 1: three threads; bound 2 takes 50,000 executions.
 #[test]
 fn a_promise_races_its_deadline() {
-    model("selection_promise_races_deadline", 1, 2_100, || {
+    model("selection_promise_races_deadline", &[1, 9, 16], 1, 2_100, || {
         let clock = ManualClock::new();
         let system = system(&clock);
         let (reference, reply) = system.promise::<u8>();
@@ -222,7 +222,7 @@ impl Actor for Writer {
 // Bound 1: the watch, the pill and the stop are three races at once; bound 2 takes 150,000 executions.
 #[test]
 fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
-    model("selection_graceful_stop_races_stop", 1, 3_000, || {
+    model("selection_graceful_stop_races_stop", &[9, 16], 1, 3_000, || {
         let system = system(&ManualClock::new());
         let note = Arc::new(Note(UnsafeCell::new(0)));
         let writes = note.clone();
@@ -243,7 +243,7 @@ fn a_graceful_stop_that_races_another_sees_what_stopped_wrote() {
 // Bound 1: the end of a system is long.
 #[test]
 fn a_graceful_stop_races_the_end_of_the_system() {
-    model("selection_graceful_stop_races_end", 1, 2_500, || {
+    model("selection_graceful_stop_races_end", &[9, 12], 1, 2_500, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let stopper = {

@@ -70,7 +70,7 @@ impl World {
 // Caught: a head that ends without a look; a trigger that is never loosened.
 #[test]
 fn a_router_that_grows_in_time_lives_and_one_that_was_found_empty_ends() {
-    model("found_empty_races_growth", 2, 1_800, || {
+    model("found_empty_races_growth", &[1, 15], 2, 1_800, || {
         let world = World::new();
         world.empty();
         let sender = world.send();
@@ -99,7 +99,7 @@ fn a_router_that_grows_in_time_lives_and_one_that_was_found_empty_ends() {
 // Caught: a head that looks whether its list is empty, and not whether those in it have ended.
 #[test]
 fn the_message_that_finds_the_last_routee_ended_ends_the_router() {
-    model("found_empty_races_end_of_routee", 1, 500, || {
+    model("found_empty_races_end_of_routee", &[1], 1, 500, || {
         let world = World::new();
         let routee = (*world.router).routees().expect("it runs").remove(0);
         let sender = world.send();
@@ -115,7 +115,7 @@ fn the_message_that_finds_the_last_routee_ended_ends_the_router() {
 // Bound 2: as above.
 #[test]
 fn of_two_messages_that_find_the_router_empty_one_ends_it() {
-    model("found_empty_two_senders", 2, 3_000, || {
+    model("found_empty_two_senders", &[1], 2, 3_000, || {
         let world = World::new();
         world.empty();
         let sender = world.send();

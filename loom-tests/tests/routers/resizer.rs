@@ -48,7 +48,7 @@ impl Desk {
 // Bound 3: nothing but the flag.
 #[test]
 fn two_senders_tell_the_head_once() {
-    model("resizer_two_pulls_one_word", 3, 4, || {
+    model("resizer_two_pulls_one_word", &[16], 3, 4, || {
         let desk = Desk::new();
         let other = desk.clone();
         let sender = thread::spawn(move || other.send(0));
@@ -64,7 +64,7 @@ fn two_senders_tell_the_head_once() {
 // Bound 3: nothing but the flag.
 #[test]
 fn what_a_sender_did_is_seen_by_a_look_that_follows_its_pull() {
-    model("resizer_pull_races_look", 3, 500, || {
+    model("resizer_pull_races_look", &[16], 3, 500, || {
         let desk = Desk::new();
         let senders = [0, 1].map(|number| {
             let desk = desk.clone();
@@ -120,7 +120,7 @@ impl Actor for Routee {
 // Bound 1: a router's creation and end are part of each execution, and the two senders run the head by turns.
 #[test]
 fn the_last_look_sees_all_messages_and_none_is_lost() {
-    model("resizer_senders_race_the_head", 1, 400, || {
+    model("resizer_senders_race_the_head", &[1, 16], 1, 400, || {
         let system = System::builder("model")
             .clock(ManualClock::new())
             .dispatcher("default", calling_dispatcher())

@@ -77,7 +77,7 @@ impl World {
 // Bound 2: two threads, and a router's creation and end are part of each execution.
 #[test]
 fn one_sender_one_message() {
-    model("routing_one_message", 2, 20, || {
+    model("routing_one_message", &[1, 4], 2, 20, || {
         let world = World::new(RoundRobin::new());
         let sender = world.tell(1);
         sender.join().unwrap();
@@ -91,7 +91,7 @@ fn one_sender_one_message() {
 // Caught: a leaving routee whose rest becomes dead letters instead of being routed again.
 #[test]
 fn route_races_removal() {
-    model("routing_races_removal", 2, 150, || {
+    model("routing_races_removal", &[1, 4, 7], 2, 150, || {
         let world = World::new(RoundRobin::new());
         let router = world.router.to_ref();
         // This thread's first message goes to routee 0, its second to routee 1, which leaves.
@@ -111,7 +111,7 @@ fn route_races_removal() {
 // Bound 2: as above.
 #[test]
 fn route_races_growth() {
-    model("routing_races_growth", 2, 100, || {
+    model("routing_races_growth", &[1, 7], 2, 100, || {
         let world = World::new(RoundRobin::new());
         assert_eq!(world.router.resize_to(1).expect("it runs"), 1);
         let sender = world.tell(2);
@@ -125,7 +125,7 @@ fn route_races_growth() {
 // Bound 2: as above.
 #[test]
 fn death_of_a_routee_races_a_send() {
-    model("routing_death_races_send", 2, 500, || {
+    model("routing_death_races_send", &[1, 7], 2, 500, || {
         let world = World::new(RoundRobin::new());
         let routees = world.router.routees().expect("it runs");
         let sender = world.tell(1);
@@ -141,7 +141,7 @@ fn death_of_a_routee_races_a_send() {
 // Bound 2: as above.
 #[test]
 fn the_heads_stop_races_a_send() {
-    model("routing_stop_races_send", 2, 4_000, || {
+    model("routing_stop_races_send", &[1, 7], 2, 4_000, || {
         let world = World::new(RoundRobin::new());
         let sender = {
             let router = world.router.to_ref();
@@ -158,7 +158,7 @@ fn the_heads_stop_races_a_send() {
 // Bound 1: three threads; bound 2 is for the cursors' own models in `striped.rs`.
 #[test]
 fn two_threads_each_go_round() {
-    model("routing_two_round_robins", 1, 300, || {
+    model("routing_two_round_robins", &[1, 4], 1, 300, || {
         let world = World::new(RoundRobin::new());
         let senders = [world.tell(2), world.tell(2)];
         senders.into_iter().for_each(|sender| sender.join().unwrap());
@@ -170,7 +170,7 @@ fn two_threads_each_go_round() {
 // Bound 2: three threads.
 #[test]
 fn smallest_mailbox_reads_race_pushes_and_takes() {
-    model("routing_smallest_mailbox", 2, 500, || {
+    model("routing_smallest_mailbox", &[1, 4], 2, 500, || {
         let world = World::new(SmallestMailbox::new());
         let senders = [world.tell(1), world.tell(1)];
         senders.into_iter().for_each(|sender| sender.join().unwrap());
