@@ -258,7 +258,6 @@ fn the_lane_keeps_order_and_closes() {
     assert!(!owner.has_system());
 }
 
-/// A panic in one message's drop neither leaks the others nor gets lost.
 #[test]
 fn what_is_left_in_the_lane_goes_with_the_mailbox() {
     let mailbox = Mailbox::<(), Arc<()>, u32>::unbounded(());
@@ -271,6 +270,7 @@ fn what_is_left_in_the_lane_goes_with_the_mailbox() {
     assert_eq!(Arc::strong_count(&message), 1);
 }
 
+/// A panic in one message's drop neither leaks the others nor gets lost.
 #[test]
 fn a_panicking_drop_leaks_nothing() {
     struct Fragile(Arc<AtomicUsize>, usize);
