@@ -909,9 +909,29 @@ fn a_router_among_its_own_routees_is_a_failed_attempt_and_no_circle() {
     });
     let ask = scene.router.ask(Get::default());
     assert_eq!(scene.asked(), [0]);
+    assert_eq!(scene.desks[0].waiting(), 1, "once, and not by way of the router again");
     assert!(answer(&scene.desks[0], 5));
     assert_eq!(ask.wait(), Ok(5));
     assert_eq!(*reasons.lock().unwrap(), [("/user/all".to_owned(), DeadLetterReason::Cycle)]);
+    scene.end();
+}
+
+#[test]
+fn a_question_that_a_routee_sends_back_to_its_router_is_a_failed_attempt_and_asks_nobody_again() {
+    let scene = Scene::new(2, scatter());
+    let reasons = Arc::new(Mutex::new(Vec::new()));
+    let seen = reasons.clone();
+    let _subscription = scene.system.dead_letters().subscribe(move |letter| {
+        seen.lock().unwrap().push((letter.recipient.to_string(), letter.reason));
+    });
+    let ask = scene.router.ask(Get::default());
+    scene.router.tell(scene.desks[0].take());
+    assert_eq!(scene.asked(), [1]);
+    assert_eq!(scene.desks[1].waiting(), 1);
+    assert_eq!(*reasons.lock().unwrap(), [("/user/all".to_owned(), DeadLetterReason::Stopped)]);
+    drop(scene.desks[1].take());
+    let sent_back = (scene.path(0), AttemptEnd::Refused(DeadLetterReason::Stopped));
+    assert_eq!(causes(ask.wait()), [sent_back, (scene.path(1), AttemptEnd::NoReply)]);
     scene.end();
 }
 
