@@ -4,6 +4,8 @@ use crate::support::*;
 use crate::watch::Confirming;
 use pointsman::prelude::*;
 use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -162,17 +164,49 @@ fn a_promise_that_is_stopped_fails_at_once() {
 }
 
 #[test]
+fn an_ask_by_a_promise_counts_however_it_ends() {
+    let stage = Stage::turns();
+    let (reference, answered) = stage.system.promise::<u32>();
+    reference.tell(1u32);
+    assert_eq!(answered.wait(), Ok(1));
+    let (reference, stopped) = stage.system.promise::<u32>();
+    reference.poison();
+    assert_eq!(stopped.wait(), Err(AskError::NoReply));
+    let (_reference, late) = stage.system.promise::<u32>();
+    let late = late.within(SECOND);
+    stage.clock.advance(SECOND);
+    assert_eq!(late.wait(), Err(AskError::Timeout { after: SECOND }));
+    let (_reference, given_up) = stage.system.promise::<u32>();
+    drop(given_up);
+    let asks = stage.system.ledger().asks;
+    assert_eq!((asks.begun, asks.answered, asks.no_reply), (4, 1, 1), "{asks:?}");
+    assert_eq!((asks.timed_out, asks.cancelled, asks.pending()), (1, 1, 0), "{asks:?}");
+    stage.end(&[]);
+}
+
+/// What a map goes by.
+fn hash_of(key: &impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
+}
+
+#[test]
 fn references_are_equal_for_the_same_incarnation_alone() {
     let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     let found = stage.system.typed_at::<Tell>("/user/a").unwrap();
-    let hash = |actor: &ActorRef<Tell>| {
-        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-        BuildHasherDefault::<DefaultHasher>::default().hash_one(actor)
-    };
-    assert_eq!((&actor, hash(&actor)), (&found, hash(&found)));
+    assert_eq!((&actor, hash_of(&actor)), (&found, hash_of(&found)));
     let empty = stage.system.empty_ref::<Tell>(&actor.path());
     assert_ne!(actor, empty);
     assert_ne!(empty, stage.system.empty_ref::<Tell>(&actor.path()));
     stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+#[test]
+fn references_to_many_actors_have_as_many_hashes() {
+    let stage = Stage::turns();
+    let actors: Vec<ActorRef<u32>> = (0..10).map(|_| stage.system.promise().0).collect();
+    let typed: HashSet<u64> = actors.iter().map(hash_of).collect();
+    let untyped: HashSet<u64> = actors.iter().map(|actor| hash_of(&actor.any().unwrap())).collect();
+    assert_eq!((typed.len(), untyped.len()), (10, 10), "a map of them is no list");
+    stage.end(&[]);
 }
