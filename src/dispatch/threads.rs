@@ -103,3 +103,23 @@ impl Drop for NoteEnd {
 fn join(handle: JoinHandle<()>) {
     let _ = handle.join();
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::Threads;
+    use crate::sync::{lock, thread};
+
+    /// One that is not joined keeps its stack.
+    #[test]
+    fn a_thread_that_has_ended_is_joined_by_the_next_start() {
+        let threads = Threads::new("comes and goes");
+        for _ in 0..3 {
+            threads.spawn(|| ()).expect("a thread");
+            while lock(&threads.roster).ended.is_empty() {
+                thread::yield_now();
+            }
+            assert_eq!(lock(&threads.roster).handles.len(), 1);
+        }
+        threads.join_all().expect("called by none of them");
+    }
+}
