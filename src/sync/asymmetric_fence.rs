@@ -150,4 +150,42 @@ mod tests {
         }
         other.join().unwrap();
     }
+
+    /// As a program does that gives up rights while it runs; here one of its threads.
+    #[cfg(all(target_os = "linux", not(any(miri, pointsman_shuttle))))]
+    #[test]
+    fn when_a_filter_forbids_the_call_heavy_says_that_nothing_is_ordered() {
+        prepare();
+        // Without filters nothing can be forbidden.
+        let Some(is_ordered) = thread::spawn(|| forbid_membarrier().then(heavy)).join().unwrap() else {
+            return;
+        };
+        // A kernel that never had the call is not asked for it.
+        assert_eq!(is_ordered, !super::membarrier::is_registered());
+    }
+
+    /// Has the kernel refuse membarrier(2) to the calling thread from now on; false if it has no such filters.
+    #[cfg(all(target_os = "linux", not(any(miri, pointsman_shuttle))))]
+    fn forbid_membarrier() -> bool {
+        use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JUMP, BPF_K, BPF_LD, BPF_RET, BPF_STMT, BPF_W};
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        let number_at = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
+        // SAFETY: these make an instruction of the numbers that they are given.
+        let mut program = unsafe {
+            [
+                BPF_STMT((BPF_LD | BPF_W | BPF_ABS) as u16, number_at),
+                BPF_JUMP((BPF_JMP | BPF_JEQ | BPF_K) as u16, libc::SYS_membarrier as u32, 0, 1),
+                BPF_STMT((BPF_RET | BPF_K) as u16, refuse),
+                BPF_STMT((BPF_RET | BPF_K) as u16, libc::SECCOMP_RET_ALLOW),
+            ]
+        };
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        let on: libc::c_ulong = 1;
+        let unused: libc::c_ulong = 0;
+        // SAFETY: the program is alive, and as long as it says; the kernel copies it. Both hold for this thread alone.
+        unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, unused, unused, unused) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER as libc::c_ulong, &filter) == 0
+        }
+    }
 }
