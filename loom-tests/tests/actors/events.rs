@@ -125,10 +125,10 @@ fn end(system: System) -> pointsman::Ledger {
     ledger
 }
 
-// Bound 2: two threads, and a system's beginning and end are part of each execution.
+// Bound 3: two threads.
 #[test]
 fn publish_races_the_end_of_the_subscriber() {
-    model("events_publish_races_end", &[1, 6], 2, 100, || {
+    model("events_publish_races_end", &[1, 6], 3, 3_300, || {
         let system = system();
         let (actor, handled) = listener(&system);
         assert!(system.events().subscribe::<Event, _>(&actor));
@@ -147,10 +147,10 @@ fn publish_races_the_end_of_the_subscriber() {
     });
 }
 
-// Bound 2: as above.
+// Bound 3: two threads.
 #[test]
 fn a_dead_letter_while_somebody_subscribes() {
-    model("events_dead_letter_races_subscribe", &[1, 16], 2, 50, || {
+    model("events_dead_letter_races_subscribe", &[1, 16], 3, 170, || {
         let system = system();
         let (actor, _) = listener(&system);
         actor.stop();
@@ -201,10 +201,10 @@ impl Future for Gate {
     }
 }
 
-// Bound 2: three threads.
+// Bound 3: three threads, few steps each.
 #[test]
 fn a_wake_is_never_lost() {
-    model("events_pipe_wakes_race", &[1, 16], 2, 500, || {
+    model("events_pipe_wakes_race", &[1, 16], 3, 6_300, || {
         let system = system();
         let (actor, handled) = listener(&system);
         let gate = Gate { value: Arc::new(Value::new(0)), waker: Arc::default() };
@@ -231,10 +231,10 @@ fn a_wake_is_never_lost() {
     });
 }
 
-// Bound 2: four threads with the leader and its task.
+// Bound 3: four threads with the leader and its task, few steps each.
 #[test]
 fn two_begin_the_shutdown_and_it_runs_once() {
-    model("events_shutdown_runs_once", &[15], 2, 100, || {
+    model("events_shutdown_runs_once", &[15], 3, 3_200, || {
         let system = build(Phases::default().terminate_actor_system(false));
         let runs: Arc<AtomicUsize> = Arc::default();
         let counted = runs.clone();

@@ -62,6 +62,7 @@ fn insert(table: &KeyTable<Item>, key: u64) -> Arc<AtomicBool> {
     freed
 }
 
+// Bound 3: two threads.
 #[test]
 fn a_key_is_found_while_the_table_grows_and_others_go() {
     model("keyed_growth_races_look_up", &[13, 14], 3, 150, || {
@@ -89,6 +90,7 @@ fn a_key_is_found_while_the_table_grows_and_others_go() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn nothing_is_freed_that_a_look_up_has_found() {
     model("keyed_removal_races_look_up", &[13], 3, 200, || {
@@ -114,6 +116,7 @@ fn nothing_is_freed_that_a_look_up_has_found() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn one_of_two_who_look_before_they_insert_inserts() {
     model("keyed_two_inserts_of_one_key", &[14], 3, 340, || {
@@ -216,9 +219,10 @@ impl Ground {
     }
 }
 
+// Bound 3: two threads.
 #[test]
 fn two_senders_who_race_for_a_key_create_one_actor() {
-    model("keyed_two_senders_one_key", &[1, 4, 14], 2, 1_200, || {
+    model("keyed_two_senders_one_key", &[1, 4, 14], 3, 7_900, || {
         let ground = ground();
         let group = ground.group();
         let other = {
@@ -251,9 +255,10 @@ struct Addressed {
     number: u32,
 }
 
+// Bound 3: two threads.
 #[test]
 fn the_message_that_creates_an_actor_is_its_first() {
-    model("keyed_first_message", &[1], 2, 50, || {
+    model("keyed_first_message", &[1], 3, 290, || {
         let ground = ground();
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let scribe = seen.clone();
@@ -274,6 +279,7 @@ fn the_message_that_creates_an_actor_is_its_first() {
     });
 }
 
+// Bound 2: two threads, but whole lives of actors; bound 3 takes 26 s.
 #[test]
 fn of_two_first_terminations_one_closes_the_mailbox() {
     model("keyed_two_terminations", &[1, 15], 2, 3_000, || {
@@ -300,9 +306,10 @@ fn of_two_first_terminations_one_closes_the_mailbox() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
-    model("keyed_end_races_message", &[1, 6, 14], 2, 1_500, || {
+    model("keyed_end_races_message", &[1, 6, 14], 3, 9_700, || {
         let ground = ground();
         let group = ground.group();
         group.tell(Some(1));
@@ -320,6 +327,7 @@ fn a_message_that_races_the_end_of_its_actor_is_in_one_place() {
     });
 }
 
+// Bound 2: two threads, but whole lives of actors; bound 3 takes more than 40 s.
 #[test]
 fn a_message_that_races_a_retirement_is_handled() {
     model("keyed_retirement_races_message", &[1, 4, 14], 2, 5_000, || {
@@ -339,9 +347,10 @@ fn a_message_that_races_a_retirement_is_handled() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn nobody_is_created_once_spawning_has_stopped() {
-    model("keyed_stop_spawning_races_spawn", &[1, 15], 2, 60, || {
+    model("keyed_stop_spawning_races_spawn", &[1, 15], 3, 130, || {
         let ground = ground();
         let group = ground.group();
         let sender = {
@@ -358,9 +367,10 @@ fn nobody_is_created_once_spawning_has_stopped() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn a_group_that_terminates_while_an_actor_is_created_ends() {
-    model("keyed_terminate_races_spawn", &[1, 15], 2, 150, || {
+    model("keyed_terminate_races_spawn", &[1, 15], 3, 520, || {
         let ground = ground();
         let group = ground.group();
         let sender = {
@@ -377,6 +387,7 @@ fn a_group_that_terminates_while_an_actor_is_created_ends() {
     });
 }
 
+// Bound 2: two threads, but whole lives of actors; bound 3 takes 16 s.
 #[test]
 fn a_message_and_the_clock_create_one_next_life() {
     model("keyed_spawn_anew_races_timer", &[1, 4, 14], 2, 2_000, || {
@@ -401,6 +412,7 @@ fn a_message_and_the_clock_create_one_next_life() {
     });
 }
 
+// Bound 2: two threads, but whole lives of actors; it takes 12 s.
 #[test]
 fn a_message_that_races_a_failure_creates_the_next_life_or_leaves_it_to_the_clock() {
     model("keyed_spawn_anew_races_failure", &[1, 14], 2, 10_000, || {
@@ -441,9 +453,10 @@ impl Actor for Hoarder {
     }
 }
 
+// Bound 3: two threads.
 #[test]
 fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
-    model("keyed_two_capacities", &[15], 2, 6, || {
+    model("keyed_two_capacities", &[15], 3, 3, || {
         let ground = ground();
         let counts: Arc<std::sync::Mutex<Vec<usize>>> = Arc::default();
         let noted = counts.clone();
@@ -470,9 +483,10 @@ fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn a_terminated_group_restarts_nobody() {
-    model("keyed_terminate_races_restart", &[15], 2, 150, || {
+    model("keyed_terminate_races_restart", &[15], 3, 2_100, || {
         let ground = ground();
         let policy = RestartPolicy::on_failure(SECOND, SECOND).auto_reset(Duration::MAX);
         let plan = ground.plan().restart(policy).while_restarting(WhileRestarting::Refuse);
@@ -491,6 +505,7 @@ fn a_terminated_group_restarts_nobody() {
     });
 }
 
+// Bound 3: two threads.
 #[test]
 fn a_message_is_routed_by_the_old_state_or_the_new_one() {
     model("keyed_state_swap_races_route", &[15], 3, 4_000, || {
@@ -533,9 +548,10 @@ const TWO_LIVES: [ActorStatus; 6] = [
 const LIFE: [ActorStatus; 4] =
     [ActorStatus::Initialising, ActorStatus::Normal, ActorStatus::Terminating, ActorStatus::Terminated];
 
+// Bound 3: two threads.
 #[test]
 fn a_subscriber_is_told_each_status_once_from_some_point_on() {
-    model("keyed_subscription_races_life", &[15], 2, 300, || {
+    model("keyed_subscription_races_life", &[15], 3, 3_400, || {
         let ground = ground();
         let group = ground.group();
         let life = {
@@ -553,6 +569,7 @@ fn a_subscriber_is_told_each_status_once_from_some_point_on() {
     });
 }
 
+// Bound 2: two threads, but whole lives of actors; bound 3 takes 19 s.
 #[test]
 fn lives_of_one_key_are_told_one_after_the_other() {
     model("keyed_end_races_next_life", &[14, 15], 2, 1_500, || {
@@ -598,6 +615,7 @@ impl Actor for Guest {
     }
 }
 
+// Bound 1: two threads, but three lives; bound 2 takes 16 s.
 #[test]
 fn one_that_ends_is_told_of_though_its_heir_has_its_seat() {
     model("keyed_heir_races_subscription", &[1, 15], 1, 400, || {

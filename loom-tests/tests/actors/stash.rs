@@ -128,10 +128,10 @@ fn an_item_that_races_the_stop_is_a_dead_letter_once() {
     });
 }
 
-// Bound 2: three threads' worth of turns in two.
+// Bound 3: two threads.
 #[test]
 fn an_unstash_that_races_the_stop_leaves_each_item_in_one_place() {
-    model("stash_unstash_races_stop", &[1, 6], 2, 1_000, || {
+    model("stash_unstash_races_stop", &[1, 6], 3, 6_600, || {
         let (system, door, seen) = scene();
         door.tell(Msg::Item(1));
         let opener = tell(&door, Msg::Open);

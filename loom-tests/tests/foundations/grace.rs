@@ -307,10 +307,10 @@ fn rest_and_resume_race_retire() {
     });
 }
 
-// Three threads: bound 2. The second reader may get the record of the first.
+// Three threads, few steps each: bound 3. The second reader may get the record of the first.
 #[test]
 fn thread_exit_races_retire() {
-    model("thread_exit_races_retire", &[13], 2, 100, || {
+    model("thread_exit_races_retire", &[13], 3, 2_900, || {
         let world = World::new();
         let readers = [(); 2].map(|()| {
             let world = world.clone();
@@ -351,10 +351,10 @@ fn two_writers_and_a_reader() {
     });
 }
 
-// Three threads: bound 2. Of two that have seen the same value one replaces it, and a reader finds whole ones only.
+// Three threads, few steps each: bound 3. Of two that have seen the same value one replaces it, and a reader finds whole ones only.
 #[test]
 fn replace_if_races_replace_if() {
-    model("replace_if_races_replace_if", &[13, 15], 2, 500, || {
+    model("replace_if_races_replace_if", &[13, 15], 3, 23_100, || {
         let world = World::new();
         let replace_if = |world: &World, version: usize| {
             let member = Member::join(&world.domain);

@@ -30,10 +30,10 @@ fn one_sender_one_message() {
     });
 }
 
-// Bound 2: three threads. Two count, and either may go on with the row of the other; main adds up meanwhile.
+// Bound 3: three threads, few steps each. Two count, and either may go on with the row of the other; main adds up meanwhile.
 #[test]
 fn a_row_taken_over_loses_and_doubles_nothing() {
-    model("ledger_row_taken_over", &[15], 2, 50, || {
+    model("ledger_row_taken_over", &[15], 3, 1_900, || {
         let books = Arc::new(Books::new());
         let twice = |books: &Books| {
             books.mine().sent(1);

@@ -106,10 +106,10 @@ fn edges_race_the_owners_turns() {
 }
 
 /// The owner raises for itself, as when its read budget is used up, while the driver raises too. What the
-/// driver's byte is read by is then a message that the owner sent. Three threads: bound 2.
+/// driver's byte is read by is then a message that the owner sent. Three threads, few steps each: bound 3.
 #[test]
 fn the_owner_raises_too() {
-    model("readiness_owner_raises", &[16], 2, 100, || {
+    model("readiness_owner_raises", &[16], 3, 2_000, || {
         let world = World::new();
         let raise = |bits| {
             let world = world.clone();

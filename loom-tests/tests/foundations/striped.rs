@@ -11,10 +11,10 @@ use loom::thread;
 use pointsman::loom_hooks::PerThread;
 use std::cell::Cell;
 
-// Four threads: bound 2. The main thread has number 0, and the numbers 2 and 3 share a chunk.
+// Four threads, few steps each: bound 3. The main thread has number 0, and the numbers 2 and 3 share a chunk.
 #[test]
 fn threads_race_to_install_a_chunk() {
-    model("threads_race_to_install_a_chunk", &[13, 15], 2, 1000, || {
+    model("threads_race_to_install_a_chunk", &[13, 15], 3, 29_300, || {
         let object = Arc::new(PerThread::<Cell<usize>>::new());
         object.with(Cell::new, |_| ());
         let threads = [(); 3].map(|()| {
@@ -55,10 +55,10 @@ fn reading_races_a_first_use() {
     });
 }
 
-// Three threads: bound 2. A value passes to the thread that gets its number next.
+// Three threads, few steps each: bound 3. A value passes to the thread that gets its number next.
 #[test]
 fn a_number_used_again_brings_its_value() {
-    model("a_number_used_again_brings_its_value", &[13], 2, 80, || {
+    model("a_number_used_again_brings_its_value", &[13], 3, 340, || {
         let object = Arc::new(PerThread::<Cell<usize>>::new());
         let threads = [(); 2].map(|()| {
             let object = object.clone();

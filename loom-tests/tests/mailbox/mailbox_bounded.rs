@@ -120,10 +120,10 @@ fn bounded_refuses_only_when_full() {
     });
 }
 
-/// The wake-up is as in the unbounded mailbox. Bound 2: both threads run turns.
+/// The wake-up is as in the unbounded mailbox. Bound 3: two threads.
 #[test]
 fn bounded_senders_wake() {
-    model("bounded_senders_wake", &[1, 3, 4], 2, 100, || {
+    model("bounded_senders_wake", &[1, 3, 4], 3, 2_500, || {
         let mailbox = Arc::new(Tested::bounded((), capacity(2), false));
         let tally = Tally::new();
         let send = |mailbox: &Tested, message: Counted| {

@@ -92,11 +92,11 @@ impl World {
     }
 }
 
-// Bound 2: two threads, and a router's creation and end are part of each execution.
+// Bound 3: two threads.
 // Caught: a mark that is set behind the push; an actor that hands on what it leaves whether it is marked or not.
 #[test]
 fn no_copy_is_routed_again_when_its_routee_ends_early() {
-    model("copies_race_early_end", &[1], 2, 800, || {
+    model("copies_race_early_end", &[1], 3, 5_100, || {
         let world = World::new();
         let old = world.old(&world.leaving);
         let sender = thread::spawn(move || old.broadcast(1));

@@ -232,10 +232,10 @@ fn a_push_races_the_park() {
     });
 }
 
-// Bound 2: three threads.
+// Bound 3: three threads, few steps each.
 #[test]
 fn two_pushers_wake_two_takers() {
-    model("balancing_two_pushers_two_takers", &[1, 10], 2, 100, || {
+    model("balancing_two_pushers_two_takers", &[1, 10], 3, 3_500, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
@@ -307,10 +307,10 @@ fn the_last_taker_that_leaves_when_empty_leaves_nothing() {
     });
 }
 
-// Bound 2: three threads. What was pushed before anybody leaves is handled.
+// Bound 3: three threads, few steps each. What was pushed before anybody leaves is handled.
 #[test]
 fn of_two_that_leave_when_empty_the_last_takes_all() {
-    model("balancing_two_leave_when_empty", &[1], 2, 20, || {
+    model("balancing_two_leave_when_empty", &[1], 3, 55, || {
         let queue = queue();
         let workers = [Worker::join(&queue), Worker::join(&queue)];
         assert_eq!(push(&queue, 2).refused, 0);
@@ -456,12 +456,12 @@ fn a_bounded_queue_refuses_only_when_it_is_full() {
     });
 }
 
-// Bound 2: three threads. The worker is woken for other things, withdraws, and registers again.
+// Bound 3: three threads, few steps each. The worker is woken for other things, withdraws, and registers again.
 // Caught: `register` that reuses an entry without looking whether it is still there; no fence in `push`, none in
 // `register`.
 #[test]
 fn a_stale_entry_is_used_again() {
-    model("balancing_stale_entry", &[1, 10], 2, 100, || {
+    model("balancing_stale_entry", &[1, 10], 3, 11_100, || {
         let queue = queue();
         let worker = Worker::asleep(&queue);
         let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
@@ -551,12 +551,12 @@ impl World {
     }
 }
 
-// Bound 2: two threads, and a router's creation and end are part of each execution.
+// Bound 3: two threads.
 // Caught: an owner that lays its token down over a nudge (`try_idle` for `try_idle_unless_nudged`); a routee that
 // sleeps without a registration.
 #[test]
 fn two_senders_and_a_whole_pool() {
-    model("balancing_whole_pool", &[1, 10], 2, 100, || {
+    model("balancing_whole_pool", &[1, 10], 3, 1_400, || {
         let world = World::new(1);
         let sender = world.tell(1);
         world.router.tell(2u32);
@@ -566,11 +566,11 @@ fn two_senders_and_a_whole_pool() {
     });
 }
 
-// Bound 2: as above. That a claim is handed on *before* control acts, a test in `tests/it/balancing.rs` shows.
+// Bound 3: two threads. That a claim is handed on *before* control acts, a test in `tests/it/balancing.rs` shows.
 // Caught: as above.
 #[test]
 fn the_end_of_a_routee_races_a_send() {
-    model("balancing_routee_stop_races_send", &[1, 10], 2, 100, || {
+    model("balancing_routee_stop_races_send", &[1, 10], 3, 11_700, || {
         let world = World::new(2);
         let routees = world.router.routees().expect("it runs");
         let sender = world.tell(1);
@@ -582,11 +582,11 @@ fn the_end_of_a_routee_races_a_send() {
     });
 }
 
-// Bound 2: as above.
+// Bound 3: two threads.
 // Caught: as above.
 #[test]
 fn the_failure_of_a_routee_races_a_send() {
-    model("balancing_failure_races_send", &[1, 10], 2, 100, || {
+    model("balancing_failure_races_send", &[1, 10], 3, 1_300, || {
         let world = World::new(1);
         let sender = world.tell(1);
         world.router.tell(13u32);
@@ -616,11 +616,11 @@ fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
     });
 }
 
-// Bound 2: as above.
+// Bound 3: two threads.
 // Caught: a sender that does not look for takers after its push.
 #[test]
 fn the_end_of_the_router_races_a_send() {
-    model("balancing_router_stop_races_send", &[1], 2, 100, || {
+    model("balancing_router_stop_races_send", &[1], 3, 10_900, || {
         let world = World::new(1);
         let sender = {
             let router = world.router.to_ref();

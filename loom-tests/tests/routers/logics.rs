@@ -91,10 +91,10 @@ impl Actor for Counts {
     }
 }
 
-// Bound 2: a thread pushes, and runs the actor that it has woken, while this one reads the load and routes.
+// Bound 3: a thread pushes, and runs the actor that it has woken, while this one reads the load and routes.
 #[test]
 fn loads_are_read_against_a_push_and_a_take() {
-    model("logics_loads_race_push_and_take", &[1, 4, 8], 2, 100, || {
+    model("logics_loads_race_push_and_take", &[1, 4, 8], 3, 1_600, || {
         let system = system();
         let counts = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let actors = counts

@@ -44,10 +44,10 @@ fn live(threads: &Arc<OnDemand>) -> (Arc<Job>, Event) {
 }
 
 /// The look that is due since the last one left comes while another one enters. Three or four threads, for the
-/// first may end and another one start: bound 2.
+/// first may end and another one start: bound 3.
 #[test]
 fn a_look_races_one_that_enters() {
-    model("on_demand_look_races_enter", &[4], 2, 900, || {
+    model("on_demand_look_races_enter", &[4], 3, 8_300, || {
         let threads = on_demand();
         let due = threads.leave(NOW).expect("the only one");
         let look = {

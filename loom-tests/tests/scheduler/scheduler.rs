@@ -101,10 +101,10 @@ fn from_a_worker(
 }
 
 /// The first job uses up its budget and goes to the back; the second, from the slot, waits for the first
-/// one's second turn. Three threads: bound 2.
+/// one's second turn. Three threads, few steps each: bound 3.
 #[test]
 fn requeue_notifies() {
-    model("requeue_notifies", &[4, 11], 2, 1200, || {
+    model("requeue_notifies", &[4, 11], 3, 16_800, || {
         let (pool, workers) = pool(2, |settings| settings.throughput = 1);
         let event = Event::new();
         let second = {

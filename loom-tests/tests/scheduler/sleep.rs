@@ -27,10 +27,10 @@ fn last_worker_sleeps_while_job_arrives() {
     });
 }
 
-/// Three threads: bound 2.
+/// Three threads, few steps each: bound 3.
 #[test]
 fn two_submitters_one_sleeper() {
-    model("two_submitters_one_sleeper", &[11], 2, 900, || {
+    model("two_submitters_one_sleeper", &[11], 3, 14_900, || {
         let (pool, workers) = pool(1, |_| {});
         let mut threads = run(workers);
         let stop = StopAfter::new(2, &pool);
