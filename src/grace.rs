@@ -812,6 +812,20 @@ mod tests {
     }
 
     #[test]
+    fn what_one_thread_made_and_another_replaced_a_third_may_free() {
+        const EACH: usize = if cfg!(miri) { 20 } else { 2_000 };
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let published = Published::new_in(&domain, new());
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..EACH).for_each(|_| published.replace(new())));
+            }
+        });
+        assert_eq!((domain.retired_count(), drops.load(Ordering::Relaxed)), (0, 3 * EACH));
+    }
+
+    #[test]
     fn a_value_that_publishes_again_while_it_is_dropped_finds_no_lock_held() {
         struct Again(Arc<Published<u8>>);
         impl Drop for Again {

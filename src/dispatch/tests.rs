@@ -115,6 +115,23 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
 }
 
 #[test]
+fn a_pinned_thread_that_has_not_parked_sees_what_led_to_the_wake() {
+    let running = Dispatcher::from(Dispatcher::pinned()).start("wakes", || ()).expect("good");
+    let home = running.new_task_home().expect("a thread");
+    let (entered, entries) = channel();
+    let mut gates = Vec::new();
+    for number in 0..if cfg!(miri) { 5 } else { 500 } {
+        // Made and scheduled while the thread is on its way from the turn before to its slot.
+        let (gate, go) = Gate::new(number, &entered);
+        gates.push(gate);
+        home.schedule(gates[number].token());
+        assert_eq!(entries.recv(), Ok(number));
+        go.send(Ran::Idle).expect("the gate listens");
+    }
+    running.stop_and_join().expect("not on a thread of the dispatcher");
+}
+
+#[test]
 fn workers_get_what_the_recipe_says() {
     let (deadline, spin) = (Duration::from_millis(3), Duration::from_micros(7));
     let recipe =

@@ -133,3 +133,29 @@ impl<S> Drop for Batch<S> {
         super::propagate(super::drop_each(|| self.next()));
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{Lane, Position};
+    use crate::sync::thread;
+
+    #[test]
+    fn what_others_push_is_taken_whole_and_in_their_order() {
+        const EACH: usize = if cfg!(miri) { 20 } else { 5_000 };
+        let lane = &Lane::new();
+        thread::scope(|scope| {
+            for sender in 0..2 {
+                let push = move |number| lane.push((sender, number), Position::Immediate);
+                scope.spawn(move || assert!((0..EACH).all(|number| push(number).is_ok())));
+            }
+            let mut next = [0; 2];
+            while next != [EACH; 2] {
+                for (_, (sender, number)) in lane.take() {
+                    assert_eq!(number, next[sender]);
+                    next[sender] += 1;
+                }
+                thread::yield_now();
+            }
+        });
+    }
+}

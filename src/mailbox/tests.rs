@@ -76,6 +76,41 @@ fn blocks_come_back_while_the_owner_never_runs_empty() {
     idle(owner);
 }
 
+/// Each sends behind the one before, and is told so by nothing that orders memory. So the word alone shows the last one that
+/// the chain has moved on, from a block that the owner may have taken back by then.
+#[test]
+fn senders_that_know_nothing_of_each_other_find_no_block_that_has_gone_back() {
+    // Two to a block.
+    type Large = [usize; 256];
+    for _ in 0..if cfg!(miri) { 4 } else { 200 } {
+        let (mailbox, sent) = (&Plain::<Large>::unbounded(()), &AtomicUsize::new(0));
+        let mut owner = awake(mailbox);
+        thread::scope(|scope| {
+            for numbers in [0..3, 3..4, 4..5, 5..6] {
+                scope.spawn(move || {
+                    while sent.load(Ordering::Relaxed) != numbers.start {
+                        thread::yield_now();
+                    }
+                    for number in numbers.clone() {
+                        assert!(!mailbox.push([number; 256]).expect("open").wakes());
+                    }
+                    sent.store(numbers.end, Ordering::Relaxed);
+                });
+            }
+            for number in 0..6 {
+                let message = loop {
+                    match take(&mut owner) {
+                        Some(message) => break message,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(message, [number; 256]);
+            }
+        });
+        idle(owner);
+    }
+}
+
 /// The epoch may flip only with a chain: idle after two messages, after one, and again after two.
 #[test]
 fn idle_flips_only_with_chain() {

@@ -654,8 +654,43 @@ impl ActorBuilder {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::sync::thread;
+    use crate::{Dispatcher, ManualClock, System};
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    struct Child;
+
+    impl Actor for Child {
+        type Message = ();
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_sees_that_a_child_is_to_come_sees_the_one_before_no_more_not_even_in_a_section() {
+        let system = System::builder("backoff")
+            .clock(ManualClock::new())
+            .dispatcher("default", Dispatcher::pinned())
+            .build()
+            .expect("the settings are sound");
+        let backoff = Backoff::on_stop(SECOND, SECOND).manual_reset();
+        let supervisor = system
+            .actor("supervisor")
+            .spawn_backoff(backoff, |_: &mut Context<()>| Child)
+            .expect("the settings are sound");
+        // The sections of the looks are inner ones then, which fence nothing.
+        let outer = grace::section();
+        supervisor.child().expect("the first one is there at once").stop();
+        while supervisor.restarts() == 0 {
+            thread::yield_now();
+        }
+        assert!(supervisor.child().is_none());
+        drop(outer);
+        drop(supervisor);
+        system.shutdown(Duration::MAX).expect("all end");
+    }
 
     #[test]
     fn the_delay_doubles_up_to_the_cap_and_the_jitter_comes_after_it() {

@@ -203,6 +203,8 @@ fn bit(seat: usize) -> u64 {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::sync::atomic::AtomicBool;
+    use crate::sync::thread;
 
     #[test]
     fn a_sleeper_is_woken_as_a_searcher_and_only_one_at_a_time() {
@@ -246,5 +248,21 @@ mod tests {
         word.announce(0, false);
         assert_eq!(word.retract_and_search(0), Retracted::Own);
         assert_eq!(word.load().searcher_count(), 1);
+    }
+    #[test]
+    fn who_takes_a_sleepers_bit_sees_what_the_sleeper_did_before() {
+        for _ in 0..if cfg!(miri) { 10 } else { 500 } {
+            let (word, has_sat_down) = (IdleWord::new(), AtomicBool::new(false));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    has_sat_down.store(true, Ordering::Relaxed);
+                    word.announce(0, false);
+                });
+                while word.wake_one(1) != Wake::Unpark(0) {
+                    thread::yield_now();
+                }
+                assert!(has_sat_down.load(Ordering::Relaxed));
+            });
+        }
     }
 }

@@ -206,6 +206,9 @@ impl Sleep {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::{SEAT_COUNT_MAX, Sleep};
+    use crate::sync::atomic::{AtomicBool, Ordering};
+    use crate::sync::thread;
+    use std::cell::Cell;
     use std::time::Duration;
 
     #[test]
@@ -238,5 +241,42 @@ mod tests {
         assert!(woken && !sleep.is_deserted());
         sleep.end_search(0, || false);
         assert!(sleep.is_deserted());
+    }
+    /// Whichever way the pusher tells of the task, and the worker goes to sleep.
+    #[test]
+    fn the_sleeper_sees_the_task_or_the_pusher_sees_the_sleeper() {
+        for _ in 0..if cfg!(miri) { 3 } else { 200 } {
+            for notify in [Sleep::notify, Sleep::notify_of_waiting] {
+                for naps in [false, true] {
+                    race_to_sleep(notify, naps);
+                }
+            }
+        }
+    }
+
+    fn race_to_sleep(notify: impl Fn(&Sleep, usize) + Send, naps: bool) {
+        let (sleep, is_pushed) = (&Sleep::new(1, 1), &AtomicBool::new(false));
+        sleep.take_seat(0);
+        thread::scope(|scope| {
+            let pusher = scope.spawn(move || {
+                is_pushed.store(true, Ordering::Relaxed);
+                notify(sleep, 0);
+            });
+            let pusher = Cell::new(Some(pusher));
+            let look = || {
+                let found = is_pushed.load(Ordering::Relaxed);
+                // Not by a channel, which has fences of its own.
+                pusher.take().expect("one look").join().expect("no panic");
+                assert!(found || !sleep.is_asleep(0), "the worker would sleep beside a task");
+                // So that nobody parks.
+                true
+            };
+            let at = sleep.place(0);
+            if naps {
+                sleep.nap(at, Duration::MAX, look);
+            } else {
+                sleep.fall_asleep(at, false, look, || false, |_| unreachable!("it found something"));
+            }
+        });
     }
 }

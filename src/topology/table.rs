@@ -486,6 +486,24 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_at_all_items_while_some_are_added_finds_each_whole() {
+        const COUNT: u64 = if cfg!(miri) { 6 } else { 5_000 };
+        let table = Table::new(1);
+        thread::scope(|scope| {
+            scope.spawn(|| (0..COUNT).for_each(|key| table.lock(key).insert(key, (key, key + 1))));
+            let mut seen = 0;
+            while seen < COUNT {
+                seen = 0;
+                table.for_each(&section(), |(key, value)| {
+                    assert_eq!(*value, key + 1);
+                    seen += 1;
+                });
+                thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
     fn a_shard_tells_whether_it_was_changed() {
         let table = Table::new(1);
         let before = table.version(1);
