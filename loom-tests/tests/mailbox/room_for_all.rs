@@ -1,5 +1,5 @@
 //! Models of a sender that waits for room in several mailboxes together, and of pushes beyond the capacity beside
-//! senders that wait.
+//! senders that wait. Bound 3 where nothing else is said.
 //!
 //! Seen to fail here, each by itself: a notification that rings no bell; a bell that is enlisted and not announced; the
 //! fence between the announcement and the look for room removed; a notification that rings bells and then wakes nobody

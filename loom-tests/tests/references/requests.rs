@@ -1,7 +1,7 @@
 //! Models of requests: several copies, each with a token of its own. Whole systems without threads of their own, whose
 //! groups keep what they get, so that the model decides who answers and drops, and when.
 //!
-//! In each the asker gets one outcome, and no ask is pending in the end.
+//! In each the asker gets one outcome, and no ask is pending in the end. Bound 3: few steps each.
 //!
 //! Seen to fail here, each by itself: no hold while a request is being sent; the number of open tokens
 //! changed by a load and a store in two sections of the lock; a first reply that leaves the asker in its

@@ -445,7 +445,7 @@ fn what_is_pushed_for_a_new_taker_is_not_emptied_by_the_old_one() {
 // Bound 3: two threads.
 #[test]
 fn a_bounded_queue_refuses_only_when_it_is_full() {
-    model("balancing_bounded", &[1, 10], 3, 20, || {
+    model("balancing_bounded", &[1, 10, 18], 3, 20, || {
         let queue = queue_of(Some(Bound { capacity: NonZeroUsize::MIN, drops_newest: false }));
         let worker = Worker::join(&queue);
         let pusher = pusher(&queue, 2);
