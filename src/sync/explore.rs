@@ -47,7 +47,10 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
     });
     // Ordering: Relaxed; as above.
     let explored = executions.load(std::sync::atomic::Ordering::Relaxed);
-    eprintln!("model {name} bound {used} executions {explored} seconds {:.1}", began.elapsed().as_secs_f64());
+    let seconds = began.elapsed().as_secs_f64();
+    // In one piece, so that no other test's line comes between.
+    let line = format!("model {name} bound {used} executions {explored} seconds {seconds:.1}\n");
+    eprint!("{line}");
     assert!(
         overridden || explored >= floor,
         "{name}: {explored} executions, at least {floor} expected: does the model still race?"

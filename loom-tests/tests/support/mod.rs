@@ -17,7 +17,10 @@ pub fn model(name: &str, shows: &[u8], bound: usize, floor: usize, run: impl Fn(
     assert!(
         shows.is_sorted_by(|a, b| a < b) && shows.iter().all(|number| (1..=INVARIANT_COUNT).contains(number))
     );
-    println!("model {name} shows {}", shows.iter().map(u8::to_string).collect::<Vec<_>>().join(", "));
+    let numbers = shows.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+    // In one piece, as the line of what was explored.
+    let line = format!("model {name} shows {numbers}\n");
+    eprint!("{line}");
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
