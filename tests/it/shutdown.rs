@@ -122,7 +122,7 @@ fn shutdown_by_what_runs_on_the_timers_thread_is_a_typed_error_too() {
         }
     }
     // By the system's own clock: with a manual one nothing runs on that thread.
-    let system = System::builder("zq7").build().unwrap();
+    let system = System::builder("deadline").build().unwrap();
     let handle = system.handle().clone();
     let actor = handle.spawn(|| Asks).unwrap();
     // Keeps the port, so that the deadline is what ends the question.
