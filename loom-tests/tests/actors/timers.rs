@@ -212,7 +212,8 @@ fn no_run_begins_after_a_cancel() {
 #[test]
 fn a_task_that_races_the_end_runs_or_is_dropped_and_a_marked_one_runs() {
     for marked in [false, true] {
-        model("timers_task_races_end", &[12, 13], 3, 15_000, move || {
+        let name = if marked { "timers_marked_task_races_end" } else { "timers_task_races_end" };
+        model(name, &[12, 13], 3, 15_000, move || {
             let (system, clock) = system();
             let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let (runs, held) = (ran.clone(), Held(dropped.clone()));
