@@ -14,7 +14,8 @@
 //!
 //! What control does to the actor's life is in `life.rs`.
 //!
-//! User code is called in step 3 and from the control actions, each time under `catch_unwind`: a panic is a
+//! User code (the recipe, handlers, hooks) is called at the actor's creation, which comes before step 1, for
+//! each message in steps 2 to 4, and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
 use crate::actor::balanced::Balanced;
