@@ -69,8 +69,9 @@ use std::ptr::NonNull;
 ///
 /// # Delivery
 ///
-/// Messages from one thread to one actor are handled in the order sent. A message that cannot be delivered
-/// is a dead letter ([`tell`](Self::tell)) or comes back ([`try_tell`](Self::try_tell)); it never vanishes.
+/// Messages of one sender (a thread, or an actor wherever it runs) to one actor are handled in the order sent. A message
+/// that cannot be delivered is a dead letter ([`tell`](Self::tell)) or comes back ([`try_tell`](Self::try_tell)); it
+/// never vanishes.
 pub struct ActorRef<M>(NonNull<Header>, PhantomData<fn(M)>);
 
 // SAFETY: a reference only hands messages over, so it is as free to move as the messages are.
