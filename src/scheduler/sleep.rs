@@ -242,6 +242,7 @@ mod tests {
         sleep.end_search(0, || false);
         assert!(sleep.is_deserted());
     }
+
     /// Whichever way the pusher tells of the task, and the worker goes to sleep.
     #[test]
     fn the_sleeper_sees_the_task_or_the_pusher_sees_the_sleeper() {
