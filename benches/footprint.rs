@@ -8,7 +8,7 @@
 //! | header: link and function of the task, vtable, home, count of references | 40 |
 //! | the rest of the gate: word, tail block, indices, cursor, lane | 72 |
 //! | inline slot: stamp and message | 24 |
-//! | policy of the mailbox, a pointer | 8 |
+//! | policy of the mailbox, and the block from which late senders start: a pointer each | 16 |
 //! | core: name 24, children 24, what to do when full 16, system, parent, strategy, own home 8 each, 24 of numbers | 120 |
 //! | what only turns touch; the extras are allocated when needed | 16 |
 //! | state and the tag that says whether it is there | 72 |

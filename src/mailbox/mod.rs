@@ -55,7 +55,8 @@
 //! cannot pass it, but senders do: `tail_block` moves on whenever a block's claims are made. Who finds it beyond
 //! its own claim starts from `settled_block`, which moves only over blocks whose claims are all published, behind
 //! `tail_block`. One pointer alone had to wait for the slowest sender, and every other one walked the chain from there:
-//! four senders to one actor cost each other 200 to 330 ns a message, and sixteen up to 1,300; now it is some 50.
+//! four senders to one actor cost each other 200 to 330 ns a message, and sixteen up to 1,300; with two pointers it was
+//! some 50.
 //!
 //! # Accepted limits
 //! The blocks behind a claim that is not published are kept until it is, then come back a few at a time, as more
