@@ -133,14 +133,18 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
     /// [`SendError::Closed`] when the actor has stopped.
     ///
-    /// Of a router: `Full` when the mailbox of the routee that was chosen is full, or the queue of a
-    /// [balancing pool](crate::routing::Balancing); no other routee is tried. [`SendError::NoRoutee`] when there is
-    /// no routee, or all have stopped; the next one is tried for each that has. A router among the routees that is
-    /// full or has no routee is passed over in the same way; if nobody is left then, it is `Full` if any of those was
-    /// full. `Closed` when the router itself has
-    /// stopped or [drains](crate::Router::drain). [`SendError::Cycle`] and [`SendError::BadPick`] say that routers or a
-    /// logic are wrong. A router that sends copies returns no error for a copy, which is a dead letter if it
-    /// is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is there.
+    /// Of a router:
+    ///
+    /// - `Full` when the mailbox of the routee that was chosen is full, or the queue of a
+    ///   [balancing pool](crate::routing::Balancing). No other routee is tried.
+    /// - [`SendError::NoRoutee`] when there is no routee, or all have stopped. For each that has, the next one is tried.
+    /// - `Closed` when the router itself has stopped or [drains](crate::Router::drain).
+    /// - [`SendError::Cycle`] and [`SendError::BadPick`] when routers, or a logic, are wrong.
+    ///
+    /// A router among the routees that is full, or has no routee, is passed over like one that has stopped; if nobody is
+    /// left then, it is `Full` if any of those was full. A router that sends copies returns no error for a copy, which is a
+    /// dead letter if it is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is
+    /// there.
     ///
     /// Of a keyed [group](crate::topology::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
     /// its inner router says that the message is for nobody.

@@ -36,17 +36,22 @@ use std::sync::Arc as StdArc;
 ///
 /// # Lifecycle
 ///
-/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is
-/// suspended. One that is removed handles what its own mailbox held then; what comes later is a dead letter,
-/// as it was for this routee alone, and the queue is the others'. What it has taken from the queue and
-/// [stashed](Context::stash) is its own, too, and becomes dead letters when it ends. A router that
-/// [drains](super::Router::drain), and routees of which none stays, empty the queue before they end, and so does
-/// one that was to leave others behind and turns out to be the last: nothing is lost that was sent before. When the last one stops otherwise, or after a [poison
-/// pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell), what is left in the queue goes
-/// to dead letters whose recipient is the router; so does what a sender adds at the very moment at which the
-/// last one leaves. There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say
-/// nothing. A pool that [stays](RouterPlan::stay_when_empty) can grow again. Routees that others made cannot
-/// be [added](super::Router::add).
+/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended.
+/// What it has taken from the queue and [stashed](Context::stash) is its own, and becomes dead letters when it ends.
+/// One that is removed handles what its own mailbox held then; what comes there later is a dead letter, as it was for
+/// this routee alone. The queue is the others'.
+///
+/// Who leaves last decides about the queue:
+///
+/// - It is emptied, so that nothing is lost that was sent before, when the router
+///   [drains](super::Router::drain), when routees are removed of which none stays, and when one that was to leave others
+///   behind turns out to be the last.
+/// - What is left goes to dead letters whose recipient is the router when the last one stops otherwise, or after a
+///   [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell); so does what a sender adds at the
+///   very moment at which the last one leaves.
+///
+/// There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that
+/// [stays](RouterPlan::stay_when_empty) can grow again. Routees that others made cannot be [added](super::Router::add).
 ///
 /// # Cost
 ///

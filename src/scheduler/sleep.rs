@@ -109,8 +109,8 @@ impl Sleep {
         self.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
     }
 
-    /// Whether one more worker of the group may search: at most half of them do, for they disturb each
-    /// other and those who work; but two always may, since one may be without a core.
+    /// Whether one more worker of the group may search: at most half of them (rounded up) do, for they
+    /// disturb each other and those who work; but two always may, since one may be without a core.
     pub fn may_search(&self, group: usize) -> bool {
         let searcher_count = self.groups[group].load().searcher_count();
         searcher_count < 2 || 2 * searcher_count < self.members(group).len()

@@ -65,7 +65,8 @@ impl Names {
         homes.chain(modules).any(|file| self.defines(file, last))
     }
 
-    fn defines(&self, path: &str, name: &str) -> bool {
+    /// Whether this file defines the name.
+    pub fn defines(&self, path: &str, name: &str) -> bool {
         self.by_file.get(path).is_some_and(|defined| defined.contains(name))
     }
 }
