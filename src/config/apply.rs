@@ -76,7 +76,11 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
     for (name, section) in file.shutdown.phase {
         builder.shutdown_phases = builder.shutdown_phases.change(&name, |known| phase(section, known));
     }
-    builder.topology.extend(file.topology.into_iter().map(|(name, table)| (name, GroupConfig::of(table))));
+    for (name, table) in file.topology {
+        let section = GroupConfig::of(table)
+            .map_err(|fault| ConfigError::key(format!("topology.{}", key::part(&name)), fault))?;
+        builder.topology.insert(name, section);
+    }
     Ok(builder)
 }
 

@@ -18,6 +18,11 @@ pub struct GroupConfig {
     table: toml::Table,
 }
 
+/// How deep tables and lists may be nested in a group's section. Deeper ones can be written, by dotted keys below a long
+/// header, which printed are one header that is longer than the parser reads.
+#[cfg(feature = "config")]
+const DEPTH_MAX: usize = 64;
+
 /// The parts of all groups, by their names.
 pub type Sections = BTreeMap<String, GroupConfig>;
 
@@ -38,8 +43,24 @@ impl GroupConfig {
         &self.table
     }
 
-    pub(crate) fn of(table: toml::Table) -> Self {
-        Self { table }
+    /// The section as it was read, or what is wrong with it.
+    pub(crate) fn of(table: toml::Table) -> Result<Self, String> {
+        match table.values().map(depth).max() {
+            Some(depth) if depth > DEPTH_MAX => Err(format!(
+                "tables or lists in it are nested {depth} deep, must be at most {DEPTH_MAX}: flatten it"
+            )),
+            _ => Ok(Self { table }),
+        }
+    }
+}
+
+/// How many tables and lists stand one in the other.
+#[cfg(feature = "config")]
+fn depth(value: &toml::Value) -> usize {
+    match value {
+        toml::Value::Table(table) => 1 + table.values().map(depth).max().unwrap_or(0),
+        toml::Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
     }
 }
 
@@ -53,7 +74,11 @@ pub(super) fn read(toml: &str) -> Result<Sections, TopologyError> {
     }
     let file: File = toml::from_str(toml)
         .map_err(|error| TopologyError::Syntax { fault: error.to_string().trim_end().to_owned() })?;
-    Ok(file.topology.into_iter().map(|(name, table)| (name, GroupConfig::of(table))).collect())
+    let section = |(name, table)| match GroupConfig::of(table) {
+        Ok(section) => Ok((name, section)),
+        Err(fault) => Err(TopologyError::Syntax { fault: format!("section `topology.{name}`: {fault}") }),
+    };
+    file.topology.into_iter().map(section).collect()
 }
 
 /// A group that is to get a configuration.

@@ -35,7 +35,7 @@ pub enum TopologyError {
     NotStarted,
     /// Another configuration is on its way to the groups.
     Busy,
-    /// The configuration is no TOML.
+    /// The configuration is no TOML, or nested too deeply.
     Syntax {
         /// What is wrong, and where.
         fault: String,

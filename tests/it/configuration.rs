@@ -145,6 +145,31 @@ fn what_is_no_toml_and_a_file_that_is_not_there_are_told_apart() {
 }
 
 #[test]
+fn a_groups_section_that_could_not_be_printed_is_refused_for_its_depth() {
+    let dotted = |depth: usize| format!("[topology.x]\n{}a = 1\n", "a.".repeat(depth));
+    let in_headers = |depth: usize| {
+        format!("[topology.x{}]\n{}a = 1\n", ".b".repeat(depth / 2), "a.".repeat(depth - depth / 2))
+    };
+    let lists = |depth: usize| format!("[topology.x]\na = {}{}\n", "[".repeat(depth), "]".repeat(depth));
+    let tables =
+        |depth: usize| format!("[topology.x]\na = {}1{}\n", "{ a = ".repeat(depth), " }".repeat(depth));
+    let mixed = |depth: usize| format!("[[topology.x.{}a]]\nb = 1\n", "a.".repeat(depth - 2));
+    for nested in [&dotted as &dyn Fn(usize) -> String, &in_headers, &lists, &tables, &mixed] {
+        let system = System::builder("deep").config(&nested(64)).unwrap().build().unwrap();
+        let printed = system.settings().to_string();
+        assert!(system.shutdown(Duration::from_secs(60)).is_ok());
+        let again = System::builder("deep").config(&printed).unwrap().build().unwrap();
+        assert_eq!(again.settings().to_string(), printed);
+        assert!(again.shutdown(Duration::from_secs(60)).is_ok());
+
+        let (key, fault) = refused(&nested(65));
+        assert_eq!(key, "topology.x");
+        assert!(fault.contains("nested 65 deep, must be at most 64"), "{fault}");
+    }
+    assert_eq!(refused(&dotted(65).replace("topology.x", "topology.'a.b'")).0, "topology.\"a.b\"");
+}
+
+#[test]
 fn the_file_changes_what_the_code_has_said_key_by_key() {
     let system = System::builder("changed")
         .seed(1)

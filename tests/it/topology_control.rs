@@ -211,6 +211,12 @@ mod configured {
         assert_eq!(whole.topology.reconfigure("", false), Err(TopologyError::NotStarted));
         whole.topology.start().expect("all are mounted");
         assert!(matches!(whole.topology.reconfigure("[", false), Err(TopologyError::Syntax { .. })));
+        let deep = format!("[topology.a]\n{}a = 1", "a.".repeat(65));
+        let error = whole.topology.reconfigure(&deep, false).unwrap_err();
+        assert!(
+            error.to_string().contains("section `topology.a`: tables or lists in it are nested 65 deep"),
+            "{error}"
+        );
         let known = vec!["a".to_owned(), "b".to_owned()];
         let unknown = TopologyError::UnknownSection { name: "c".to_owned(), known };
         assert_eq!(whole.topology.reconfigure("[topology.c]\n", false), Err(unknown));
