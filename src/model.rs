@@ -32,8 +32,8 @@
 use crate::sync::explore::{explore, panics};
 use crate::{Dispatcher, ManualClock, System, SystemBuilder};
 
-/// Explores each execution of `run` that has at most `bound` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says,
-/// and prints how many there were.
+/// Explores each execution of `run` that has at most `bound` preemptions, or of more if `LOOM_MAX_PREEMPTIONS` says
+/// so, and prints how many there were.
 ///
 /// `floor` is how many executions are expected at least: a model that explores fewer than it did when it was written
 /// no longer has the race that it is about.
@@ -46,7 +46,7 @@ use crate::{Dispatcher, ManualClock, System, SystemBuilder};
 /// * Anything panics within an execution, also where the engine catches it, as in the destructor of a message: loom
 ///   reports a race by a panic at the access. Models in which an actor is to fail return
 ///   [`Err`](crate::Failure) from its handler.
-/// * There were fewer executions than `floor`, unless `LOOM_MAX_PREEMPTIONS` is set.
+/// * There were fewer executions than `floor`, unless `LOOM_MAX_PREEMPTIONS` is more than `bound`.
 /// * `LOOM_MAX_DURATION` or `LOOM_MAX_PERMUTATIONS` is set: with those loom passes what it has not finished.
 pub fn check(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
     let before = panics();

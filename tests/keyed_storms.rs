@@ -4,9 +4,9 @@
 //!
 //! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
 
-use pointsman::DeadLetterLog;
 use pointsman::prelude::*;
 use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
+use pointsman::{DeadLetterLog, Subscription};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,16 +28,20 @@ struct Numbered {
 }
 
 /// What was handled of each sender's messages for each key, a bit for each, over all lives of its actors.
+#[derive(Default)]
 struct Fates {
     seen: Vec<AtomicU8>,
     handled: AtomicU64,
     faults: AtomicU64,
+    /// Messages that became dead letters.
+    dead: AtomicU64,
+    sent: AtomicU64,
 }
 
 impl Fates {
     fn new() -> Self {
         let seen = (0..SENDERS * KEYS).map(|_| AtomicU8::new(0)).collect();
-        Self { seen, handled: AtomicU64::new(0), faults: AtomicU64::new(0) }
+        Self { seen, ..Self::default() }
     }
 
     fn handled(&self, it: Numbered) {
@@ -83,6 +87,8 @@ struct Storm {
     system: System,
     group: Group<Numbered, u64>,
     fates: Arc<Fates>,
+    /// Of dead letters.
+    _subscription: Subscription,
 }
 
 fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
@@ -92,7 +98,12 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
         .build()
         .expect("sound");
     let fates = Arc::new(Fates::new());
-    let noted = fates.clone();
+    let (noted, buried) = (fates.clone(), fates.clone());
+    let subscription = system.dead_letters().subscribe(move |letter| {
+        if letter.message_type == std::any::type_name::<Numbered>() {
+            buried.dead.fetch_add(1, Ordering::Relaxed);
+        }
+    });
     let recipe = move |_: &mut Context<Numbered>, start: &Start<u64>| Lodger {
         key: *start.key(),
         fates: noted.clone(),
@@ -104,7 +115,7 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
         .while_restarting(what)
         .spawn()
         .expect("sound");
-    Storm { system, group, fates }
+    Storm { system, group, fates, _subscription: subscription }
 }
 
 impl Storm {
@@ -112,7 +123,7 @@ impl Storm {
     fn rage(&self, keys: u64, what: impl Fn(u64, u64) -> What + Sync) {
         std::thread::scope(|scope| {
             for sender in 0..SENDERS {
-                let (group, what) = (&self.group, &what);
+                let (group, what, sent) = (&self.group, &what, &self.fates.sent);
                 scope.spawn(move || {
                     for step in 0..keys {
                         let key = (step + sender * keys / SENDERS / 64) % keys;
@@ -121,14 +132,16 @@ impl Storm {
                         if key % TWICE == 0 {
                             group.tell(Numbered { is_second: true, ..it });
                         }
+                        sent.fetch_add(1 + u64::from(key % TWICE == 0), Ordering::Relaxed);
                     }
                 });
             }
         });
     }
 
-    fn end(self) {
-        let Self { system, group, fates } = self;
+    /// How many messages became dead letters.
+    fn end(self) -> u64 {
+        let Self { system, group, fates, _subscription } = self;
         group.terminate("the storm is over");
         system.wait_until(&group);
         assert!(group.is_empty());
@@ -137,7 +150,16 @@ impl Storm {
         assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
         assert_eq!(ledger.handled, fates.handled.load(Ordering::Relaxed), "{ledger}");
         assert_eq!(fates.faults.load(Ordering::Relaxed), 0, "each at most once, and in the order sent");
-        assert!(ledger.handled >= KEYS / 4, "{ledger}");
+        let bits = fates.seen.iter().map(|seen| u64::from(seen.load(Ordering::Relaxed).count_ones()));
+        let (handled, dead) = (bits.sum::<u64>(), fates.dead.load(Ordering::Relaxed));
+        assert_eq!(handled, ledger.handled, "by their bits: {ledger}");
+        assert_eq!(
+            handled + dead,
+            fates.sent.load(Ordering::Relaxed),
+            "none is lost: {dead} dead letters, {ledger}"
+        );
+        assert!(handled >= KEYS / 4, "{ledger}");
+        dead
     }
 }
 
@@ -161,7 +183,7 @@ fn every_key_is_created_once_however_many_race() {
     storm.rage(KEYS, |_, _| What::Nothing);
     assert_eq!(storm.group.len() as u64, KEYS);
     assert_eq!(storm.system.living_actors() as u64, KEYS + 5, "the guardians and the head besides");
-    storm.end();
+    assert_eq!(storm.end(), 0, "each message is handled");
 }
 
 #[test]

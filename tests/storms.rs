@@ -1,10 +1,10 @@
 //! Routers at full load while their routees come, go, fail and stop, and their heads are restarted or end: nothing
 //! is lost, and nothing handled twice.
 //!
-//! Each message is looked for by its number. The order of each sender's messages is looked at in `broadcast` alone:
-//! a message that a leaving routee leaves behind is routed again, to another one, behind what came later, and
-//! routees that share a queue take from it in turns. Where routees keep what they have,
-//! `tests/properties/routers.rs` has the order of each.
+//! Each message is looked for by its number. While routees come and go, the order of each sender's messages is looked
+//! at in `broadcast` alone: a message that a leaving routee leaves behind is routed again, to another one, behind what
+//! came later. Of each logic there is a storm more in which the routees fail and stay, and each of them must handle
+//! the messages of a sender in the order sent.
 //!
 //! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 
@@ -354,6 +354,95 @@ fn routers_that_end_and_are_made_anew() {
     storm_over("ending", true, |system, fates| {
         let fates = fates.clone();
         settled(system.router("all").pool(4, move |_| Worker(fates.clone()))).spawn()
+    });
+}
+
+// Each message to one of several routees that stay.
+
+/// Notes what it gets, and whether it comes in order, also over restarts.
+struct Regular {
+    fates: Fates,
+    last: Last,
+    faults: Arc<AtomicU64>,
+}
+
+impl Actor for Regular {
+    type Message = Numbered;
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+        self.fates[it.number as usize].fetch_add(1, Ordering::Relaxed);
+        let number = u64::from(it.number) + 1;
+        if self.last[it.number as usize % SENDERS as usize].swap(number, Ordering::Relaxed) >= number {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        it.what.then(ctx)
+    }
+}
+
+type Recipe = Box<dyn Fn(&mut Context<Numbered>) -> Regular + Send + Sync>;
+
+/// Routees that stay: each message is handled once, and each sender's by each routee in the order sent.
+fn order(name: &str, spawn: impl Fn(&SystemRef, Recipe) -> Result<Router<Numbered>, SpawnError>) {
+    let system = System::builder(name)
+        .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(16))
+        .supervision(Strategy::decide(|_| Directive::Restart).quiet())
+        .build()
+        .expect("the settings are sound");
+    let fates: Fates = Arc::new((0..COPIED).map(|_| AtomicU8::new(0)).collect());
+    let faults = Arc::<AtomicU64>::default();
+    let lasts: Mutex<HashMap<usize, Last>> = Mutex::default();
+    let (of_pool, noted) = (fates.clone(), faults.clone());
+    let recipe = move |ctx: &mut Context<Numbered>| {
+        let last = lasts.lock().expect("nobody panics").entry(ctx.routee_index()).or_default().clone();
+        Regular { fates: of_pool.clone(), last, faults: noted.clone() }
+    };
+    let router = spawn(&system, Box::new(recipe)).expect("the plan is sound");
+    std::thread::scope(|scope| {
+        for first in 0..SENDERS {
+            let (to, system) = (router.to_ref(), &system);
+            scope.spawn(move || {
+                for number in (first..COPIED).step_by(SENDERS as usize) {
+                    let what = if number % 1_001 == 0 { What::Fail } else { What::Nothing };
+                    let it = Numbered { number: number as u32, what };
+                    match number % 3 {
+                        0 => to.tell(it),
+                        _ => to.try_tell(it).expect("there is room"),
+                    }
+                    while number % 512 < SENDERS && system.ledger().queued > QUEUED_MAX {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    router.drain().expect("it runs");
+    let ended = router.to_ref().when_ended();
+    ended.wait().expect("it ends when all is handled");
+    let ledger = system.shutdown(LONG).expect("nothing is stuck");
+    assert_eq!((ledger.balance(), ledger.dead_lettered, ledger.handed_back), (0, 0, 0), "{name}: {ledger}");
+    assert!(fates.iter().all(|times| times.load(Ordering::Relaxed) == 1), "{name}: each is handled once");
+    assert_eq!(faults.load(Ordering::Relaxed), 0, "{name}: in the order sent");
+}
+
+/// The same for a pool of a logic.
+fn order_by<L: RoutingLogic<Numbered>>(name: &str, logic: impl Fn() -> L) {
+    order(name, |system, recipe| {
+        let plan = system.router("all").pool(4, recipe).logic(logic());
+        plan.on_failure(Restart::always()).spawn()
+    });
+}
+
+#[test]
+fn routees_that_stay_handle_each_senders_messages_once_and_in_the_order_sent() {
+    order_by("round-robin", RoundRobin::new);
+    order_by("exact-round-robin", RoundRobin::exact);
+    order_by("random", Random::new);
+    order_by("smallest-mailbox", SmallestMailbox::new);
+    order_by("two-choices", TwoChoices::new);
+    order_by("consistent-hashing", || {
+        ConsistentHashing::by(|it: &Numbered, key: &mut KeySink| key.feed(&(it.number / 16)))
+    });
+    order("balancing", |system, recipe| {
+        system.router("all").balancing_pool(4, recipe).on_failure(Restart::always()).spawn()
     });
 }
 

@@ -7,6 +7,7 @@
 //! case, and a clock moved by hand. The head of each file names faults that were planted and found.
 
 mod routers;
+mod routes;
 mod supervision;
 mod support;
 mod timers;

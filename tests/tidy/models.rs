@@ -1,11 +1,19 @@
 //! The files of models: each is a module of the binary that its folder is, which refuses to be built without loom,
-//! names the faults that it was seen to catch, and has its models in the table.
+//! names the faults that it was seen to catch, and has its models in the table. And each file with an ordering that can be
+//! weakened has models that judge it.
 
 use crate::report;
-use crate::source::{Source, sources, text};
+use crate::source::{Source, sources, text, top};
 use std::collections::BTreeSet;
 
 const TABLE: &str = "loom-tests/README.md";
+const JUDGES: &str = "loom-tests/judges.txt";
+
+/// Orderings that models can be asked about: each has a weaker one.
+const WEAKENABLE: [&str; 4] = ["Acquire", "Release", "AcqRel", "SeqCst"];
+
+/// Files with orderings that no model has: a fence for the thread sanitizer, which is not there in models.
+const NO_MODEL_HAS: [&str; 1] = ["src/sync/mod.rs"];
 
 /// Words that a file names its planted faults with, in a comment.
 const SAYS_SO: [&str; 6] =
@@ -136,6 +144,44 @@ fn differences(models: &[Model], table: &str) -> Vec<String> {
     missing.chain(gone).collect()
 }
 
+/// The files with orderings that can be weakened and no judges, the rows for files that are not there, and the judges
+/// that are not.
+fn unjudged(sources: &[Source], judges: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let rows: Vec<(&str, &str)> = judges
+        .lines()
+        .filter(|line| line.starts_with("src/"))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(path, judges)| (path, judges.trim()))
+        .collect();
+    let needs_judges = |source: &&Source| {
+        let lines = source.without_tests();
+        let can_be_weakened =
+            |code: &str| WEAKENABLE.iter().any(|one| code.contains(&format!("Ordering::{one}")));
+        lines.iter().any(|line| can_be_weakened(&line.code)) && !NO_MODEL_HAS.contains(&source.path.as_str())
+    };
+    let mut faults = Vec::new();
+    for source in sources.iter().filter(needs_judges) {
+        if !rows.iter().any(|(path, judges)| *path == source.path && !judges.is_empty()) {
+            faults.push(format!(
+                "{JUDGES}: no judges for {}: name the models that judge its orderings",
+                source.path
+            ));
+        }
+    }
+    for (path, judges) in rows {
+        if !exists(path) {
+            faults.push(format!("{JUDGES}: there is no {path}: take its row out"));
+        }
+        for judge in judges.split_whitespace() {
+            if !exists(&format!("loom-tests/tests/{}.rs", judge.replace("::", "/"))) {
+                faults
+                    .push(format!("{JUDGES}: there is no file of models {judge}, which is to judge {path}"));
+            }
+        }
+    }
+    faults
+}
+
 #[test]
 fn models_refuse_to_be_built_without_loom() {
     report(&roots_and_files().0.iter().flat_map(unguarded).collect::<Vec<_>>());
@@ -155,6 +201,13 @@ fn each_file_of_models_names_the_mutations_that_it_caught() {
 #[test]
 fn each_model_is_in_the_table() {
     report(&differences(&all(), &text(TABLE)));
+}
+
+#[test]
+fn each_file_with_orderings_has_judges() {
+    let mut all = sources("src");
+    all.retain(|source| !source.is_tests());
+    report(&unjudged(&all, &text(JUDGES), |path| top().join(path).exists()));
 }
 
 #[test]
@@ -201,4 +254,17 @@ fn a_table_that_does_not_have_the_models_is_found() {
         faults.len() == 2 && faults.iter().all(|fault| fault.ends_with("run loom-tests/table")),
         "{faults:?}"
     );
+}
+
+#[test]
+fn files_that_nobody_judges_and_judges_that_are_not_there_are_found() {
+    let sources = [crate::source::snippet("a.load(Ordering::Acquire);")];
+    let exists = |path: &str| ["src/snippet.rs", "loom-tests/tests/a/b.rs"].contains(&path);
+    assert_eq!(unjudged(&sources, "# A comment.\nsrc/snippet.rs: a::b\n", exists), [""; 0]);
+    let relaxed = [crate::source::snippet("a.load(Ordering::Relaxed); // Ordering::Acquire")];
+    assert_eq!(unjudged(&relaxed, "", exists), [""; 0]);
+    for bad in ["", "src/snippet.rs:", "miri src/snippet.rs: a::b", "src/snippet.rs: a::c"] {
+        assert_eq!(unjudged(&sources, bad, exists).len(), 1, "{bad}");
+    }
+    assert_eq!(unjudged(&relaxed, "src/gone.rs: a::b", exists).len(), 1);
 }

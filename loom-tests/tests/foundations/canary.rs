@@ -86,3 +86,12 @@ fn settings_that_end_a_model_early_are_refused() {
         assert!(!passes_with(Some(setting)), "{setting}");
     }
 }
+
+#[test]
+fn a_setting_of_fewer_preemptions_is_passed_over() {
+    let mut test = Command::new(std::env::current_exe().expect("this test has a file"));
+    test.args(["--exact", "canary::released_value_is_seen", "--nocapture"]).env("LOOM_MAX_PREEMPTIONS", "0");
+    let output = test.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("model canary_released bound 3 "), "{said}");
+}
