@@ -3,16 +3,8 @@
 //! Elsewhere: a peer that sends and never reads (`it/net.rs`, `shardcache.rs`), one that pours (`it/net.rs`), no more
 //! file descriptors (`it/net.rs`), streams that are no frames (`corpus.rs`, `shardcache.rs`, the example `logmill`).
 //!
-//! How others fare, each test prints with `--nocapture`. In one run of 2026-11-23, without optimisation and on two cores that
-//! compilers and fuzzers kept busy, so that what nobody disturbs took long as well:
-//!
-//! | during | p50 of an echo, ms | p99, ms | bytes |
-//! |---|--:|--:|--:|
-//! | nothing | 12.0 | 36.1 | |
-//! | 8 floods of tiny lines whose senders never read | 11.6 | 32.0 | 218,702 in all |
-//! | 300 lines that trickle in | 15.3 | 49.0 | |
-//! | 300 connections that were half-open, and are forgotten | 12.0 | 26.3 | |
-//! | 10,000 connections | 8.1 | 27.8 | 5,599 each |
+//! How others fare, each test prints with `--nocapture`; what it printed on a quiet machine, in an optimised build, is in
+//! `BENCHMARKS.md`.
 #![cfg(feature = "net")]
 
 use pointsman::ManualClock;
