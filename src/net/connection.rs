@@ -374,7 +374,7 @@ impl Input {
             }
             // Half empty is room enough.
             if self.tail * 2 >= self.bytes.len() {
-                let len = (self.bytes.len() * 2).max(READ_START).min(self.tail + max.max(1));
+                let len = (self.bytes.len() * 2).max(READ_START).min(self.tail.saturating_add(max.max(1)));
                 self.bytes.resize(len.max(self.bytes.len()), 0);
             }
         }
@@ -481,6 +481,16 @@ mod tests {
             input.consume(consumed);
             expected.drain(..consumed);
             assert_eq!(&input.bytes[input.head..input.tail], &expected[..]);
+        }
+    }
+
+    #[test]
+    fn input_has_room_behind_what_is_left_however_much_may_be_read() {
+        let mut input = Input::default();
+        for _ in 0..3 {
+            let count = input.room(usize::MAX).len();
+            assert!(count > 0, "a read into no room would look like the end of the stream");
+            input.tail += count;
         }
     }
 
