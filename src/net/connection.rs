@@ -290,9 +290,8 @@ impl Connection {
         let flushed = self.send();
         if self.congested && self.pending() <= self.marks.low {
             self.congested = false;
-            if self.readable {
-                self.registration.raise(Readiness::READABLE);
-            }
+            // Also where the socket has no more: what was received and left alone meanwhile is gone on with, too.
+            self.registration.raise(Readiness::READABLE);
         }
         flushed
     }

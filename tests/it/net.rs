@@ -97,6 +97,41 @@ fn echo_over_tcp_and_unix() {
     assert_eq!(over_unix.read(&mut [0; 1]).unwrap(), 0);
 }
 
+/// Writes a kilobyte for each byte that it gets, and leaves bytes alone while it is congested.
+struct Wordy(Connection);
+
+impl Actor for Wordy {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let Wordy(connection) = self;
+        connection.ready(ready);
+        let outcome = connection.fill(READ_MAX);
+        while !connection.received().is_empty() && !connection.is_congested() {
+            connection.consume(1);
+            connection.write(&[7; 1024]);
+        }
+        connection.flush();
+        if matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_)) {
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_ready_comes_when_congestion_ends_though_nothing_is_left_to_read() {
+    let system = System::builder("net").build().unwrap();
+    let listener =
+        system.listener("wordy", local()).marks(1024, 4096).spawn(|connection, _| Wordy(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.write_all(&[1; 50]).unwrap();
+    let mut back = vec![0; 50 * 1024];
+    client.read_exact(&mut back).unwrap();
+    drop(client);
+    ends_balanced(system);
+}
+
 #[test]
 fn two_hundred_connections_at_once() {
     let system = System::builder("net").build().unwrap();
