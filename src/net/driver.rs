@@ -279,6 +279,10 @@ fn readiness_of(event: &Event) -> Readiness {
         // Whichever way the owner is busy with, it learns of the end by trying.
         bits = bits.and(Readiness::READABLE).and(Readiness::WRITABLE).and(Readiness::READ_ENDS);
     }
+    if event.is_priority() {
+        // A read stops there, and gets less than it asked for although more has come.
+        bits = bits.and(Readiness::READABLE).and(Readiness::READ_ENDS);
+    }
     bits
 }
 

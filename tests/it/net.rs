@@ -132,6 +132,32 @@ fn a_ready_comes_when_congestion_ends_though_nothing_is_left_to_read() {
     ends_balanced(system);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_lies_behind_an_urgent_byte_is_read() {
+    use std::os::fd::AsRawFd;
+    let system = System::builder("net").build().unwrap();
+    let (go, gone) = mpsc::channel();
+    let gone = std::sync::Mutex::new(gone);
+    let listener = system.listener("echo", local()).spawn(move |connection, _| {
+        // All is there before the first read, which stops at the urgent byte.
+        gone.lock().unwrap().recv().unwrap();
+        Echo::new(connection)
+    });
+    let mut client = TcpStream::connect(listener.unwrap().local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.write_all(b"abc").unwrap();
+    // SAFETY: the socket is open, and the byte lives until the kernel has copied it.
+    assert_eq!(unsafe { libc::send(client.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) }, 1);
+    client.write_all(b"def").unwrap();
+    go.send(()).unwrap();
+    let mut back = [0; 6];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"abcdef");
+    drop(client);
+    ends_balanced(system);
+}
+
 #[test]
 fn two_hundred_connections_at_once() {
     let system = System::builder("net").build().unwrap();
