@@ -10,6 +10,7 @@
 //! then reaches the new one's owner, who finds nothing to read: readiness is a hint, never a promise.
 
 use crate::actor_ref::ActorRef;
+use crate::dispatch::without_waiting;
 use crate::net::Ready;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
@@ -148,7 +149,9 @@ impl Driver {
             inbox: Mutex::new(Inbox::default()),
         });
         let served = driver.clone();
-        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(move || served.serve(poll))?;
+        // What it tells runs code of users, which may end the system: that would wait for this very thread.
+        let serve = move || without_waiting(|| served.serve(poll));
+        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(serve)?;
         Ok((driver, thread))
     }
 

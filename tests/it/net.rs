@@ -159,6 +159,39 @@ fn what_lies_behind_an_urgent_byte_is_read() {
 }
 
 #[test]
+fn code_of_users_on_the_drivers_thread_may_end_the_system() {
+    static ENDS: std::sync::Mutex<Option<(System, Sender<()>)>> = std::sync::Mutex::new(None);
+
+    struct Told;
+    impl From<Ready> for Told {
+        fn from(_: Ready) -> Self {
+            let ends = ENDS.lock().unwrap().take();
+            if let Some((system, ended)) = ends {
+                drop(system);
+                ended.send(()).unwrap();
+            }
+            Told
+        }
+    }
+    struct Holds(#[allow(dead_code)] Connection); // until it ends
+    impl Actor for Holds {
+        type Message = Told;
+        fn receive(&mut self, _: Told, _: &mut Context<Told>) -> Done {
+            Ok(())
+        }
+    }
+
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("told", local()).spawn(|connection, _| Holds(connection)).unwrap();
+    let (ended, ends) = mpsc::channel();
+    *ENDS.lock().unwrap() = Some((system, ended));
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    ends.recv_timeout(LONG).expect("the thread does not wait for itself");
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connection has ended with its system");
+}
+
+#[test]
 fn two_hundred_connections_at_once() {
     let system = System::builder("net").build().unwrap();
     let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
