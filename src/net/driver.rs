@@ -15,6 +15,7 @@ use crate::net::Ready;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::sync::{Mutex, lock, thread};
+use crate::topology::{Mode, Sending};
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
@@ -155,7 +156,7 @@ impl Driver {
         Ok((driver, thread))
     }
 
-    /// Puts a socket under watch for `target`, whose mailbox is unbounded.
+    /// Puts a socket under watch for `target`.
     ///
     /// # Errors
     ///
@@ -169,8 +170,9 @@ impl Driver {
         let tell = Box::new(move || {
             // `From` is the user's code, and this may be the driver's thread.
             let told = catch_unwind(AssertUnwindSafe(|| {
-                // Refused by an actor that has ended: it needs no readiness.
-                let _ = target.try_tell(Ready(()));
+                // Beyond its capacity: without this one no other would come. Refused by an actor that has ended, which
+                // needs no readiness.
+                let _ = target.send_by(Ready(()), Mode::Unbounded);
             }));
             if let Err(payload) = told {
                 crate::actor::drop_guarded(payload);

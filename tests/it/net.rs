@@ -191,6 +191,89 @@ fn code_of_users_on_the_drivers_thread_may_end_the_system() {
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connection has ended with its system");
 }
 
+/// Echoes, in a mailbox that has room for one message, which it fills while the peer sends.
+struct Narrow<const DROPS: bool> {
+    connection: Connection,
+    is_full: Sender<()>,
+    go: Arc<std::sync::Mutex<mpsc::Receiver<()>>>,
+    has_waited: bool,
+}
+
+enum NarrowMsg {
+    Ready(Ready),
+    Filling,
+}
+
+impl From<Ready> for NarrowMsg {
+    fn from(ready: Ready) -> Self {
+        NarrowMsg::Ready(ready)
+    }
+}
+
+impl<const DROPS: bool> Actor for Narrow<DROPS> {
+    type Message = NarrowMsg;
+
+    fn mailbox() -> Option<Mailbox> {
+        let on_full = if DROPS { Full::DropNewest } else { Full::Reject };
+        Some(Mailbox::bounded(1).on_full(on_full))
+    }
+
+    fn receive(&mut self, message: NarrowMsg, ctx: &mut Context<NarrowMsg>) -> Done {
+        let NarrowMsg::Ready(ready) = message else { return Ok(()) };
+        self.connection.ready(ready);
+        match self.connection.fill(READ_MAX) {
+            ReadOutcome::Read(count) => {
+                let received = self.connection.received().to_vec();
+                self.connection.consume(count);
+                self.connection.write(&received);
+                self.connection.flush();
+            }
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        if !std::mem::replace(&mut self.has_waited, true) {
+            ctx.me().tell(NarrowMsg::Filling);
+            self.is_full.send(()).unwrap();
+            self.go.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
+    }
+}
+
+fn a_full_mailbox_takes_a_ready<const DROPS: bool>() {
+    let system =
+        System::builder("net").dispatcher("default", Dispatcher::work_stealing().threads(2)).build().unwrap();
+    let other = system.listener("other", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut other = TcpStream::connect(other.local_addr().unwrap()).unwrap();
+    echoes(&mut other, b"before");
+    let ((is_full, fills), (go, gone)) = (mpsc::channel(), mpsc::channel());
+    let gone = Arc::new(std::sync::Mutex::new(gone));
+    let listener = system.listener("narrow", local()).spawn(move |connection, _| Narrow::<DROPS> {
+        connection,
+        is_full: is_full.clone(),
+        go: gone.clone(),
+        has_waited: false,
+    });
+    let mut client = TcpStream::connect(listener.unwrap().local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    fills.recv_timeout(LONG).unwrap();
+    client.write_all(b"hello").unwrap();
+    // Behind this the driver has told of that.
+    echoes(&mut other, b"after");
+    go.send(()).unwrap();
+    let mut back = [0; 5];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"hello");
+    drop((client, other));
+    ends_balanced(system);
+}
+
+#[test]
+fn a_connection_is_told_of_readiness_though_its_mailbox_is_full() {
+    a_full_mailbox_takes_a_ready::<false>();
+    a_full_mailbox_takes_a_ready::<true>();
+}
+
 #[test]
 fn two_hundred_connections_at_once() {
     let system = System::builder("net").build().unwrap();
