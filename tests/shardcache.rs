@@ -156,6 +156,17 @@ fn replies_keep_the_order_of_the_requests_whoever_answers() {
     ends_balanced(server);
 }
 
+#[test]
+fn requests_behind_a_reply_that_is_much_for_one_moment_are_answered() {
+    let server = start(|_| {});
+    // The reply is above the high-water mark, and gone as soon as it is there.
+    let text = "x".repeat(300_000);
+    let requests = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{text}\r\nPING\r\nPING\r\n", text.len());
+    let replies = format!("${}\r\n{text}\r\n+PONG\r\n+PONG\r\n", text.len());
+    exchange(server.port(), requests.as_bytes(), replies.as_bytes());
+    ends_balanced(server);
+}
+
 /// A client with keys of its own: what it reads is what it wrote last, in one pipeline and from one to the
 /// next.
 fn check_own_keys(port: u16, name: usize, ends: &AtomicBool, shared_count: &AtomicU64) -> u64 {

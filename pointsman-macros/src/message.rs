@@ -169,16 +169,15 @@ fn write_conversion(
     let message = &input.ident;
     let (generics, arguments, bounds) = input.generics.split_for_impl();
     let (path, ty) = (&variant.path, &payload.ty);
-    let carried = format_ident!("payload", span = Span::mixed_site());
-    let other = format_ident!("other", span = Span::mixed_site());
+    let [carried, other] = [local("payload"), local("other")];
     // It could not be reached.
     let others = (!is_only).then(|| quote! { #other => ::core::result::Result::Err(#other), });
     // A conflict that only the compiler can see is then reported at the field.
     quote_spanned! {ty.span()=>
         #[automatically_derived]
         impl #generics ::core::convert::From<#ty> for #message #arguments #bounds {
-            fn from(payload: #ty) -> Self {
-                #path(payload)
+            fn from(#carried: #ty) -> Self {
+                #path(#carried)
             }
         }
 
@@ -194,12 +193,16 @@ fn write_conversion(
     }
 }
 
+/// What the code calls a value. Hygiene keeps it apart from the user's variables. A pattern would match the user's constant
+/// of that name all the same, so it is one that nobody gives.
+fn local(name: &str) -> Ident {
+    format_ident!("__{name}", span = Span::mixed_site())
+}
+
 fn write_answerable(input: &DeriveInput, variants: &[Variant<'_>], crate_path: &Path) -> TokenStream {
     let message = &input.ident;
     let (generics, arguments, bounds) = input.generics.split_for_impl();
-    // Hygienic names, so that no constant of the user's is matched instead.
-    let port = format_ident!("port", span = Span::mixed_site());
-    let attempt = format_ident!("attempt", span = Span::mixed_site());
+    let [port, attempt] = [local("port"), local("attempt")];
     let arms = variants.iter().filter_map(|variant| {
         let (path, Port { member, field }) = (&variant.path, variant.port.as_ref()?);
         // At the field's type, where the compiler should say that it is not `Answerable`.

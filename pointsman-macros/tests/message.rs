@@ -134,6 +134,29 @@ fn generic_messages_keep_their_bounds() {
 }
 
 #[test]
+fn constants_are_not_taken_for_what_the_derive_names() {
+    #[allow(non_upper_case_globals, dead_code)] // that they are not is the point
+    mod within {
+        use super::*;
+
+        const payload: u32 = 1;
+        const other: u32 = 2;
+        const port: u32 = 3;
+        const attempt: u32 = 4;
+
+        #[derive(Message)]
+        #[message(crate = "support")]
+        pub enum Msg {
+            Asked(Call<Get>),
+            Told(Put),
+        }
+    }
+
+    assert!(ask::<_, within::Msg>(Get(1)).fork(&Attempt(1)));
+    assert!(!tell::<within::Msg>(Put(1)).fork(&Attempt(1)));
+}
+
+#[test]
 fn structs_are_like_one_variant() {
     #[derive(Message)]
     #[message(crate = "support")]

@@ -566,7 +566,8 @@ per_thread! {
     static KEEPS_OTHERS: Cell<bool> = Cell::new(false);
 }
 
-/// Runs what others wait for, and what therefore must not wait itself: what timers fire, and changes of a router.
+/// Runs what others wait for, and what therefore must not wait itself: what timers fire, what sockets tell, and changes of
+/// a router.
 pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
     struct Back(bool);
     impl Drop for Back {

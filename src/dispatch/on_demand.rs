@@ -84,9 +84,24 @@ impl OnDemand {
     ///
     /// [`EnterError`]; nobody has entered then.
     pub fn enter(&self) -> Result<Home, EnterError> {
-        let mut state = lock(&self.state);
+        let mut ended = Vec::new();
+        let entered = {
+            let mut state = lock(&self.state);
+            if matches!(state.now, Now::Ended) {
+                ended = state.take_ended();
+            }
+            self.enter_locked(&mut state)
+        };
+        // Without the lock: destructors of their thread-locals may still run, and enter.
+        for running in ended {
+            let _ = running.stop_and_join();
+        }
+        entered
+    }
+
+    /// Enters under the lock.
+    fn enter_locked(&self, state: &mut State) -> Result<Home, EnterError> {
         if matches!(state.now, Now::Ended) {
-            state.join_ended();
             // Under the lock: whoever else enters needs the same threads. They run nothing yet.
             let running = start(&self.name, &self.recipe).map_err(EnterError::Start)?;
             state.now = Now::Running(running);
@@ -164,15 +179,12 @@ impl State {
         }
     }
 
-    /// Joins threads that have ended. Those that have not are still on their way, in the end of an actor's last
-    /// turn, and nobody shall wait for that here.
-    fn join_ended(&mut self) {
+    /// Threads that have ended, to be joined. Those that have not are still on their way, in the end of an actor's last
+    /// turn, and nobody shall wait for that.
+    fn take_ended(&mut self) -> Vec<Running> {
         let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(Running::has_ended);
         self.ending = ending;
-        let ended: Vec<Running> = ended;
-        for running in ended {
-            let _ = running.stop_and_join();
-        }
+        ended
     }
 }
 

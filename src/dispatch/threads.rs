@@ -2,7 +2,8 @@
 
 use crate::scheduler::JoinError;
 use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
-use crate::sync::{Arc, Mutex, lock, thread_has_ended};
+use crate::sync::{Arc, Mutex, lock, per_thread, thread_has_ended};
+use std::cell::Cell;
 use std::io;
 
 /// The threads of one dispatcher.
@@ -24,13 +25,19 @@ struct Roster {
 /// Notes the end of a thread, however it comes.
 struct NoteEnd(Arc<Mutex<Roster>>);
 
+per_thread! {
+    /// Whether the thread has noted its end: what it still runs are destructors of thread-locals.
+    static ENDS: Cell<bool> = Cell::new(false);
+}
+
 impl Threads {
     pub fn new(name: &str) -> Self {
         // A zero byte in a thread's name would panic.
         Self { name: name.replace('\0', ""), roster: Arc::new(Mutex::new(Roster::default())) }
     }
 
-    /// Starts a thread and joins those that have ended since the last start.
+    /// Starts a thread and joins those that have ended since the last start. The destructors of a thread that has
+    /// noted its end may send, and so come here: it leaves the joining to others, for it may be one of those.
     pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let own_roster = self.roster.clone();
         let (thread, ended) = {
@@ -44,7 +51,8 @@ impl Threads {
             let thread = handle.thread().clone();
             roster.started_count += 1;
             roster.handles.push(handle);
-            (thread, roster.take_ended())
+            let ends = ENDS.try_with(Cell::get).unwrap_or(true);
+            (thread, if ends { Vec::new() } else { roster.take_ended() })
         };
         ended.into_iter().for_each(join);
         Ok(thread)
@@ -94,6 +102,7 @@ impl Roster {
 
 impl Drop for NoteEnd {
     fn drop(&mut self) {
+        let _ = ENDS.try_with(|ends| ends.set(true));
         lock(&self.0).ended.push(thread::current().id());
     }
 }
@@ -107,7 +116,9 @@ fn join(handle: JoinHandle<()>) {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::Threads;
-    use crate::sync::{lock, thread};
+    use crate::sync::{Arc, lock, thread};
+    use std::cell::RefCell;
+    use std::sync::mpsc::{Sender, channel};
 
     /// One that is not joined keeps its stack.
     #[test]
@@ -120,6 +131,27 @@ mod tests {
             }
             assert_eq!(lock(&threads.roster).handles.len(), 1);
         }
+        threads.join_all().expect("called by none of them");
+    }
+    /// As it does whose thread-locals send a message to an actor for which there is no thread.
+    #[test]
+    fn a_thread_whose_thread_locals_start_another_does_not_wait_for_itself() {
+        struct Late(Arc<Threads>, Sender<()>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let ran = self.1.clone();
+                self.0.spawn(move || ran.send(()).expect("the test listens")).expect("a thread");
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let threads = Arc::new(Threads::new("starts at its end"));
+        let (ran, runs) = channel();
+        let late = Late(threads.clone(), ran);
+        let body = move || LATE.with(|slot| *slot.borrow_mut() = Some(late));
+        threads.spawn(body).expect("a thread");
+        runs.recv().expect("the second thread runs");
         threads.join_all().expect("called by none of them");
     }
 }

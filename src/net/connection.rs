@@ -52,7 +52,8 @@ pub struct Connection {
     readable: bool,
     /// Whether writing may get something through.
     writable: bool,
-    /// Whether the end of input may follow what is read, so that a short read does not mean "no more".
+    /// Whether the end of input may follow what is read, or urgent bytes divide it, so that a short read does not mean
+    /// "no more".
     read_ends: bool,
     /// The peer sends no more.
     eof: bool,
@@ -164,6 +165,8 @@ impl Connection {
     ) -> io::Result<Self> {
         let peer = socket.peer_addr();
         let interest = Interest::READABLE | Interest::WRITABLE;
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        let interest = interest | Interest::PRIORITY;
         let registration = driver.register(&mut socket, interest, owner)?;
         Ok(Self {
             socket: Some(socket),
@@ -216,8 +219,8 @@ impl Connection {
             match socket.read(room) {
                 Ok(0) => self.eof = true,
                 Ok(count) => {
-                    // The stream is empty when a read gets less than it asked for, unless its end follows.
-                    // An end that comes later is an edge of its own.
+                    // The stream is empty when a read gets less than it asked for, unless its end or an urgent byte
+                    // follows. One that comes later is an edge of its own.
                     self.readable = count == room.len() || self.read_ends;
                     self.input.tail += count;
                     total += count;
@@ -290,9 +293,8 @@ impl Connection {
         let flushed = self.send();
         if self.congested && self.pending() <= self.marks.low {
             self.congested = false;
-            if self.readable {
-                self.registration.raise(Readiness::READABLE);
-            }
+            // Also where the socket has no more: what was received and left alone meanwhile is gone on with, too.
+            self.registration.raise(Readiness::READABLE);
         }
         flushed
     }
@@ -374,7 +376,7 @@ impl Input {
             }
             // Half empty is room enough.
             if self.tail * 2 >= self.bytes.len() {
-                let len = (self.bytes.len() * 2).max(READ_START).min(self.tail + max.max(1));
+                let len = (self.bytes.len() * 2).max(READ_START).min(self.tail.saturating_add(max.max(1)));
                 self.bytes.resize(len.max(self.bytes.len()), 0);
             }
         }
@@ -481,6 +483,16 @@ mod tests {
             input.consume(consumed);
             expected.drain(..consumed);
             assert_eq!(&input.bytes[input.head..input.tail], &expected[..]);
+        }
+    }
+
+    #[test]
+    fn input_has_room_behind_what_is_left_however_much_may_be_read() {
+        let mut input = Input::default();
+        for _ in 0..3 {
+            let count = input.room(usize::MAX).len();
+            assert!(count > 0, "a read into no room would look like the end of the stream");
+            input.tail += count;
         }
     }
 

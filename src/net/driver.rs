@@ -10,10 +10,12 @@
 //! then reaches the new one's owner, who finds nothing to read: readiness is a hint, never a promise.
 
 use crate::actor_ref::ActorRef;
+use crate::dispatch::without_waiting;
 use crate::net::Ready;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::sync::{Mutex, lock, thread};
+use crate::topology::{Mode, Sending};
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
@@ -148,11 +150,13 @@ impl Driver {
             inbox: Mutex::new(Inbox::default()),
         });
         let served = driver.clone();
-        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(move || served.serve(poll))?;
+        // What it tells runs code of users, which may end the system: that would wait for this very thread.
+        let serve = move || without_waiting(|| served.serve(poll));
+        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(serve)?;
         Ok((driver, thread))
     }
 
-    /// Puts a socket under watch for `target`, whose mailbox is unbounded.
+    /// Puts a socket under watch for `target`.
     ///
     /// # Errors
     ///
@@ -166,8 +170,9 @@ impl Driver {
         let tell = Box::new(move || {
             // `From` is the user's code, and this may be the driver's thread.
             let told = catch_unwind(AssertUnwindSafe(|| {
-                // Refused by an actor that has ended: it needs no readiness.
-                let _ = target.try_tell(Ready(()));
+                // Beyond its capacity: without this one no other would come. Refused by an actor that has ended, which
+                // needs no readiness.
+                let _ = target.send_by(Ready(()), Mode::Unbounded);
             }));
             if let Err(payload) = told {
                 crate::actor::drop_guarded(payload);
@@ -278,6 +283,10 @@ fn readiness_of(event: &Event) -> Readiness {
     if event.is_error() || event.is_read_closed() || event.is_write_closed() {
         // Whichever way the owner is busy with, it learns of the end by trying.
         bits = bits.and(Readiness::READABLE).and(Readiness::WRITABLE).and(Readiness::READ_ENDS);
+    }
+    if event.is_priority() {
+        // A read stops there, and gets less than it asked for although more has come.
+        bits = bits.and(Readiness::READABLE).and(Readiness::READ_ENDS);
     }
     bits
 }

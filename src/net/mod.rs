@@ -16,7 +16,7 @@
 //!
 //! | held | at most |
 //! |---|---|
-//! | mailbox | one [`Ready`], besides what other actors send |
+//! | mailbox | one [`Ready`], though it be full, besides what other actors send |
 //! | input | twice what the actor has left unconsumed and the `max` of one [`fill`](Connection::fill); 64 KiB are kept when all is consumed |
 //! | output | twice the [high-water mark](ListenerBuilder::marks) and what the actor writes in one turn, in each of two buffers; 64 KiB each are kept when all is sent |
 //! | the rest | the actor, and its place at the driver: less than 4 KiB |
@@ -100,7 +100,9 @@ pub(crate) use driver::DriverSlot;
 
 /// Tells an actor that its connection can go on; hand it to [`Connection::ready`].
 ///
-/// At most one is under way for each connection, whatever happens on the socket meanwhile.
+/// At most one is under way for each connection, whatever happens on the socket meanwhile. A full mailbox takes it
+/// all the same. But one that [drops its oldest message](crate::Full::DropOldest) may drop it, and no other one comes
+/// then: don't give such a mailbox to a connection's actor.
 #[derive(Debug)]
 #[must_use = "hand it to `Connection::ready`, or no other one will come"]
 pub struct Ready(pub(crate) ());

@@ -28,7 +28,8 @@ impl Readiness {
     pub const READABLE: Self = Self(1);
     /// There may be room to write.
     pub const WRITABLE: Self = Self(2);
-    /// The peer will send no more, or the connection is broken: what is read ends soon.
+    /// The peer will send no more, or the connection is broken: what is read ends soon. Or reads stop at an urgent byte,
+    /// before what lies behind that.
     pub const READ_ENDS: Self = Self(4);
 
     /// Both sets together.

@@ -69,7 +69,9 @@ pub(super) fn spawn(
 }
 
 /// Joins a thread of ours. They don't unwind; if one does, the message is on stderr already and whoever
-/// shuts down shall go on to the other threads.
+/// shuts down shall go on to the other threads. One whose thread-locals end the pool cannot wait for itself.
 pub(super) fn join(thread: JoinHandle<()>) {
-    let _ = thread.join();
+    if thread.thread().id() != thread::current().id() {
+        let _ = thread.join();
+    }
 }

@@ -133,6 +133,41 @@ fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
     drop(stalled);
 }
 
+/// Frees something between two sweeps of a search, and its destructor wakes so many tasks.
+struct FreesWhileSearching {
+    all: Arc<Vec<Counter>>,
+    wakes: usize,
+}
+
+impl TurnHooks for FreesWhileSearching {
+    fn quiescent(&mut self) {
+        self.all.iter().take(std::mem::take(&mut self.wakes)).for_each(Counter::wake);
+    }
+    fn rest(&mut self) {}
+    fn resume(&mut self) {}
+}
+
+#[test]
+fn what_is_woken_between_two_sweeps_of_a_search_is_run_although_nobody_else_can_take_it() {
+    // One task goes to the worker's slot; of two, one goes to its deque, and there is no other worker to steal it.
+    for wakes in [1, 2] {
+        let (pool, workers) = Pool::assemble(Settings::new("frees", 1)).expect("the settings are good");
+        let all = counters(&pool, wakes, 0);
+        let [worker]: [Worker; 1] = workers.try_into().expect("one");
+        let hooks = FreesWhileSearching { all: all.clone(), wakes };
+        let worker = thread::spawn(move || worker.run(hooks));
+        while all.iter().any(|counter| counter.handled.load(Ordering::Relaxed) == 0) {
+            let were_woken = all.iter().all(|counter| counter.pending.load(Ordering::Relaxed) > 0);
+            let asleep = pool.sleep.is_asleep(0);
+            let is_left = all.iter().all(|counter| counter.handled.load(Ordering::Relaxed) == 0);
+            assert!(!(were_woken && asleep && is_left), "the worker sleeps beside its own task");
+            thread::yield_now();
+        }
+        pool.stop();
+        worker.join().expect("it ends");
+    }
+}
+
 #[test]
 fn every_wake_is_run_once_by_one_worker_at_a_time() {
     stress(Settings::new("stress", 4));

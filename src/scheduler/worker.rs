@@ -319,6 +319,10 @@ impl Core {
             }
             // A search holds nothing that the running turns could not spare.
             hooks.quiescent();
+            // What was freed may have scheduled actors here, where no sweep looks and no last look before a sleep.
+            if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
+                return Some(task);
+            }
             if pause <= PAUSE_MAX {
                 (0..pause).for_each(|_| hint::spin_loop());
                 pause *= 2;

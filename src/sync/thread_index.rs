@@ -28,6 +28,8 @@ struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Destructors of other thread-locals may still ask: not for a number that has a new thread.
+        let _ = CACHED.try_with(|cached| cached.set(NONE));
         lock(&self.numbers).free.push(self.number);
     }
 }
@@ -78,6 +80,8 @@ fn lease() -> Option<usize> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::current;
+    use std::cell::RefCell;
+    use std::sync::mpsc;
     use std::thread;
 
     #[test]
@@ -86,5 +90,25 @@ mod tests {
         assert_eq!(current(), Some(mine));
         let other = thread::spawn(|| current().expect("thread-locals are alive")).join().expect("no panic");
         assert_ne!(mine, other);
+    }
+    #[test]
+    fn a_thread_that_has_given_its_number_back_uses_it_no_more() {
+        struct Late(mpsc::Sender<Option<usize>>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                self.0.send(current()).expect("the test listens");
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let (late, numbers) = mpsc::channel();
+        let ends = thread::spawn(move || {
+            // Made before the lease, so destroyed after it.
+            LATE.with(|slot| *slot.borrow_mut() = Some(Late(late)));
+            current().expect("thread-locals are alive");
+        });
+        ends.join().expect("no panic");
+        assert_eq!(numbers.recv(), Ok(None), "another thread may have that number by now");
     }
 }

@@ -3,6 +3,7 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{AliasFault, BuildError, SpawnError, StartError};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -402,6 +403,51 @@ fn threads_that_no_actor_ever_used_end_too() {
     wait_until(|| threads_named("unused2-b-") == 0);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_thread_that_ends_may_make_the_actor_for_which_threads_start_again() {
+    /// Acts when its thread destroys its thread-locals.
+    struct Late(Option<Box<dyn FnOnce()>>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0.take().expect("acts once")();
+        }
+    }
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(Duration::ZERO).into();
+    let blocking = Dispatcher::blocking().threads(1..=1).idle_shutdown(Duration::ZERO).into();
+    for recipe in [stealing, blocking] {
+        let recipe: Dispatcher = recipe;
+        let stage = Stage::threads_with("late", |builder| builder.dispatcher("w", recipe));
+        let first = spawn_on(&stage, "w", "first");
+        let (made, makes) = channel();
+        let system = stage.system.handle().clone();
+        act(&first, move |_, ctx| {
+            let make = move || {
+                let second = system.actor("second").dispatcher("w").spawn(|| Idle);
+                made.send(second.is_ok()).expect("the test listens");
+            };
+            LATE.with(|late| *late.borrow_mut() = Some(Late(Some(Box::new(make)))));
+            ctx.stop();
+            Ok(())
+        });
+        wait_for_end(&stage, &first);
+        stage.clock.advance(Duration::from_secs(1));
+        assert_eq!(makes.recv_timeout(LONG), Ok(true));
+        assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+    }
+}
+
+/// Does nothing.
+struct Idle;
+impl Actor for Idle {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
 }
 
 fn with_calling_thread(name: &str) -> Stage {

@@ -97,6 +97,183 @@ fn echo_over_tcp_and_unix() {
     assert_eq!(over_unix.read(&mut [0; 1]).unwrap(), 0);
 }
 
+/// Writes a kilobyte for each byte that it gets, and leaves bytes alone while it is congested.
+struct Wordy(Connection);
+
+impl Actor for Wordy {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let Wordy(connection) = self;
+        connection.ready(ready);
+        let outcome = connection.fill(READ_MAX);
+        while !connection.received().is_empty() && !connection.is_congested() {
+            connection.consume(1);
+            connection.write(&[7; 1024]);
+        }
+        connection.flush();
+        if matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_)) {
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_ready_comes_when_congestion_ends_though_nothing_is_left_to_read() {
+    let system = System::builder("net").build().unwrap();
+    let listener =
+        system.listener("wordy", local()).marks(1024, 4096).spawn(|connection, _| Wordy(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.write_all(&[1; 50]).unwrap();
+    let mut back = vec![0; 50 * 1024];
+    client.read_exact(&mut back).unwrap();
+    drop(client);
+    ends_balanced(system);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_lies_behind_an_urgent_byte_is_read() {
+    use std::os::fd::AsRawFd;
+    let system = System::builder("net").build().unwrap();
+    let (go, gone) = mpsc::channel();
+    let gone = std::sync::Mutex::new(gone);
+    let listener = system.listener("echo", local()).spawn(move |connection, _| {
+        // All is there before the first read, which stops at the urgent byte.
+        gone.lock().unwrap().recv().unwrap();
+        Echo::new(connection)
+    });
+    let mut client = TcpStream::connect(listener.unwrap().local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.write_all(b"abc").unwrap();
+    // SAFETY: the socket is open, and the byte lives until the kernel has copied it.
+    assert_eq!(unsafe { libc::send(client.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) }, 1);
+    client.write_all(b"def").unwrap();
+    go.send(()).unwrap();
+    let mut back = [0; 6];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"abcdef");
+    drop(client);
+    ends_balanced(system);
+}
+
+#[test]
+fn code_of_users_on_the_drivers_thread_may_end_the_system() {
+    static ENDS: std::sync::Mutex<Option<(System, Sender<()>)>> = std::sync::Mutex::new(None);
+
+    struct Told;
+    impl From<Ready> for Told {
+        fn from(_: Ready) -> Self {
+            let ends = ENDS.lock().unwrap().take();
+            if let Some((system, ended)) = ends {
+                drop(system);
+                ended.send(()).unwrap();
+            }
+            Told
+        }
+    }
+    struct Holds(#[allow(dead_code)] Connection); // until it ends
+    impl Actor for Holds {
+        type Message = Told;
+        fn receive(&mut self, _: Told, _: &mut Context<Told>) -> Done {
+            Ok(())
+        }
+    }
+
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("told", local()).spawn(|connection, _| Holds(connection)).unwrap();
+    let (ended, ends) = mpsc::channel();
+    *ENDS.lock().unwrap() = Some((system, ended));
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    ends.recv_timeout(LONG).expect("the thread does not wait for itself");
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connection has ended with its system");
+}
+
+/// Echoes, in a mailbox that has room for one message, which it fills while the peer sends.
+struct Narrow<const DROPS: bool> {
+    connection: Connection,
+    is_full: Sender<()>,
+    go: Arc<std::sync::Mutex<mpsc::Receiver<()>>>,
+    has_waited: bool,
+}
+
+enum NarrowMsg {
+    Ready(Ready),
+    Filling,
+}
+
+impl From<Ready> for NarrowMsg {
+    fn from(ready: Ready) -> Self {
+        NarrowMsg::Ready(ready)
+    }
+}
+
+impl<const DROPS: bool> Actor for Narrow<DROPS> {
+    type Message = NarrowMsg;
+
+    fn mailbox() -> Option<Mailbox> {
+        let on_full = if DROPS { Full::DropNewest } else { Full::Reject };
+        Some(Mailbox::bounded(1).on_full(on_full))
+    }
+
+    fn receive(&mut self, message: NarrowMsg, ctx: &mut Context<NarrowMsg>) -> Done {
+        let NarrowMsg::Ready(ready) = message else { return Ok(()) };
+        self.connection.ready(ready);
+        match self.connection.fill(READ_MAX) {
+            ReadOutcome::Read(count) => {
+                let received = self.connection.received().to_vec();
+                self.connection.consume(count);
+                self.connection.write(&received);
+                self.connection.flush();
+            }
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        if !std::mem::replace(&mut self.has_waited, true) {
+            ctx.me().tell(NarrowMsg::Filling);
+            self.is_full.send(()).unwrap();
+            self.go.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
+    }
+}
+
+fn a_full_mailbox_takes_a_ready<const DROPS: bool>() {
+    let system =
+        System::builder("net").dispatcher("default", Dispatcher::work_stealing().threads(2)).build().unwrap();
+    let other = system.listener("other", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut other = TcpStream::connect(other.local_addr().unwrap()).unwrap();
+    echoes(&mut other, b"before");
+    let ((is_full, fills), (go, gone)) = (mpsc::channel(), mpsc::channel());
+    let gone = Arc::new(std::sync::Mutex::new(gone));
+    let listener = system.listener("narrow", local()).spawn(move |connection, _| Narrow::<DROPS> {
+        connection,
+        is_full: is_full.clone(),
+        go: gone.clone(),
+        has_waited: false,
+    });
+    let mut client = TcpStream::connect(listener.unwrap().local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    fills.recv_timeout(LONG).unwrap();
+    client.write_all(b"hello").unwrap();
+    // Behind this the driver has told of that.
+    echoes(&mut other, b"after");
+    go.send(()).unwrap();
+    let mut back = [0; 5];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"hello");
+    drop((client, other));
+    ends_balanced(system);
+}
+
+#[test]
+fn a_connection_is_told_of_readiness_though_its_mailbox_is_full() {
+    a_full_mailbox_takes_a_ready::<false>();
+    a_full_mailbox_takes_a_ready::<true>();
+}
+
 #[test]
 fn two_hundred_connections_at_once() {
     let system = System::builder("net").build().unwrap();
