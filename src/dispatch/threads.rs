@@ -133,6 +133,7 @@ mod tests {
         }
         threads.join_all().expect("called by none of them");
     }
+
     /// As it does whose thread-locals send a message to an actor for which there is no thread.
     #[test]
     fn a_thread_whose_thread_locals_start_another_does_not_wait_for_itself() {

@@ -133,6 +133,21 @@ fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
     drop(stalled);
 }
 
+#[test]
+fn the_rest_of_an_emptied_injector_is_told_of_again_before_a_turn() {
+    // The second task is told of when it is there; a third one comes behind that word.
+    for (count, tells) in [(1, false), (2, false), (3, true), (9, true)] {
+        let (pool, workers) = Pool::assemble(Settings::new("takes", 1)).expect("the settings are good");
+        let all = counters(&pool, count, 0);
+        all.iter().for_each(Counter::wake);
+        let [worker]: [Worker; 1] = workers.try_into().expect("one");
+        assert_eq!(worker.takes_injected_and_will_tell(), tells, "of {count}");
+        pool.stop();
+        thread::spawn(move || worker.run(())).join().expect("it ends");
+        assert!(all.iter().all(|counter| counter.handled.load(Ordering::Relaxed) == 1));
+    }
+}
+
 /// Frees something between two sweeps of a search, and its destructor wakes so many tasks.
 struct FreesWhileSearching {
     all: Arc<Vec<Counter>>,

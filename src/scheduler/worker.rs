@@ -110,6 +110,13 @@ impl Worker {
         core.main_loop(&mut hooks);
         debug_assert!(core.deque.is_empty(), "worker {} left tasks behind", core.index);
     }
+
+    /// Takes what was pushed from outside before it runs; whether the others will be told of it before its first turn.
+    #[cfg(all(test, not(pointsman_loom)))]
+    pub(super) fn takes_injected_and_will_tell(&self) -> bool {
+        self.core.slot.set(self.core.take_injected(self.core.place.group));
+        self.core.untold.get()
+    }
 }
 
 impl Core {
@@ -258,6 +265,9 @@ impl Core {
             if !told {
                 self.pool.sleep.notify(self.place.group);
                 told = true;
+            } else {
+                // Whoever was woken may have taken that first one alone, and be in a long turn.
+                self.untold.set(true);
             }
         }
         self.crowded.set(told);

@@ -91,6 +91,7 @@ mod tests {
         let other = thread::spawn(|| current().expect("thread-locals are alive")).join().expect("no panic");
         assert_ne!(mine, other);
     }
+
     #[test]
     fn a_thread_that_has_given_its_number_back_uses_it_no_more() {
         struct Late(mpsc::Sender<Option<usize>>);
