@@ -135,7 +135,8 @@ impl Hop {
             (before < HOPS_MAX).then(|| hops.set(before + 1)).is_some()
         });
         // In a thread whose thread-locals are gone a circle would end by its stack.
-        taken.unwrap_or(true).then_some(Self(()))
+        // Made only where it was taken, since its drop takes it back.
+        taken.unwrap_or(true).then(|| Self(()))
     }
 }
 
