@@ -224,7 +224,8 @@ impl Telling {
     /// `None` if it is so already, or if the thread's local values are being destroyed.
     fn begin() -> Option<Self> {
         let telling = TELLING.try_with(|telling| telling.replace(true)).unwrap_or(true);
-        (!telling).then_some(Self(()))
+        // Made only where it is the first, since its drop ends the telling.
+        (!telling).then(|| Self(()))
     }
 }
 

@@ -83,6 +83,11 @@ pub trait Recipient<M>: Send + Sync + 'static {
         false
     }
 
+    /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
+    /// which there are actors that [`any`](Self::any) does not name.
+    #[doc(hidden)]
+    fn expect_copies(&self) {}
+
     /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
     #[doc(hidden)]
     fn spread(&self) -> Option<&dyn Spread<M>> {
@@ -244,6 +249,10 @@ where
 
     fn load(&self) -> Load {
         self.target.load()
+    }
+
+    fn expect_copies(&self) {
+        self.target.expect_copies();
     }
 
     fn any(&self) -> Option<AnyRef> {

@@ -195,6 +195,10 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             self.warn();
             return Pick::None;
         };
+        if routees.is_empty() {
+            // The ring of no routees is there, too.
+            return Pick::None;
+        }
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }

@@ -82,13 +82,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Initial::Group(group) => (0, Ok(group), None),
             Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
         };
-        let size = shared.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
+        let size =
+            shared.info.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
         let made = StdArc::new(Board {
             shared: shared.clone(),
             logic,
             make,
             members: Mutex::new(Members::none()),
-            stays_when_empty: self.stays_when_empty || shared.resizing.is_some(),
+            stays_when_empty: self.stays_when_empty || shared.info.resizing.is_some(),
             shares_queue,
             strategy: self.strategy,
             leave: self.leave,

@@ -15,7 +15,7 @@
 use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic, logic};
-use crate::actor::{SystemCore, SystemRef};
+use crate::actor::{SystemCore, SystemRef, drop_guarded, guarded};
 use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
 use crate::grace::{self, Published};
@@ -36,8 +36,6 @@ pub struct SharedRouter<M: Send + 'static> {
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
     pub info: StdArc<RouterInfo>,
-    /// Of a pool whose size follows its load.
-    pub resizing: Option<StdArc<Resizing>>,
 }
 
 /// Who a router is: what a message's way through it needs to know that never changes, without the type of
@@ -51,16 +49,19 @@ pub struct RouterInfo {
     pub seed: u64,
     /// Tells this router from others of the system.
     pub number: u32,
+    /// Of a pool whose size follows its load.
+    pub resizing: Option<StdArc<Resizing>>,
     /// Of a pool that ends with the message that finds it empty.
-    found_empty: Option<FoundEmpty>,
+    found_empty: Option<Box<FoundEmpty>>,
 }
 
 impl<M: Send + 'static> SharedRouter<M> {
     pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
-        let info = StdArc::new(RouterInfo { found_empty, ..RouterInfo::new::<M>(head, number) });
-        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), info, resizing }
+        let found_empty = found_empty.map(Box::new);
+        let info = StdArc::new(RouterInfo { resizing, found_empty, ..RouterInfo::new::<M>(head, number) });
+        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), info }
     }
 
     /// Publishes a table.
@@ -87,7 +88,8 @@ impl RouterInfo {
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        Self { head, system, message_type: std::any::type_name::<M>(), seed, number, found_empty: None }
+        let message_type = std::any::type_name::<M>();
+        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
     }
 
     pub fn id(&self) -> RouterId {
@@ -95,7 +97,7 @@ impl RouterInfo {
     }
 
     pub fn found_empty(&self) -> Option<&FoundEmpty> {
-        self.found_empty.as_ref()
+        self.found_empty.as_deref()
     }
 
     /// A message has found no routee that takes it.
@@ -103,6 +105,9 @@ impl RouterInfo {
     pub fn nobody_took(&self) {
         if let Some(found_empty) = &self.found_empty {
             found_empty.tell(&self.head);
+        }
+        if let Some(resizing) = &self.resizing {
+            resizing.nobody_took();
         }
     }
 }
@@ -130,7 +135,8 @@ impl Hop {
             (before < HOPS_MAX).then(|| hops.set(before + 1)).is_some()
         });
         // In a thread whose thread-locals are gone a circle would end by its stack.
-        taken.unwrap_or(true).then_some(Self(()))
+        // Made only where it was taken, since its drop takes it back.
+        taken.unwrap_or(true).then(|| Self(()))
     }
 }
 
@@ -222,13 +228,27 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             match self.route_once::<R>(message, &mut tried) {
                 Ok(()) => return Ok(Accepted::Passed),
                 Err(again) if tried == before => {
-                    self.shared.info.nobody_took();
+                    // Who ends a pool that was found empty looks for itself.
+                    if self.shared.info.resizing.is_none() || self.is_deserted() {
+                        self.shared.info.nobody_took();
+                    }
                     return Err(again);
                 }
                 Err(again) => refused = again,
             }
         }
         Err(refused)
+    }
+
+    /// Whether there is no routee that lives, so that nobody could have taken a message. A logic may also choose nobody.
+    fn is_deserted(&self) -> bool {
+        let section = grace::section();
+        let table = self.shared.table.read(&section);
+        // It may be user code, and a message is in hand.
+        guarded(|| Ok(table.iter().all(|routee| routee.actor().is_closed()))).unwrap_or_else(|failure| {
+            drop_guarded(failure);
+            false
+        })
     }
 
     #[inline(always)]

@@ -159,8 +159,8 @@ impl<M: Send + 'static> Router<M> {
             super::broadcast::to_all(message, table, &cx);
             table.len()
         };
-        if let Some(resizing) = &self.shared.resizing {
-            resizing.sent(&self.shared.info.head, routees == 0);
+        if let Some(resizing) = &self.shared.info.resizing {
+            resizing.sent(&self.shared.info.head);
         }
         routees
     }

@@ -84,6 +84,11 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
         loads.filter(|load| *load != Load::Closed).max_by_key(|load| load.rank()).unwrap_or(Load::Closed)
     }
 
+    /// A single part gets the message itself, which then may be a copy.
+    fn expect_copies(&self) {
+        self.parts.list.iter().for_each(|part| part.actor().expect_copies());
+    }
+
     fn system(&self) -> Option<crate::SystemRef> {
         self.info.as_ref().map(|info| crate::SystemRef::new(info.system.clone()))
     }

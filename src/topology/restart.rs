@@ -86,6 +86,9 @@ impl RestartPolicy {
 
     /// Gives an actor up when it has been restarted so often in a row; never, unless said otherwise. The key is free
     /// then, and the next message that asks for it creates its actor afresh.
+    ///
+    /// Refused where no life is too short for the count to begin anew: where `min` is 0, and [`auto_reset`](Self::auto_reset)
+    /// is not said.
     pub fn max_retries(mut self, count: u32) -> Self {
         self.max_retries = Some(count);
         self
@@ -104,13 +107,25 @@ impl RestartPolicy {
                 self.max, self.min
             ));
         }
-        Ok(())
+        // Each restart would begin the count anew: an actor that fails at once would be restarted at once, for ever.
+        match self.max_retries {
+            Some(count @ 1..) if self.when != When::Never && self.lived_enough().is_zero() => Err(format!(
+                "at most {count} restarts in a row, of which each begins the count anew: say by auto_reset how long an \
+                 actor has to live for that"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long a life begins the count anew.
+    fn lived_enough(&self) -> Duration {
+        self.auto_reset.unwrap_or(self.min)
     }
 
     /// How long the next restart waits; `None` if there is none. Counts it.
     pub(super) fn next(&self, tries: &mut Tries, now: Duration) -> Option<Duration> {
         let lived = now.saturating_sub(tries.began);
-        let begins_anew = lived >= self.auto_reset.unwrap_or(self.min);
+        let begins_anew = lived >= self.lived_enough();
         if begins_anew {
             *tries = Tries { began: tries.began, ..Tries::default() };
         }
@@ -179,6 +194,24 @@ mod tests {
         assert_eq!(waits(policy, &[0, 0, 0]), [Some(5.0), Some(10.0), None]);
         assert_eq!(waits(policy, &[0, 9, 0, 0]), [Some(5.0), Some(0.0), Some(5.0), None]);
         assert_eq!(waits(policy.max_retries(0), &[9]), [None]);
+    }
+
+    #[test]
+    fn retries_of_which_each_would_begin_the_count_anew_are_refused() {
+        let at_once = RestartPolicy::on_failure(Duration::ZERO, SECOND).max_retries(2);
+        assert_eq!(waits(at_once, &[0; 9]), [Some(0.0); 9], "it would never be given up");
+        let fault = at_once.check().expect_err("no restart counts");
+        assert_eq!(
+            fault,
+            "at most 2 restarts in a row, of which each begins the count anew: say by auto_reset how long an actor has \
+             to live for that"
+        );
+        assert!(at_once.auto_reset(Duration::ZERO).check().is_err());
+        let counted = at_once.auto_reset(SECOND);
+        assert!(counted.check().is_ok());
+        assert_eq!(waits(counted, &[0; 3]), [Some(0.0), Some(0.0), None]);
+        assert!(at_once.max_retries(0).check().is_ok());
+        assert!(RestartPolicy::never().max_retries(2).check().is_ok());
     }
 
     #[test]

@@ -46,11 +46,11 @@ fn a_subscriber_that_sends_to_a_dead_actor_does_not_go_round() {
     let (counted, again) = (told.clone(), actor.clone());
     let _subscription = stage.system.dead_letters().subscribe(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        note(&again, "never");
+        (0..3).for_each(|_| note(&again, "never"));
     });
     note(&actor, "never");
     assert_eq!(told.load(Ordering::SeqCst), 1);
-    assert_eq!(stage.system.ledger().dead_lettered, 2);
+    assert_eq!(stage.system.ledger().dead_lettered, 4);
     note(&actor, "never");
     assert_eq!(told.load(Ordering::SeqCst), 2);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);

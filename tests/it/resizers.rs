@@ -3,8 +3,9 @@
 use crate::support::{LONG, Stage, child, fail, query, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AskResizer, Broadcast, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer, ResizerError,
-    RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic,
+    AskResizer, Broadcast, ConsistentHashing, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer,
+    ResizerError, RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
+    TailChopping,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, Load, ManualClock, SendError, SpawnError};
@@ -332,6 +333,63 @@ fn a_pool_that_has_lost_all_its_routees_stays_and_grows_when_messages_come() {
     router.tell(8u64);
     let handled = yard.handled.clone();
     wait_until(|| handled.load(Ordering::SeqCst) == 1);
+    yard.end();
+}
+
+#[derive(Clone)]
+struct Get;
+
+impl Request for Get {
+    type Reply = u32;
+}
+
+/// Answers what it is asked.
+struct Desk;
+
+impl Actor for Desk {
+    type Message = Call<Get>;
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+        call.answer(|_| 7);
+        Ok(())
+    }
+}
+
+/// Looks at the size when it has to and at no other time.
+fn still() -> DefaultResizer {
+    DefaultResizer::new().lower_bound(0).without_ticks().messages_per_resize(1000)
+}
+
+#[test]
+fn an_empty_pool_grows_when_a_question_finds_nobody_whatever_the_logic() {
+    fn grows(logic: impl RoutingLogic<Call<Get>>) {
+        let system = TestSystem::new();
+        let plan = system.router("desks").pool(0, |_| Desk);
+        let router = plan.logic(logic).resizer(still()).spawn().unwrap();
+        let unheard = router.ask(Get);
+        system.run_until_idle();
+        assert!(unheard.wait().is_err());
+        assert_eq!(router.routees().unwrap().len(), 1);
+        let heard = router.ask(Get);
+        system.run_until_idle();
+        assert_eq!(heard.wait(), Ok(7));
+        router.stop();
+    }
+    grows(RoundRobin::new());
+    grows(ScatterGatherFirstCompleted::new());
+    grows(TailChopping::new());
+}
+
+#[test]
+fn a_message_for_which_the_logic_chooses_nobody_of_those_who_live_is_no_reason_to_look_at_the_size() {
+    let yard = Yard::new();
+    let logic = ConsistentHashing::by_option(|_: &u64, _| None);
+    let router = yard.routed(10, still(), logic);
+    // The look at the creation.
+    assert_eq!(size(&router), 9);
+    for _ in 0..5 {
+        tell(&router, 1);
+        assert_eq!(size(&router), 9);
+    }
     yard.end();
 }
 

@@ -5,8 +5,8 @@ use crate::router_support::*;
 use crate::support::{LONG, panic_of};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routees, RouterPlan,
-    RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
+    Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routee, Routees,
+    RouterPlan, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::topology::Sending;
@@ -442,6 +442,20 @@ fn a_copy_sent_to_a_selection_or_to_listeners_or_as_an_event_is_a_copy() {
     copies_of_another_sender(|system, routees| {
         routees.iter().for_each(|routee| assert!(system.events().subscribe::<u64, u64>(routee)));
         system.events().publish(&7u64);
+    });
+}
+
+#[test]
+fn a_copy_by_way_of_several_routees_in_the_place_of_one_is_a_copy_also_if_it_is_a_single_one() {
+    let several = |routees: &[ActorRef<u64>]| Routee::several([Routee::several(routees)]);
+    copies_of_another_sender(|system, routees| {
+        let value = RouterValue::new(system, Broadcast).unwrap();
+        value.with_routees([Routee::from(&routees[0]), several(&routees[1..])]).route(7u64);
+    });
+    copies_of_another_sender(|system, routees| {
+        let adapted = several(&routees[1..]).actor().contramap(|number: u64| number);
+        let value = RouterValue::new(system, Broadcast).unwrap();
+        value.with_routees([routees[0].clone(), adapted]).route(7u64);
     });
 }
 

@@ -6,7 +6,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin,
     RouteContext, Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox,
-    TailChopping, TwoChoices,
+    TailChopping, TwoChoices, WithoutKey,
 };
 use pointsman::{Accepted, Load, Recipient, SendError};
 use std::fmt::Debug;
@@ -472,6 +472,22 @@ fn a_message_without_a_key_is_a_dead_letter_with_a_warning_now_and_then() {
     assert_eq!(books, (2, 10, 1, 0), "{ledger}");
     let warnings: Vec<String> = crate::logged::with("NoKeyAtAll has no key");
     assert_eq!(warnings.len(), 4, "for 1, 2, 4 and 8 of them: {warnings:?}");
+}
+
+#[test]
+fn a_message_without_a_key_that_may_go_anywhere_finds_nobody_in_a_router_without_routees() {
+    let system = system();
+    let (ports, got) = functions(1);
+    let logic = ConsistentHashing::by_option(|_: &u64, _| None).without_key(WithoutKey::Random);
+    let full = value(&system, logic, &ports);
+    full.route(1u64);
+    let empty = full.remove_routee(&ports[0]);
+    assert!(matches!(empty.try_route(2u64), Err(SendError::NoRoutee(2))));
+    empty.route(3u64);
+    assert_eq!(who(&got), [1]);
+    let ledger = system.shutdown(LONG).unwrap();
+    let books = (ledger.handled, ledger.dead_lettered, ledger.handed_back, ledger.balance());
+    assert_eq!(books, (1, 1, 1, 0), "{ledger}");
 }
 
 /// A message that says what its key is.

@@ -662,6 +662,35 @@ fn a_router_may_be_a_routee_and_a_circle_is_caught() {
 }
 
 #[test]
+fn a_circle_is_caught_also_where_routers_ask_for_loads_or_send_to_several() {
+    let system = system();
+    let circle = |name: &str, add: &dyn Fn(&str, Vec<ActorRef<u64>>) -> Router<u64>, count: usize| {
+        let left = add(&format!("{name}-left"), vec![]);
+        let right = add(&format!("{name}-right"), vec![left.to_ref(); count]);
+        left.add(right.to_ref()).unwrap();
+        right.to_ref()
+    };
+    let by_load = |name: &str, group| {
+        let plan = system.router(name).group(group).stay_when_empty();
+        plan.logic(SmallestMailbox::new()).spawn().unwrap()
+    };
+    let by_load = circle("load", &by_load, 1);
+    (0..3u64).for_each(|n| assert!(matches!(by_load.try_tell(n), Err(SendError::Cycle(_)))));
+
+    let to_all = |name: &str, group| {
+        let plan = system.router(name).group(group).stay_when_empty();
+        plan.logic(Broadcast).spawn().unwrap()
+    };
+    let to_all = circle("all", &to_all, 2);
+    for times in 1..=2 {
+        to_all.tell(7u64);
+        // Every other of sixteen routers doubles it.
+        assert_eq!(system.ledger().dead_lettered, times * 256);
+    }
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
 fn bad_routers_are_refused_and_leave_nothing_behind() {
     let system = system();
     let (sender, _got) = mpsc::channel();

@@ -76,14 +76,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
     /// Runs its code.
     pub fn clamp(&self, size: usize) -> usize {
-        self.shared.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
+        self.shared.info.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
     }
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// A sender has pulled the trigger.
     pub fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
-        if let Some(resizing) = &self.board.shared.resizing {
+        if let Some(resizing) = &self.board.shared.info.resizing {
             resizing.trigger.loosen();
         }
         self.ask_resizer(ctx);
@@ -94,7 +94,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     pub fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
         let outcome = self.change(ctx, |head, ctx| {
             let shared = head.board.shared.clone();
-            let Some(resizing) = shared.resizing.as_ref().filter(|_| !head.board.is_ending()) else {
+            let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.board.is_ending()) else {
                 return Ok(0);
             };
             let loads = {
@@ -118,7 +118,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Asks the resizer from time to time, until the head ends.
     pub fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
-        let Some(resizing) = &self.board.shared.resizing else { return };
+        let Some(resizing) = &self.board.shared.info.resizing else { return };
         if let Some(every) = resizing.resizer.tick() {
             ctx.every(every, || Manage::AskResizer(AskResizer));
         }

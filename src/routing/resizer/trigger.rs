@@ -49,12 +49,20 @@ impl Trigger {
 pub struct Resizing {
     pub resizer: Box<dyn Resizer>,
     /// What each thread has sent to the router.
-    counts: PerThread<AtomicU64>,
+    counts: PerThread<Count>,
     /// Their sum when the resizer was last asked; touched by the head only.
     asked_at: AtomicU64,
     pub trigger: Trigger,
     /// Tells the head that the trigger was pulled.
     word: fn() -> Control,
+}
+
+/// What a thread has sent. Written by that thread alone.
+#[derive(Default)]
+struct Count {
+    messages: AtomicU64,
+    /// Nobody was there to take the message that is not counted yet.
+    is_unheard: AtomicBool,
 }
 
 impl Resizing {
@@ -69,22 +77,34 @@ impl Resizing {
         }
     }
 
-    /// Counts a message that this thread has sent to the router, and tells the head if it is time. `unheard`:
-    /// nobody was there to take it.
+    /// Nobody was there to take a message that this thread is sending. It is noted, and the head is told when the message
+    /// is [counted](Self::sent), so that the look finds it in the count.
+    #[cold]
+    pub fn nobody_took(&self) {
+        // Relaxed: as in `sent`.
+        self.counts.with(|_| Count::default(), |count| count.is_unheard.store(true, Ordering::Relaxed));
+    }
+
+    /// Counts a message that this thread has sent to the router, and tells the head if it is time, or if nobody was
+    /// there to take it.
     ///
     /// Runs the resizer's code.
     #[inline]
-    pub fn sent(&self, head: &AnyRef, unheard: bool) {
-        let count = self.counts.with(
-            |_| AtomicU64::new(0),
+    pub fn sent(&self, head: &AnyRef) {
+        let (count, is_unheard) = self.counts.with(
+            |_| Count::default(),
             |count| {
                 // Relaxed: only the thread whose it is writes it, and the head's sum may be a little old.
-                let messages = count.load(Ordering::Relaxed).wrapping_add(1);
-                count.store(messages, Ordering::Relaxed);
-                messages
+                let messages = count.messages.load(Ordering::Relaxed).wrapping_add(1);
+                count.messages.store(messages, Ordering::Relaxed);
+                let is_unheard = count.is_unheard.load(Ordering::Relaxed);
+                if is_unheard {
+                    count.is_unheard.store(false, Ordering::Relaxed);
+                }
+                (messages, is_unheard)
             },
         );
-        if (self.resizer.is_time_for_resize(count) || unheard) && self.trigger.pull() {
+        if (self.resizer.is_time_for_resize(count) || is_unheard) && self.trigger.pull() {
             // Where the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());
         }
@@ -109,7 +129,8 @@ impl Resizing {
     pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut messages = 0u64;
         // Relaxed: see `sent`.
-        self.counts.for_each(|count| messages = messages.wrapping_add(count.load(Ordering::Relaxed)));
+        self.counts
+            .for_each(|count| messages = messages.wrapping_add(count.messages.load(Ordering::Relaxed)));
         // Relaxed: the head's own.
         let before = self.asked_at.load(Ordering::Relaxed);
         self.asked_at.store(messages, Ordering::Relaxed);
@@ -126,7 +147,7 @@ pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
     logic: &StdArc<L>,
 ) -> (ActorRef<M>, ActorRef<M>) {
     let routing = || Routing { shared: shared.clone(), logic: logic.clone() };
-    let reference = match &shared.resizing {
+    let reference = match &shared.info.resizing {
         Some(resizing) => {
             ActorRef::to_own_recipient(CountedRouting { routing: routing(), resizing: resizing.clone() })
         }
@@ -142,15 +163,14 @@ struct CountedRouting<M: Send + 'static, L> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
-    fn sent(&self, unheard: bool) {
-        self.resizing.sent(&self.routing.shared.info.head, unheard);
+    fn sent(&self) {
+        self.resizing.sent(&self.routing.shared.info.head);
     }
 
     /// A message that nobody took counts too. It comes back, unless the resizer panics.
     #[cold]
     fn refused(&self, refused: SendError<M>) -> SendError<M> {
-        let unheard = matches!(refused, SendError::NoRoutee(_));
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent(unheard))) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent())) {
             let info = &self.routing.shared.info;
             let reason = DeadLetterReason::of(&refused);
             info.system.ledger().mine().dead_lettered(1);
@@ -167,7 +187,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.routing.deliver(message) {
             Ok(accepted) => {
-                self.sent(false);
+                self.sent();
                 Ok(accepted)
             }
             Err(refused) => Err(self.refused(refused)),
