@@ -231,7 +231,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         }
     }
 
-    /// Asked where a routee was removed or has ended, and nowhere else.
+    /// Asked where a routee was to be removed (also one that was none: Akka's rule) or has ended, and nowhere else.
     fn end_if_empty(&mut self, ctx: &mut Context<Manage<M>>) {
         if !self.board.stays_when_empty && self.board.count() == 0 {
             self.drain(ctx);
