@@ -19,14 +19,14 @@ use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
-use crate::sync::{per_thread, thread};
+use crate::sync::{per_thread, process_wide, thread};
 use crate::time::{Clock, Timers};
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
 use std::pin::Pin;
-// `Arc` as std's `Wake` and trait objects need it; no protocol of ours rests on these counts. `LazyLock` for statics.
-use std::sync::{Arc, LazyLock};
+// Both as std's `Wake` and trait objects need them; no protocol of ours rests on these counts.
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -659,8 +659,10 @@ pub static NO_SYSTEM: NoSystem = NoSystem;
 /// Measures by the machine's clock, and rings alarms from a thread that starts with the first of them and never ends.
 pub struct NoSystem;
 
-/// The alarms of [`NO_SYSTEM`].
-static ALARMS: LazyLock<Timers> = LazyLock::new(|| Timers::new("pointsman", Arc::new(Machine)));
+process_wide! {
+    /// The alarms of [`NO_SYSTEM`].
+    static ALARMS: Timers = Timers::new("pointsman", Arc::new(Machine));
+}
 
 /// The clock of [`ALARMS`].
 struct Machine;
@@ -673,7 +675,8 @@ impl Clock for Machine {
 
 impl Alarms for NoSystem {
     fn now(&self) -> Duration {
-        static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+        static START: std::sync::LazyLock<std::time::Instant> =
+            std::sync::LazyLock::new(std::time::Instant::now);
         START.elapsed()
     }
 
@@ -694,7 +697,8 @@ impl Alarms for NoSystem {
     }
 
     fn cancel(&self, key: AlarmKey) {
-        Alarms::cancel(&*ALARMS, key);
+        let alarms: &Timers = &ALARMS;
+        Alarms::cancel(alarms, key);
     }
 }
 
