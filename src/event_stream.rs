@@ -9,6 +9,7 @@
 
 use crate::actor::drop_guarded;
 use crate::actor_ref::ActorRef;
+use crate::payload::Contained;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
 use std::any::{Any, TypeId};
@@ -86,7 +87,7 @@ struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     by: TypeId,
-    subscriber: StdArc<dyn Subscriber>,
+    subscriber: Contained<StdArc<dyn Subscriber>>,
 }
 
 /// Who has subscribed.
@@ -270,7 +271,9 @@ impl EventStream {
         let mut is_new = false;
         for (event, convert) in members {
             self.shared.sweep(event);
-            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            let subscriber: StdArc<dyn Subscriber> =
+                StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            let subscriber = Contained::new(subscriber);
             is_new |= self.shared.add(event, Entry { who, by: TypeId::of::<G>(), subscriber });
         }
         is_new
@@ -288,7 +291,7 @@ impl EventStream {
             Who::Function(topics.next_function)
         };
         for (event, subscriber) in subscribers {
-            self.shared.add(event, Entry { who, by, subscriber });
+            self.shared.add(event, Entry { who, by, subscriber: Contained::new(subscriber) });
         }
         let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
         Subscription::new(move || {
@@ -375,7 +378,7 @@ impl Shared {
         let gone = gone(&entries);
         for Entry { who, subscriber, .. } in entries.iter() {
             if !gone.contains(who) {
-                quietly(|| subscriber.take(event));
+                quietly(|| subscriber.get().take(event));
             }
         }
         drop_guarded(entries);
@@ -387,7 +390,7 @@ impl Shared {
 fn gone(entries: &[Entry]) -> Vec<Who> {
     let is_gone = |entry: &&Entry| {
         let mut gone = false;
-        quietly(|| gone = entry.subscriber.is_gone());
+        quietly(|| gone = entry.subscriber.get().is_gone());
         gone
     };
     entries.iter().filter(is_gone).map(|entry| entry.who).collect()

@@ -10,6 +10,37 @@ pub fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// A value of a user's type in a list with others. If the destructors of two of them panicked while the list is dropped,
+/// the second panic would abort the process: here each goes no further than to its own value.
+#[derive(Clone)]
+pub struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub fn get(&self) -> &T {
+        self.0.as_ref().expect("only taken with all of it")
+    }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("only taken with all of it")
+    }
+
+    pub fn into_inner(mut self) -> T {
+        self.0.take().expect("only taken with all of it")
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            crate::actor::drop_guarded(value);
+        }
+    }
+}
+
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
@@ -42,6 +73,23 @@ mod tests {
 
     fn left_by(act: impl FnOnce()) -> Box<dyn Any + Send> {
         catch_unwind(AssertUnwindSafe(act)).expect_err("it panics")
+    }
+
+    #[test]
+    fn each_of_several_that_panic_in_one_list_is_dropped() {
+        struct Sore<'a>(&'a AtomicUsize);
+
+        impl Drop for Sore<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                panic!("planted");
+            }
+        }
+
+        let dropped = AtomicUsize::new(0);
+        let list: Vec<_> = (0..3).map(|_| Contained::new(Sore(&dropped))).collect();
+        drop(list);
+        assert_eq!(dropped.load(Ordering::Relaxed), 3);
     }
 
     #[test]

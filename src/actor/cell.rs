@@ -118,10 +118,10 @@ pub enum Kind {
 
 /// The operations that need to know what type stands behind a header.
 pub struct VTable {
-    /// Frees the allocation.
+    /// Frees the allocation, and hands on the reference to its parent.
     ///
     /// Safety: the last reference is gone.
-    pub free: unsafe fn(NonNull<Header>),
+    pub free: unsafe fn(NonNull<Header>) -> Option<AnyRef>,
     /// Where in the allocation the [`Core`] lies; 0 for foreign ones, which have none.
     pub core_offset: usize,
     /// The type of message that is taken.
@@ -165,25 +165,34 @@ impl Header {
         }
     }
 
-    /// Gives one reference back and frees the allocation with the last one.
+    /// Gives one reference back and frees the allocation with the last one; then, if that was the last reference to the
+    /// parent, the parent, and so on. In a loop: a tree may be deeper than a thread's stack.
     ///
     /// # Safety
     ///
     /// The caller owns one reference and uses `header` no more.
     #[inline]
     pub unsafe fn release(header: NonNull<Header>) {
-        // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
-        let left = unsafe { &header.as_ref().refs }
-            // Ordering: Release; pairs with the Acquire fence below. Whoever frees sees all uses.
-            .fetch_sub(1, Ordering::Release);
-        if left == 1 {
+        let mut header = header;
+        loop {
+            // SAFETY: the reference, the caller's or the one below's, keeps the allocation alive up to this instruction.
+            let left = unsafe { &header.as_ref().refs }
+                // Ordering: Release; pairs with the Acquire fence below. Whoever frees sees all uses.
+                .fetch_sub(1, Ordering::Release);
+            if left != 1 {
+                return;
+            }
             // Ordering: Acquire; pairs with the Release decrement above, of all other references.
             fence(Ordering::Acquire);
             // SAFETY: the count was 1, so this was the last reference.
-            unsafe {
+            let parent = unsafe {
                 fence_for_tsan!(header.as_ref().refs);
                 let free = header.as_ref().vtable.free;
-                free(header);
+                free(header)
+            };
+            match parent {
+                Some(parent) => header = parent.into_counted(),
+                None => return,
             }
         }
     }
@@ -337,22 +346,24 @@ pub struct Cell<A: crate::actor::Actor, F> {
     pub recipe: UnsafeCell<Option<F>>,
 }
 
-/// Frees the cell of an actor: [`VTable::free`].
+/// Frees the cell of an actor: [`VTable::free`]. The parent is left to the caller.
 ///
 /// # Safety
 ///
 /// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
-pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) {
+pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) -> Option<AnyRef> {
     // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
     // else has a reference.
-    let cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
+    let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
     // Nothing, except in models, which check here that nobody's access is concurrent with the end.
     cell.local.private.with_mut(|_| ());
     cell.actor.with_mut(|_| ());
     cell.recipe.with_mut(|_| ());
+    let parent = cell.local.core.parent.take();
     // User code may panic in a destructor; the thread that happens to drop the last reference is not its
     // victim.
     drop_guarded(cell);
+    parent
 }
 
 // SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` is touched

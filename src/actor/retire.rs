@@ -64,9 +64,10 @@ impl<M: Send + 'static> Context<M> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn retire(&mut self) {
-        let unstashed = |extras: &super::turn::Extras<A::Message>| extras.stash.has_unstashed();
+        // Notices, too, which are in no count of messages.
+        let stashed = |extras: &super::turn::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =
-            self.private(|private| private.suspended > 0 || private.extras.as_deref().is_some_and(unstashed));
+            self.private(|private| private.suspended > 0 || private.extras.as_deref().is_some_and(stashed));
         if is_busy || self.phase() != Phase::Alive || self.core().held() > 0 {
             return;
         }

@@ -154,8 +154,8 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         }
     };
     let mut born: Option<NonNull<Header>> = None;
-    // Where a refusal leaves it: dropped last, since that is user code and may panic.
-    let mut recipe = Some(recipe);
+    // Where a refusal leaves them: dropped last, since that is user code and may panic.
+    let (mut recipe, mut on_failure) = (Some(recipe), on_failure);
     let mut mailbox = Some(mailbox);
     let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
         let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
@@ -177,7 +177,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             full,
-            on_failure: on_failure.map(Box::new),
+            on_failure: on_failure.take().map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
             children: Children::of_suspended(birth.suspended),
             own_home: own_home.take(),

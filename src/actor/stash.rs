@@ -47,6 +47,11 @@ impl<M> Stash<M> {
     pub fn has_unstashed(&self) -> bool {
         !self.front.is_empty()
     }
+
+    /// Whether nothing is put aside, nor unstashed and not yet handled.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.front.is_empty()
+    }
 }
 
 impl<M> Default for Stash<M> {

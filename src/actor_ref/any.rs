@@ -52,6 +52,11 @@ impl AnyRef {
         Self(header)
     }
 
+    /// Gives up a reference that stays counted.
+    pub(crate) fn into_counted(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).0
+    }
+
     pub(crate) fn core(&self) -> &Core {
         // SAFETY: the reference keeps the cell alive; the vtable of a local cell tells where its core lies.
         unsafe {

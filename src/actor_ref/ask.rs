@@ -11,7 +11,7 @@
 use super::any::AnyRef;
 use super::attempt::AttemptFailure;
 use super::patience::wait_awake;
-use super::promise::{Outcome, Promise, Spare};
+use super::promise::{Outcome, Promise, Spare, quietly};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::routed_asks::Routed;
@@ -19,7 +19,8 @@ use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
-use crate::sync::{per_thread, thread};
+use crate::sync::{per_thread, process_wide, thread};
+use crate::time::{Clock, Timers};
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -137,6 +138,13 @@ pub trait Alarms: Send + Sync {
 
     /// Wakes `waker` once the clock has reached `at`; soon, if it has already.
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey;
+
+    /// Whether an alarm has yet to ring. One that rings before its time, as all do at the end of a system, must say so:
+    /// whoever waits on sets another one then.
+    fn is_set(&self, key: AlarmKey) -> bool {
+        let _ = key;
+        true
+    }
 
     /// Forgets an alarm, and drops its waker; one that has rung already is forgotten anyhow.
     fn cancel(&self, key: AlarmKey);
@@ -591,12 +599,13 @@ impl<R> Waiting<R> {
     #[inline]
     fn end(&mut self, outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
         self.cancel_alarm();
-        self.state = State::Over;
         let row = match &outcome {
             Ok(_) => Some(Row::Answered),
             Err(error) => error.row(),
         };
         self.count(row);
+        // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
+        self.state = State::Over;
         (outcome, spare)
     }
 
@@ -606,18 +615,23 @@ impl<R> Waiting<R> {
     }
 
     fn set_alarm(&mut self, limit: Limit, waker: &Waker) {
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.waker.will_wake(waker)) {
+        let is_set = |alarm: &Alarm| alarm.waker.will_wake(waker) && self.timekeeper.is_set(alarm.key);
+        if self.alarm.as_ref().is_some_and(is_set) {
             return;
         }
         self.cancel_alarm();
-        let key = self.timekeeper.wake_at(limit.at, waker.clone());
-        self.alarm = Some(Alarm { key, waker: waker.clone() });
+        // User code, and therefore before anything is set.
+        let (waker, kept) = (waker.clone(), waker.clone());
+        let key = self.timekeeper.wake_at(limit.at, waker);
+        self.alarm = Some(Alarm { key, waker: kept });
     }
 
     #[inline]
     fn cancel_alarm(&mut self) {
-        if let Some(alarm) = self.alarm.take() {
-            self.timekeeper.cancel(alarm.key);
+        if let Some(Alarm { key, waker }) = self.alarm.take() {
+            self.timekeeper.cancel(key);
+            // What it panics with must not keep the ask from being counted.
+            quietly(|| drop(waker));
         }
     }
 }
@@ -642,8 +656,22 @@ fn may_block() -> bool {
 /// The clock of asks through references that belong to no system.
 pub static NO_SYSTEM: NoSystem = NoSystem;
 
-/// Measures by the machine's clock, and rings each alarm from a thread of its own.
+/// Measures by the machine's clock, and rings alarms from a thread that starts with the first of them and never ends.
 pub struct NoSystem;
+
+process_wide! {
+    /// The alarms of [`NO_SYSTEM`].
+    static ALARMS: Timers = Timers::new("pointsman", Arc::new(Machine));
+}
+
+/// The clock of [`ALARMS`].
+struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Duration {
+        NO_SYSTEM.now()
+    }
+}
 
 impl Alarms for NoSystem {
     fn now(&self) -> Duration {
@@ -657,17 +685,21 @@ impl Alarms for NoSystem {
     }
 
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
-        let rest = at.saturating_sub(self.now());
-        let ring = move || {
-            thread::park_timeout(rest);
-            waker.wake();
-        };
-        // Without a thread the future is woken by its answer alone.
-        let _ = thread::Builder::new().name("pointsman-alarm".to_owned()).spawn(ring);
-        AlarmKey((0, 0))
+        match ALARMS.start_early() {
+            Ok(()) => ALARMS.wake_at(at, waker),
+            // Without a thread the future is woken by its answer alone.
+            Err(_) => AlarmKey((0, 0)),
+        }
     }
 
-    fn cancel(&self, _: AlarmKey) {}
+    fn is_set(&self, key: AlarmKey) -> bool {
+        ALARMS.is_set(key)
+    }
+
+    fn cancel(&self, key: AlarmKey) {
+        let alarms: &Timers = &ALARMS;
+        Alarms::cancel(alarms, key);
+    }
 }
 
 /// Wakes a parked thread.
@@ -816,6 +848,53 @@ mod tests {
         reply_to.send(1).expect("in time");
         lock(&clock.inside).now = 2 * SECOND;
         assert_eq!(ask.wait(), Ok(1));
+    }
+
+    /// A waker that panics with the last of its clones.
+    struct Sore;
+
+    impl Wake for Sore {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Sore {
+        fn drop(&mut self) {
+            panic!("planted");
+        }
+    }
+
+    #[test]
+    fn an_ask_whose_waker_panics_when_it_is_let_go_of_is_counted_all_the_same() {
+        let counted = thread::spawn(|| {
+            let (_, timekeeper) = hand_clock();
+            let (reply_to, ask) = begin::<u8>(timekeeper);
+            let mut ask = ask.within(SECOND);
+            let waker = Waker::from(Arc::new(Sore));
+            assert!(Pin::new(&mut ask).poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            // Takes the one in the slot, so that the alarm's is the last.
+            reply_to.send(1).expect("in time");
+            assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
+            reply_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!((counted.begun, counted.answered), (1, 1));
+    }
+
+    #[test]
+    fn an_ask_that_must_not_wait_is_counted_once_though_its_answer_panics_when_it_is_dropped() {
+        let counted = thread::spawn(|| {
+            let (reply_to, ask) = begin::<Sore>(hand_clock().1);
+            assert!(reply_to.send(Sore).is_ok());
+            let wait =
+                std::panic::AssertUnwindSafe(|| crate::dispatch::without_waiting(|| ask.wait().map(drop)));
+            drop(std::panic::catch_unwind(wait));
+            reply_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!((counted.begun, counted.cancelled, counted.pending()), (1, 1, 0));
     }
 
     #[test]

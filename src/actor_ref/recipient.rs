@@ -139,10 +139,11 @@ impl<M: 'static> Foreign<M> {
     /// # Safety
     ///
     /// The last reference to a `Foreign<M>` made by [`allocate`](Self::allocate) is gone.
-    unsafe fn free(header: NonNull<Header>) {
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
         // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
         let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
         crate::actor::drop_guarded(foreign);
+        None
     }
 }
 

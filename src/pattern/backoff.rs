@@ -369,6 +369,9 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
 
     fn started(&mut self, ctx: &mut Context<Manage>) -> Done {
         self.set_count(0);
+        // A restart of this actor has settled it, and the notice of that child's end does not come any more. Ordering:
+        // Relaxed; see `strategy`.
+        self.shared.failed.store(false, Ordering::Relaxed);
         if !self.first {
             return self.create(ctx);
         }
@@ -456,11 +459,13 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
                 return Err(refused);
             }
         };
+        // Before it is told: it may have ended when that returns, and a last message is meant for it as others are.
+        let was_closed = self.supervisor.is_closed();
         if is_last {
             self.supervisor.stop();
         }
         match &shared.settings.without_child {
-            Some(handle) if !self.supervisor.is_closed() => {
+            Some(handle) if !was_closed => {
                 handle(message);
                 Ok(Accepted::Handled)
             }

@@ -10,6 +10,8 @@ use crate::actor::{Actor, Context, Done, SystemRef, Terminated, WatchError};
 use crate::actor::{drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
 use crate::error::SpawnError;
+use crate::event_stream::quietly;
+use crate::payload::Contained;
 use crate::sync::HashMap;
 use std::collections::VecDeque;
 use std::fmt;
@@ -44,8 +46,8 @@ use std::time::Duration;
 ///
 /// # Waiting
 ///
-/// Times go by the system's clock. On a work-stealing worker, which must not wait, receiving is
-/// [`InboxError::WouldBlockWorker`].
+/// Times go by the system's clock. On a work-stealing worker and in a turn on a calling-thread dispatcher, which must not
+/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }
@@ -109,18 +111,19 @@ impl<M: Send + 'static> Inbox<M> {
     }
 
     fn query(&self, timeout: Duration, accepts: Option<Box<Predicate<M>>>) -> Result<M, InboxError> {
-        if crate::scheduler::on_worker() {
+        if crate::dispatch::must_not_wait() {
             return Err(InboxError::WouldBlockWorker);
         }
         let any = self.actor.any_local();
         let (port, ask) = ask::begin(Timekeeper::Target(any));
-        let query = Query { accepts, port };
+        let query = Query { accepts: accepts.map(Contained::new), port };
         self.apply(move |keeper, ctx| keeper.serve(query, ctx));
         match ask.within(timeout).wait() {
             Ok(Answer::Message(message)) => Ok(message),
             Ok(Answer::PredicatePanicked) => Err(InboxError::PredicatePanicked),
             Err(AskError::Timeout { after }) => Err(InboxError::Timeout { after }),
             Err(AskError::WouldBlockWorker) => Err(InboxError::WouldBlockWorker),
+            Err(AskError::Stalled) => Err(InboxError::Stalled),
             Err(_) => Err(InboxError::Closed),
         }
     }
@@ -155,7 +158,7 @@ impl<M: Send + 'static> Inbox<M> {
         self.apply(move |keeper, ctx| {
             // Watched already is what was wanted.
             let _ = ctx.watch(&actor);
-            drop_guarded(keeper.notices.insert(actor, notice));
+            drop_guarded(keeper.notices.insert(actor, Contained::new(notice)));
         });
     }
 
@@ -208,7 +211,7 @@ enum Answer<M> {
 /// Somebody waits for a message.
 struct Query<M> {
     /// `None`: any will do.
-    accepts: Option<Box<Predicate<M>>>,
+    accepts: Option<Contained<Box<Predicate<M>>>>,
     port: ReplyTo<Answer<M>>,
 }
 
@@ -216,7 +219,7 @@ impl<M> Query<M> {
     /// Whether this query takes `message`; an error if its predicate panics.
     fn accepts(&mut self, message: &M) -> Result<bool, ()> {
         let Some(accepts) = &mut self.accepts else { return Ok(true) };
-        guarded(|| Ok(accepts(message))).map_err(drop_guarded)
+        guarded(|| Ok(accepts.get_mut()(message))).map_err(drop_guarded)
     }
 
     /// Answers with `message`, or gives it back since nobody waits any more.
@@ -244,7 +247,7 @@ struct Keeper<M> {
     queries: VecDeque<Query<M>>,
     capacity: usize,
     warned: bool,
-    notices: HashMap<AnyRef, Box<MakeNotice<M>>>,
+    notices: HashMap<AnyRef, Contained<Box<MakeNotice<M>>>>,
 }
 
 impl<M: Send + 'static> Keeper<M> {
@@ -318,12 +321,15 @@ impl<M: Send + 'static> Keeper<M> {
         ctx.core().system.dead_letters().publish(DeadLetterReason::Dropped, name, || ctx.path());
         if !std::mem::replace(&mut self.warned, true) {
             let (path, capacity) = (ctx.path(), self.capacity);
-            log::warn!(
-                target: "pointsman",
-                "system {:?}: inbox {path} is full with {capacity} messages and drops what comes: receive more often, \
-                 or give it a larger capacity",
-                ctx.system().name()
-            );
+            // The logger is user code.
+            quietly(|| {
+                log::warn!(
+                    target: "pointsman",
+                    "system {:?}: inbox {path} is full with {capacity} messages and drops what comes: receive more \
+                     often, or give it a larger capacity",
+                    ctx.system().name()
+                );
+            });
         }
     }
 }
@@ -338,7 +344,7 @@ impl<M: Send + 'static> Actor for Keeper<M> {
 
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<M>) -> Done {
         let Some(notice) = self.notices.remove(&terminated.actor) else { return Ok(()) };
-        match guarded(|| Ok(notice(terminated))) {
+        match guarded(|| Ok(notice.into_inner()(terminated))) {
             Ok(message) => {
                 // It enters here, and goes on like any other message.
                 let row = ctx.row();
@@ -369,8 +375,12 @@ pub enum InboxError {
         /// The time that was given.
         after: Duration,
     },
-    /// Tried on a work-stealing worker, whose other actors would stand still and perhaps never send the message.
+    /// Tried on a work-stealing worker, or in a turn on a calling-thread dispatcher, whose other actors would stand still
+    /// and perhaps never send the message.
     WouldBlockWorker,
+    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for ever,
+    /// and no message is there.
+    Stalled,
     /// The predicate panicked. The messages are where they were.
     PredicatePanicked,
     /// The inbox was stopped by its reference, or its system has shut down.
@@ -384,6 +394,9 @@ impl fmt::Display for InboxError {
             InboxError::WouldBlockWorker => f.write_str(
                 "receiving from an inbox would block a work-stealing worker: let the messages go to the actor \
                  itself, or run it on a blocking or pinned dispatcher",
+            ),
+            InboxError::Stalled => f.write_str(
+                "no message, and no turn of the test system brings one: send it, or advance the clock first",
             ),
             InboxError::PredicatePanicked => f.write_str("the predicate panicked: no message was taken"),
             InboxError::Closed => f.write_str("the inbox has ended: it was stopped, or its system was shut down"),

@@ -13,6 +13,7 @@ use crate::actor::{Plan, spawn_cell};
 use crate::actor::{Recipe, drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
+use crate::event_stream::quietly;
 use crate::supervision::Failure;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
@@ -261,12 +262,15 @@ where
         drop_guarded(future);
         match guarded(|| Ok(wrap(outcome))) {
             Ok(message) => target.tell(message),
-            Err(failure) => log::warn!(
-                "system {:?}: the result of a piped future is lost: what makes the message for {} {}",
-                ctx.system().name(),
-                target.path(),
-                text(&failure)
-            ),
+            // The logger is user code.
+            Err(failure) => quietly(|| {
+                log::warn!(
+                    "system {:?}: the result of a piped future is lost: what makes the message for {} {}",
+                    ctx.system().name(),
+                    target.path(),
+                    text(&failure)
+                );
+            }),
         }
         ctx.stop();
     }

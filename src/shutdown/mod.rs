@@ -150,7 +150,7 @@ impl Coordinator {
         };
         self.over.notify_all();
         // Closures are the user's; and one that holds the system would keep itself in memory.
-        drop_guarded(dropped);
+        dropped.into_iter().flatten().for_each(drop_guarded);
     }
 }
 

@@ -82,7 +82,7 @@ fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
         std::mem::take(&mut state.tasks)
     };
     coordinator.over.notify_all();
-    drop_guarded(dropped);
+    dropped.into_iter().flatten().for_each(drop_guarded);
 }
 
 fn run_phases(

@@ -167,6 +167,7 @@ impl<T> Wheel<T> {
     }
 
     /// The tick up to which everything has been fired.
+    #[cfg(test)]
     pub fn now(&self) -> u64 {
         self.now
     }
@@ -200,6 +201,17 @@ impl<T> Wheel<T> {
             return None;
         }
         Some(self.remove(key.index).value)
+    }
+
+    /// Whether the entry waits still.
+    pub fn holds(&self, key: Key) -> bool {
+        self.entries.get(key.index as usize).is_some_and(|entry| entry.sequence == key.sequence)
+    }
+
+    /// Takes everything out, as a wheel of its own. Its keys name nothing here, not even what is inserted later.
+    pub fn take(&mut self) -> Self {
+        let empty = Self { next_sequence: self.next_sequence, ..Self::new(self.now) };
+        std::mem::replace(self, empty)
     }
 
     /// Moves on to the tick `to` and gives everything due by then to `fire`: in the order of deadlines, and in
@@ -581,6 +593,19 @@ mod tests {
         );
         assert_eq!((wheel.cancel(cancelled), wheel.cancel(fired)), (None, None));
         assert_eq!(wheel.cancel(current), Some(3));
+    }
+
+    #[test]
+    fn what_was_taken_out_has_keys_that_name_nothing_in_what_is_left() {
+        let mut wheel = Wheel::new(0);
+        let taken = wheel.insert(10, 1);
+        let mut others = wheel.take();
+        let kept = wheel.insert(10, 2);
+        assert_eq!(taken.index, kept.index, "the place was used again");
+        assert!(!wheel.holds(taken) && wheel.holds(kept) && others.holds(taken));
+        assert_eq!(wheel.cancel(taken), None);
+        assert_eq!((fired_by(&mut others, 10), fired_by(&mut wheel, 10)), (vec![1], vec![2]));
+        assert!(!wheel.holds(kept), "it has fired");
     }
 
     #[test]

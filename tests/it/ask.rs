@@ -1,6 +1,7 @@
 //! Asking, from threads, executors and actors.
 
 use crate::support::*;
+use pointsman::ManualClock;
 use pointsman::prelude::*;
 use std::pin::pin;
 use std::sync::Arc;
@@ -409,4 +410,74 @@ fn an_ask_counts_in_the_system_that_it_asks_whichever_threads_begin_answer_and_e
     assert_eq!((asks.begun, asks.answered, asks.no_reply, asks.pending()), (5, 3, 1, 0), "{asks:?}");
     drop(got);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Notes that it was woken.
+struct Bell(Sender<()>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+fn poll<R>(ask: &mut Ask<R>, waker: &Waker) -> Poll<Result<R, AskError>> {
+    std::pin::Pin::new(ask).poll(&mut std::task::Context::from_waker(waker))
+}
+
+#[test]
+fn who_has_polled_an_ask_before_the_end_of_its_system_is_woken_at_its_limit_all_the_same() {
+    const LIMIT: Duration = Duration::from_millis(200);
+    let clock = ManualClock::new();
+    let systems = [
+        System::builder("real").build().unwrap(),
+        System::builder("by-hand").clock(clock.clone()).build().unwrap(),
+    ];
+    for system in systems {
+        let is_real = system.name() == "real";
+        let (sender, ports) = channel();
+        let actor = system.spawn(move || Keeps(sender.clone())).unwrap();
+        let mut ask = actor.ask_with(|reply_to| reply_to).within(LIMIT);
+        let _port = ports.recv_timeout(LONG).unwrap();
+        let (bell, rings) = channel();
+        let waker = Waker::from(Arc::new(Bell(bell)));
+        assert!(poll(&mut ask, &waker).is_pending());
+        system.shutdown(LONG).unwrap();
+        rings.recv_timeout(LONG).expect("the end wakes whoever waits by the clock");
+        if poll(&mut ask, &waker).is_pending() {
+            if !is_real {
+                clock.advance(LIMIT);
+            }
+            rings.recv_timeout(LONG).expect("so does the limit");
+        }
+        assert_eq!(poll(&mut ask, &waker), Poll::Ready(Err(AskError::Timeout { after: LIMIT })));
+    }
+}
+
+/// Keeps the ports that it gets, unanswered.
+struct Keeps(Sender<ReplyTo<u32>>);
+
+impl Actor for Keeps {
+    type Message = ReplyTo<u32>;
+    fn receive(&mut self, port: ReplyTo<u32>, _: &mut Context<ReplyTo<u32>>) -> Done {
+        self.0.send(port)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_ask_of_no_system_lets_go_of_its_waker_when_it_is_over() {
+    let (sender, ports) = channel();
+    let keeps = ActorRef::from_fn(move |port: ReplyTo<u32>| sender.send(port).unwrap());
+    // Nobody waits for so long.
+    let mut ask = keeps.ask_with(|reply_to| reply_to).within(100 * LONG);
+    let (bell, rings) = channel();
+    let bell = Arc::new(Bell(bell));
+    let waker = Waker::from(bell.clone());
+    assert!(poll(&mut ask, &waker).is_pending());
+    ports.recv().unwrap().send(7).unwrap();
+    rings.recv().unwrap();
+    assert_eq!(poll(&mut ask, &waker), Poll::Ready(Ok(7)));
+    drop((ask, waker));
+    wait_until(|| Arc::strong_count(&bell) == 1);
 }

@@ -1,6 +1,7 @@
 //! Supervisors that wait before they create their child anew.
 
 use crate::support::*;
+use pointsman::Directive;
 use pointsman::prelude::*;
 use pointsman::{Backoff, BackoffError, BackoffSupervisor, Load, SendError, SpawnError, SystemBuilder};
 use std::cell::Cell;
@@ -541,4 +542,92 @@ fn what_recipe_and_settings_captured_is_freed_with_the_supervisor() {
     drop(supervisor);
     wait_until(|| Arc::strong_count(&token) == 1);
     stage.end(&[]);
+}
+
+#[test]
+fn a_function_gets_the_last_message_too_though_the_supervisor_ends_by_it_at_once() {
+    let system = System::builder("last").dispatcher("here", Dispatcher::calling_thread()).build().unwrap();
+    let (sender, handled) = channel();
+    let backoff = Backoff::on_stop(SECOND, SECOND)
+        .last_message(|message: &u32| *message == 0)
+        .child(|child| child.dispatcher("here"))
+        .without_child(move |message| sender.send(message).unwrap());
+    let supervisor =
+        system.actor("s").dispatcher("here").spawn_backoff(backoff, |_: &mut Context<u32>| Counter).unwrap();
+    supervisor.child().unwrap().stop();
+    wait_until(|| supervisor.child().is_none());
+    supervisor.tell(0u32);
+    assert_eq!(handled.try_iter().collect::<Vec<_>>(), [0]);
+    wait_until(|| supervisor.is_closed());
+    assert_eq!(system.ledger().dead_lettered, 0);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// A supervisor below a puppet, which restarts it; and what kills it and returns when it has been told to restart.
+fn below_a_puppet(
+    stage: &Stage,
+    backoff: Backoff<Tell>,
+) -> (BackoffSupervisor<Tell>, impl FnOnce(&BackoffSupervisor<Tell>) + use<>) {
+    let parent = stage.spawn(&stage.role("p"));
+    stage.expect(&["p Started 1"]);
+    let recipe = Mutex::new(stage.role("c").recipe());
+    let (sender, judged) = channel();
+    let supervisor = query(&parent, move |_, ctx| {
+        let strategy = Strategy::decide(move |_| {
+            let _ = sender.send(());
+            Directive::Restart
+        });
+        let builder = ctx.actor("s").on_failure(strategy);
+        builder.spawn_backoff(backoff, move |_: &mut Context<Tell>| recipe.lock().unwrap()()).unwrap()
+    });
+    stage.expect(&["c Started 1"]);
+    let restart = move |supervisor: &BackoffSupervisor<Tell>| {
+        supervisor.kill();
+        judged.soon().unwrap();
+        // Its verdict is on its way when it handles a message again.
+        query(&parent, |_, _| ()).unwrap();
+    };
+    (supervisor.unwrap(), restart)
+}
+
+#[test]
+fn a_failure_that_a_restart_of_the_supervisor_has_settled_makes_no_child_anew_that_ends_by_itself() {
+    let stage = Stage::threads("settled");
+    let (supervisor, restart) = below_a_puppet(&stage, on_failure());
+    let first = supervisor.child().unwrap();
+    // Keeps its parent from ending.
+    let below = child(&first, &stage.role("g"));
+    stage.expect(&["g Started 1"]);
+    let release = hold(&below);
+    fail(&first);
+    wait_until(|| first.load() == Load::Suspended);
+    restart(&supervisor);
+    drop(release);
+    let mut notes = [stage.note(), stage.note(), stage.note()];
+    notes.sort();
+    assert_eq!(notes, ["c Started 2", "c Stopped 1", "g Stopped 1"]);
+    wait_until(|| supervisor.child().is_some_and(|child| child != first));
+    supervisor.child().unwrap().stop();
+    wait_until(|| supervisor.is_closed() || supervisor.restarts() > 0);
+    assert_eq!(supervisor.restarts(), 0);
+    stage.end(&["c Stopped 2", "p Stopped 1"]);
+}
+
+#[test]
+fn what_settings_captured_is_freed_though_the_supervisor_was_stopped_in_a_restart() {
+    let stage = Stage::threads("freed");
+    let token = Arc::new(());
+    let in_function = token.clone();
+    let backoff = on_failure().without_child(move |_: Tell| {
+        let _ = &in_function;
+    });
+    let (supervisor, restart) = below_a_puppet(&stage, backoff);
+    let release = hold(&supervisor.child().unwrap());
+    restart(&supervisor);
+    supervisor.stop();
+    drop(release);
+    wait_until(|| supervisor.is_closed());
+    drop(supervisor);
+    stage.end(&["c Stopped 1", "p Stopped 1"]);
+    assert_eq!(Arc::strong_count(&token), 1);
 }

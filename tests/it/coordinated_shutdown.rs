@@ -525,3 +525,17 @@ fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
     assert!(error.to_string().contains("\"callbacks\" has ended"), "{error}");
     stage.end(&[]);
 }
+
+#[test]
+fn tasks_that_panic_when_they_are_dropped_harm_nobody() {
+    let stage = staged("sore", |phases| phases);
+    for _ in 0..2 {
+        let sore = Sore;
+        let task = move || {
+            let _ = &sore;
+            Ok(())
+        };
+        stage.system.coordinated_shutdown().add_task("first", "t", task).unwrap();
+    }
+    stage.end(&[]);
+}

@@ -342,3 +342,129 @@ fn surplus_is_warned_of_once() {
     assert_eq!(warnings, [expected]);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+#[test]
+fn a_predicate_that_panics_when_it_is_let_go_of_loses_no_message() {
+    let stage = Stage::turns();
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    inbox.to_ref().tell(1u32);
+    let sore = Sore;
+    // Nobody waits for it any more, and the next query lets go of it.
+    let waited = inbox.select(SECOND, move |_| {
+        let _ = &sore;
+        false
+    });
+    assert_eq!(waited, Err(InboxError::Stalled));
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    stage.end(&[]);
+}
+
+#[test]
+fn predicates_that_panic_when_they_are_let_go_of_end_the_inbox_and_nothing_else() {
+    let stage = Stage::threads("sore");
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    let begun = stage.system.ledger().asks.begun;
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let (inbox, sore) = (inbox.clone(), Sore);
+            std::thread::spawn(move || {
+                inbox.select(LONG_BY_HAND, move |_| {
+                    let _ = &sore;
+                    false
+                })
+            })
+        })
+        .collect();
+    wait_until(|| stage.system.ledger().asks.begun == begun + 3);
+    inbox.to_ref().tell(1u32);
+    wait_for_queued(&stage, 1);
+    inbox.to_ref().stop();
+    for waiter in waiters {
+        assert_eq!(waiter.join().unwrap(), Err(InboxError::Closed));
+    }
+    stage.end(&[]);
+}
+
+/// Waits before it tells the time to a thread that is in a handler, until the inbox is empty.
+struct Slow {
+    clock: pointsman::SystemClock,
+    until_empty: Arc<std::sync::OnceLock<ActorRef<u32>>>,
+}
+
+thread_local! {
+    static IN_HANDLER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl pointsman::Clock for Slow {
+    fn now(&self) -> Duration {
+        if IN_HANDLER.get() {
+            let inbox = self.until_empty.get().expect("it was made before");
+            wait_until(|| inbox.queued() == Some(0));
+        }
+        self.clock.now()
+    }
+}
+
+#[test]
+fn who_may_not_wait_for_an_inbox_takes_no_message_with_him() {
+    let until_empty = Arc::new(std::sync::OnceLock::new());
+    let clock = Slow { clock: pointsman::SystemClock::new(), until_empty: until_empty.clone() };
+    let system = System::builder("refused")
+        .clock(clock)
+        .dispatcher("here", Dispatcher::calling_thread())
+        .build()
+        .unwrap();
+    let inbox: Arc<Inbox<u32>> = Arc::new(system.inbox().unwrap());
+    until_empty.set(inbox.to_ref()).unwrap();
+    inbox.to_ref().tell(1u32);
+    wait_until(|| system.ledger().queued == 1);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let waiting = inbox.clone();
+    let mut recipe = Some(move || Waits(waiting, sender));
+    let actor = system
+        .actor("a")
+        .dispatcher("here")
+        .spawn(move || recipe.take().map(|make| make()).ok_or(Failure::msg("once")))
+        .unwrap();
+    actor.tell(());
+    assert_eq!(receiver.recv_timeout(LONG), Ok(Err(InboxError::WouldBlockWorker)));
+    assert_eq!(inbox.receive(SECOND), Ok(1));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+struct Waits(Arc<Inbox<u32>>, std::sync::mpsc::Sender<Result<u32, InboxError>>);
+
+impl Actor for Waits {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        IN_HANDLER.set(true);
+        let got = self.0.receive(LONG);
+        IN_HANDLER.set(false);
+        self.1.send(got)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_logger_that_panics_at_the_surplus_loses_nothing_else() {
+    let stage = Stage::turns();
+    let inbox = stage.system.inbox_with_capacity::<u32>(2).unwrap();
+    crate::logged::meanwhile(|text| assert!(!text.contains("is full with"), "planted"));
+    (0..3u32).for_each(|number| inbox.to_ref().tell(number));
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(0));
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    assert_eq!(stage.system.ledger().dropped, 1);
+    stage.end(&[]);
+}
+
+#[test]
+fn on_the_thread_of_a_test_nobody_waits_for_what_no_turn_brings() {
+    let stage = Stage::turns();
+    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+    let error = inbox.receive(LONG_BY_HAND).unwrap_err();
+    assert_eq!(error, InboxError::Stalled);
+    assert!(error.to_string().contains("no turn of the test system brings one"), "{error}");
+    inbox.to_ref().tell(1u32);
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    stage.end(&[]);
+}

@@ -192,3 +192,23 @@ fn an_actor_that_is_ending_or_has_ended_takes_no_more_children() {
     refused(after_the_end.spawn(|| Idle).map(drop), "/user/p");
     stage.end(&["p Started 1", "p Stopped 1"]);
 }
+
+#[test]
+fn a_decider_that_panics_when_it_is_let_go_of_leaves_nobody_behind_where_creation_is_refused() {
+    let stage = Stage::turns();
+    let actor = stage.spawn(&stage.role("a"));
+    let living = stage.system.living_actors();
+    let sore = Sore;
+    let decider = move |_: &Failure| {
+        let _ = &sore;
+        pointsman::Directive::Stop
+    };
+    let strategy = Strategy::decide(decider);
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        stage.system.actor("a").on_failure(strategy).spawn(stage.role("a").recipe()).map(drop)
+    }));
+    drop(refused);
+    assert_eq!(stage.system.living_actors(), living);
+    drop(actor);
+    stage.end(&["a Started 1", "a Stopped 1"]);
+}

@@ -210,3 +210,34 @@ fn references_to_many_actors_have_as_many_hashes() {
     assert_eq!((typed.len(), untyped.len()), (10, 10), "a map of them is no list");
     stage.end(&[]);
 }
+
+/// Makes so many more below itself, each the child of the one before.
+struct Link(u32, std::sync::mpsc::Sender<ActorRef<()>>);
+
+impl Actor for Link {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Ok(())
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        let (left, sender) = (self.0, self.1.clone());
+        if left == 0 {
+            sender.send(ctx.me().clone())?;
+        } else {
+            ctx.spawn(move || Link(left - 1, sender.clone()))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn who_has_the_last_reference_below_a_deep_tree_needs_no_deep_stack_to_drop_it() {
+    const DEPTH: u32 = 2_000;
+    let stage = Stage::turns();
+    let (sender, leaves) = std::sync::mpsc::channel();
+    stage.system.spawn(move || Link(DEPTH, sender.clone())).unwrap();
+    let leaf = leaves.soon().unwrap();
+    stage.end(&[]);
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    small.spawn(move || drop(leaf)).unwrap().join().unwrap();
+}

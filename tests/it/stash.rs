@@ -377,3 +377,57 @@ fn an_actor_that_only_stashes_and_unstashes_leaves_others_their_turn() {
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.balance(), ledger.dead_lettered), (0, 1), "{ledger}");
 }
+
+/// Retires with a notice in its stash.
+struct Retiring {
+    watched: AnyRef,
+    seen: Sender<&'static str>,
+    stashed: bool,
+}
+
+impl Actor for Retiring {
+    type Message = bool;
+
+    fn started(&mut self, ctx: &mut Context<bool>) -> Done {
+        Ok(ctx.watch(&self.watched)?)
+    }
+
+    fn receive(&mut self, retire: bool, ctx: &mut Context<bool>) -> Done {
+        if retire {
+            ctx.retire();
+        } else {
+            ctx.unstash_all();
+        }
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<bool>) -> Done {
+        if std::mem::replace(&mut self.stashed, true) {
+            self.seen.send("seen")?;
+        } else {
+            ctx.stash_terminated(terminated).map_err(|_| Failure::msg("full"))?;
+            self.seen.send("stashed")?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_with_a_notice_in_its_stash_does_not_retire() {
+    let stage = Stage::turns();
+    let other = stage.spawn(&stage.role("o"));
+    let (sender, seen) = channel();
+    let watched = other.any().unwrap();
+    let mut retiring = Some(Retiring { watched, seen: sender, stashed: false });
+    let actor = stage.system.spawn(move || retiring.take().ok_or(Failure::msg("made once"))).unwrap();
+    other.stop();
+    assert_eq!(seen.soon(), Ok("stashed"));
+    actor.tell(true);
+    run_turns();
+    assert!(!actor.is_closed());
+    actor.tell(false);
+    assert_eq!(seen.soon(), Ok("seen"));
+    actor.tell(true);
+    wait_until(|| actor.is_closed());
+    stage.end(&["o Started 1", "o Stopped 1"]);
+}

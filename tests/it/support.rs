@@ -455,3 +455,12 @@ pub fn panic_of(run: impl FnOnce()) -> String {
         Err(payload) => payload.downcast::<&str>().expect("a text").to_string(),
     }
 }
+
+/// Panics when it is dropped.
+pub struct Sore;
+
+impl Drop for Sore {
+    fn drop(&mut self) {
+        panic!("planted");
+    }
+}

@@ -125,10 +125,11 @@ impl<M: Send + 'static> Nobody<M> {
     /// # Safety
     ///
     /// The last reference to a `Local<M>` made by [`SystemCore::nobody`] is gone.
-    unsafe fn free(header: NonNull<Header>) {
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
         // SAFETY: by contract a boxed `Local<M>` that nobody else refers to.
         let local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
         drop_guarded(local);
+        None
     }
 }
 
