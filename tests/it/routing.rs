@@ -664,7 +664,8 @@ fn a_router_may_be_a_routee_and_a_circle_is_caught() {
 #[test]
 fn a_circle_is_caught_also_where_routers_ask_for_loads_or_send_to_several() {
     let system = system();
-    let circle = |name: &str, add: &dyn Fn(&str, Vec<ActorRef<u64>>) -> Router<u64>, count: usize| {
+    type Add<'a> = &'a dyn Fn(&str, Vec<ActorRef<u64>>) -> Router<u64>;
+    let circle = |name: &str, add: Add<'_>, count: usize| {
         let left = add(&format!("{name}-left"), vec![]);
         let right = add(&format!("{name}-right"), vec![left.to_ref(); count]);
         left.add(right.to_ref()).unwrap();
