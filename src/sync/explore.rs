@@ -69,3 +69,9 @@ pub fn panics() -> usize {
     });
     PANICS.get()
 }
+
+/// Whether something panics on this thread that [`panics`] counts: the execution fails then, even if that is caught.
+/// Models of the engine itself, which may catch what they have planted, do not count and never fail so.
+pub fn has_failed() -> bool {
+    std::thread::panicking() && PANICS.get() > 0
+}
