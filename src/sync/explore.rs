@@ -13,7 +13,13 @@ const BRANCHES_MAX: usize = 20_000;
 std::thread_local! {
     /// How many panics began on this thread. Not per thread of a model: those all run on the one that explores it.
     static PANICS: Cell<usize> = const { Cell::new(0) };
+    /// Whether loom has found a deadlock on this thread. It can do nothing more then, so that every destructor which
+    /// unwinding meets panics in its turn.
+    static DEADLOCKED: Cell<bool> = const { Cell::new(false) };
 }
+
+/// How the message begins with which loom tells of a deadlock.
+const DEADLOCK: &str = "deadlock; threads";
 
 /// Explores `run` under at most `bound` preemptions, or more if `LOOM_MAX_PREEMPTIONS` says so, and demands at
 /// least `floor` executions, so that a model whose threads stopped racing fails instead of passing. Fewer preemptions
@@ -32,6 +38,7 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
             "{setting} makes loom pass a model that it has not finished: unset it"
         );
     }
+    DEADLOCKED.set(false);
     let mut builder = loom::model::Builder::new();
     let used = builder.preemption_bound.map_or(bound, |asked| asked.max(bound));
     builder.preemption_bound = Some(used);
@@ -65,8 +72,20 @@ pub fn panics() -> usize {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             PANICS.set(PANICS.get() + 1);
+            // What follows a deadlock would bury its message under tens of thousands of lines.
+            if DEADLOCKED.get() {
+                return;
+            }
+            let message = info.payload().downcast_ref::<String>();
+            DEADLOCKED.set(message.is_some_and(|message| message.starts_with(DEADLOCK)));
             previous(info);
         }));
     });
     PANICS.get()
+}
+
+/// Whether something panics on this thread that [`panics`] counts: the execution fails then, even if that is caught.
+/// Models of the engine itself, which may catch what they have planted, do not count and never fail so.
+pub fn has_failed() -> bool {
+    std::thread::panicking() && PANICS.get() > 0
 }

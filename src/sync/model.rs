@@ -238,9 +238,17 @@ struct Locals(std::cell::RefCell<Vec<(usize, Box<dyn std::any::Any>)>>);
 
 impl Drop for Locals {
     fn drop(&mut self) {
-        // One by one, in the order of their first use.
-        self.0.get_mut().drain(..).for_each(drop);
+        drop_in_order(self.0.get_mut());
     }
+}
+
+/// One by one, in the order in which they were made; not at all where a user's model has failed: loom drops these then
+/// outside of any execution, where their destructors would panic, and abort the process.
+fn drop_in_order<T>(values: &mut Vec<T>) {
+    if super::explore::has_failed() {
+        std::mem::forget(std::mem::take(values));
+    }
+    values.drain(..).for_each(drop);
 }
 
 loom::thread_local! {
@@ -295,8 +303,7 @@ struct Statics(std::cell::RefCell<Vec<Box<dyn std::any::Any>>>);
 
 impl Drop for Statics {
     fn drop(&mut self) {
-        // One by one, in the order in which they were made.
-        self.0.get_mut().drain(..).for_each(drop);
+        drop_in_order(self.0.get_mut());
     }
 }
 

@@ -69,6 +69,27 @@ fn a_panic_that_is_caught_fails_the_model_of_a_user() {
     assert!(text.contains("a panic in this execution was caught"), "{text}");
 }
 
+#[test]
+#[should_panic(expected = "as an assertion")]
+fn a_failure_reaches_the_user_behind_the_engines_locals() {
+    pointsman::model::check("canary_reported", 1, 1, || {
+        let system = pointsman::model::system("canary").build().expect("the settings are sound");
+        // Counted in the ledger, whose row for this thread is a thread-local with a destructor.
+        let actor = system.spawn(|| Canary).expect("the name is free");
+        actor.tell(());
+        panic!("as an assertion");
+    });
+}
+
+struct Canary;
+
+impl pointsman::Actor for Canary {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut pointsman::Context<()>) -> pointsman::Done {
+        Ok(())
+    }
+}
+
 /// Runs [`released_value_is_seen`] in a process of its own.
 fn passes_with(setting: Option<&str>) -> bool {
     let mut test = Command::new(std::env::current_exe().expect("this test has a file"));
