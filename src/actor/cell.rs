@@ -165,34 +165,49 @@ impl Header {
         }
     }
 
-    /// Gives one reference back and frees the allocation with the last one; then, if that was the last reference to the
-    /// parent, the parent, and so on. In a loop: a tree may be deeper than a thread's stack.
+    /// Gives one reference back and frees the allocation with the last one, and the parents of which it had the last.
     ///
     /// # Safety
     ///
     /// The caller owns one reference and uses `header` no more.
     #[inline]
     pub unsafe fn release(header: NonNull<Header>) {
+        // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
+        let left = unsafe { &header.as_ref().refs }
+            // Ordering: Release; pairs with the Acquire fence in `free`. Whoever frees sees all uses.
+            .fetch_sub(1, Ordering::Release);
+        if left == 1 {
+            // SAFETY: the count was 1, so this was the last reference.
+            unsafe { Self::free(header) }
+        }
+    }
+
+    /// Frees the allocation; then, if that had the last reference to the parent, the parent, and so on. In a loop: a tree
+    /// may be deeper than a thread's stack.
+    ///
+    /// # Safety
+    ///
+    /// The last reference is gone.
+    #[cold]
+    unsafe fn free(header: NonNull<Header>) {
         let mut header = header;
         loop {
-            // SAFETY: the reference, the caller's or the one below's, keeps the allocation alive up to this instruction.
-            let left = unsafe { &header.as_ref().refs }
-                // Ordering: Release; pairs with the Acquire fence below. Whoever frees sees all uses.
-                .fetch_sub(1, Ordering::Release);
-            if left != 1 {
-                return;
-            }
-            // Ordering: Acquire; pairs with the Release decrement above, of all other references.
+            // Ordering: Acquire; pairs with the Release decrements, below and in `release`, of all other references.
             fence(Ordering::Acquire);
-            // SAFETY: the count was 1, so this was the last reference.
+            // SAFETY: the last reference is gone, and so nobody else is here.
             let parent = unsafe {
                 fence_for_tsan!(header.as_ref().refs);
                 let free = header.as_ref().vtable.free;
                 free(header)
             };
-            match parent {
-                Some(parent) => header = parent.into_counted(),
-                None => return,
+            let Some(parent) = parent else { return };
+            header = parent.into_counted();
+            // SAFETY: what was freed had this reference, which keeps the allocation alive up to this instruction.
+            let left = unsafe { &header.as_ref().refs }
+                // Ordering: Release; pairs with the Acquire fence above.
+                .fetch_sub(1, Ordering::Release);
+            if left != 1 {
+                return;
             }
         }
     }

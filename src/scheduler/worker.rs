@@ -258,20 +258,22 @@ impl Core {
         let injector: &Injector = &self.pool.injectors[group];
         let mut batch = injector.take();
         let first = batch.next()?;
-        let mut told = false;
-        for task in batch {
-            self.deque.push(task);
-            // After the first push, not the last: moving a long list takes a while, and others can begin.
-            if !told {
-                self.pool.sleep.notify(self.place.group);
-                told = true;
-            } else {
-                // Whoever was woken may have taken that first one alone, and be in a long turn.
-                self.untold.set(true);
-            }
-        }
-        self.crowded.set(told);
+        self.crowded.set(self.queue_rest(batch));
         Some(first)
+    }
+
+    /// Queues the rest of what was pushed from outside; whether there was any.
+    #[inline(never)]
+    fn queue_rest(&self, mut rest: impl Iterator<Item = TaskRef>) -> bool {
+        let Some(second) = rest.next() else { return false };
+        self.deque.push(second);
+        // After the first push, not the last: moving a long list takes a while, and others can begin.
+        self.pool.sleep.notify(self.place.group);
+        for task in rest {
+            // Whoever was woken may have taken the first one alone, and be in a long turn.
+            self.push_untold(task);
+        }
+        true
     }
 
     /// Searches and sleeps until there is a task; `None` when the pool stops and nothing is left.
