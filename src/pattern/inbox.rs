@@ -260,7 +260,7 @@ impl<M: Send + 'static> Keeper<M> {
 
     /// Answers a query from what is there, or lets it wait.
     fn serve(&mut self, mut query: Query<M>, ctx: &mut Context<M>) {
-        self.queries.retain(|query| query.port.wanted());
+        self.forget_unwanted();
         for index in 0..self.messages.len() {
             match query.accepts(&self.messages[index]) {
                 Ok(true) => {
@@ -280,6 +280,16 @@ impl<M: Send + 'static> Keeper<M> {
             }
         }
         self.queries.push_back(query);
+    }
+
+    /// Forgets those who wait no more. Each by itself, as their predicates are the user's.
+    fn forget_unwanted(&mut self) {
+        if self.queries.iter().all(|query| query.port.wanted()) {
+            return;
+        }
+        for query in std::mem::take(&mut self.queries) {
+            if query.port.wanted() { self.queries.push_back(query) } else { drop_guarded(query) }
+        }
     }
 
     /// Offers a message, which is counted as handled, to those who wait.
@@ -357,6 +367,9 @@ impl<M: Send + 'static> Actor for Keeper<M> {
             ctx.core().add_held(-1);
             ctx.core().system.dead_letter(row, &ctx.me().any_local(), message);
         }
+        // One by one: of two destructors that panic the second would end the process, or what is left would stay in memory.
+        self.queries.drain(..).for_each(drop_guarded);
+        self.notices.drain().for_each(drop_guarded);
     }
 }
 
