@@ -13,6 +13,7 @@ use crate::scheduler::{StartError, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 /// How long a turn may be.
@@ -26,8 +27,9 @@ pub struct Limits {
 type Waiting = (TaskRef, Limits);
 
 per_thread! {
-    /// What waits for the running turn to end; `None` when none runs.
-    static QUEUE: RefCell<Option<VecDeque<Waiting>>> = RefCell::new(None);
+    /// What waits for the running turn to end; `None` when none runs. Never dropped, which `None` does not need: so it is
+    /// there while destructors of other thread-locals send, and what they wake does not run within each other's turns.
+    static QUEUE: ManuallyDrop<RefCell<Option<VecDeque<Waiting>>>> = ManuallyDrop::new(RefCell::new(None));
 }
 
 impl Limits {
@@ -46,7 +48,6 @@ impl Limits {
 #[cold]
 pub fn schedule(task: TaskRef, limits: Limits) {
     let mut task = Some((task, limits));
-    // Without thread-locals, at a thread's end, what a turn wakes runs within that turn.
     let _ = QUEUE.try_with(|queue| match &mut *queue.borrow_mut() {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),

@@ -18,16 +18,19 @@ struct Roster {
     /// How many were ever started; numbers their names.
     started_count: usize,
     handles: Vec<JoinHandle<()>>,
-    /// Threads about to end, which are joined by whoever comes next.
+    /// Threads about to end, which are joined by the next one that ends.
     ended: Vec<ThreadId>,
 }
 
-/// Notes the end of a thread, however it comes.
+/// Notes the end of a thread, however it comes, and joins those that have ended before.
+///
+/// Who starts a thread must not wait for them: destructors of their thread-locals may still run, and wait for the very
+/// actor whose turn it is. Nobody waits for a thread that ends but those who end later, and who join them all.
 struct NoteEnd(Arc<Mutex<Roster>>);
 
 per_thread! {
-    /// Whether the thread has noted its end: what it still runs are destructors of thread-locals.
-    static ENDS: Cell<bool> = Cell::new(false);
+    /// In which roster the thread has noted its end, if it has: what it still runs are destructors of thread-locals.
+    static ENDS_IN: Cell<*const Mutex<Roster>> = Cell::new(std::ptr::null());
 }
 
 impl Threads {
@@ -36,25 +39,19 @@ impl Threads {
         Self { name: name.replace('\0', ""), roster: Arc::new(Mutex::new(Roster::default())) }
     }
 
-    /// Starts a thread and joins those that have ended since the last start. The destructors of a thread that has
-    /// noted its end may send, and so come here: it leaves the joining to others, for it may be one of those.
+    /// Starts a thread. Waits for none.
     pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let own_roster = self.roster.clone();
-        let (thread, ended) = {
-            let mut roster = lock(&self.roster);
-            let name = format!("{}-{}", self.name, roster.started_count);
-            let handle = thread::Builder::new().name(name).spawn(move || {
-                // Made here: a thread that is refused has no end, and its closure is dropped under the lock.
-                let _at_end = NoteEnd(own_roster);
-                body();
-            })?;
-            let thread = handle.thread().clone();
-            roster.started_count += 1;
-            roster.handles.push(handle);
-            let ends = ENDS.try_with(Cell::get).unwrap_or(true);
-            (thread, if ends { Vec::new() } else { roster.take_ended() })
-        };
-        ended.into_iter().for_each(join);
+        let mut roster = lock(&self.roster);
+        let name = format!("{}-{}", self.name, roster.started_count);
+        let handle = thread::Builder::new().name(name).spawn(move || {
+            // Made here: a thread that is refused has no end, and its closure is dropped under the lock.
+            let _at_end = NoteEnd(own_roster);
+            body();
+        })?;
+        let thread = handle.thread().clone();
+        roster.started_count += 1;
+        roster.handles.push(handle);
         Ok(thread)
     }
 
@@ -74,9 +71,11 @@ impl Threads {
         lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me)
     }
 
-    /// Joins all, those included that are started meanwhile by the others.
+    /// Joins all, those included that are started meanwhile by the others. A thread that has noted its end may be one of
+    /// them though it is in no list, since another one joins it.
     pub fn join_all(&self) -> Result<(), JoinError> {
-        if self.have_current() {
+        let ends_here = ENDS_IN.try_with(|ends| ends.get() == Arc::as_ptr(&self.roster)).unwrap_or(true);
+        if ends_here || self.have_current() {
             return Err(JoinError::OwnThread);
         }
         loop {
@@ -102,8 +101,14 @@ impl Roster {
 
 impl Drop for NoteEnd {
     fn drop(&mut self) {
-        let _ = ENDS.try_with(|ends| ends.set(true));
-        lock(&self.0).ended.push(thread::current().id());
+        let _ = ENDS_IN.try_with(|ends| ends.set(Arc::as_ptr(&self.0)));
+        let ended = {
+            let mut roster = lock(&self.0);
+            let ended = roster.take_ended();
+            roster.ended.push(thread::current().id());
+            ended
+        };
+        ended.into_iter().for_each(join);
     }
 }
 
@@ -118,19 +123,43 @@ mod tests {
     use super::Threads;
     use crate::sync::{Arc, lock, thread};
     use std::cell::RefCell;
-    use std::sync::mpsc::{Sender, channel};
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// One that is not joined keeps its stack.
     #[test]
-    fn a_thread_that_has_ended_is_joined_by_the_next_start() {
+    fn a_thread_that_has_ended_is_joined_by_the_next_that_ends() {
         let threads = Threads::new("comes and goes");
         for _ in 0..3 {
-            threads.spawn(|| ()).expect("a thread");
-            while lock(&threads.roster).ended.is_empty() {
+            let id = threads.spawn(|| ()).expect("a thread").id();
+            while !lock(&threads.roster).ended.contains(&id) {
                 thread::yield_now();
             }
             assert_eq!(lock(&threads.roster).handles.len(), 1);
         }
+        threads.join_all().expect("called by none of them");
+    }
+
+    /// As it does whose thread-locals ask the actor that starts the next one.
+    #[test]
+    fn a_start_does_not_wait_for_the_thread_locals_of_a_thread_that_has_ended() {
+        struct Late(Receiver<()>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let threads = Threads::new("ends slowly");
+        let (release, waits) = channel();
+        let late = Late(waits);
+        threads.spawn(move || LATE.with(|slot| *slot.borrow_mut() = Some(late))).expect("a thread");
+        while lock(&threads.roster).ended.is_empty() {
+            thread::yield_now();
+        }
+        threads.spawn(|| ()).expect("a thread");
+        drop(release);
         threads.join_all().expect("called by none of them");
     }
 

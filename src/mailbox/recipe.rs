@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// More lanes than this are an error: each costs the owner a look for each message.
 const LANES_MAX: usize = 64;
+/// The largest capacity of what takes its room at once: more is a mistake, which would end the process for want of memory.
+const AT_ONCE_MAX: usize = 1 << 24;
 /// How many messages a mailbox holds that nobody gave a capacity, where a bounded one is required. Akka's.
 const REQUIRED_CAPACITY: usize = 1000;
 
@@ -92,7 +94,8 @@ pub enum Full {
     /// It is refused: `try_tell` hands it back, `tell` makes it a dead letter.
     Reject,
     /// It takes the place of the oldest message, which is dropped and counted. Not in a mailbox that sorts:
-    /// there the sender cannot know which is the one to go.
+    /// there the sender cannot know which is the one to go. Room for all is allocated at once; a capacity of more than
+    /// 2^24 is an error when the actor is created.
     DropOldest,
     /// It is dropped and counted.
     DropNewest,
@@ -218,6 +221,15 @@ impl Mailbox {
         match self.guard {
             Some(guard) if guard == 0 || lanes == 0 => Err(MailboxFault::Guard { guard, lanes }),
             _ if self.sorting.is_some() && self.on_full == Full::DropOldest => Err(MailboxFault::DropOldest),
+            _ if self.on_full == Full::DropOldest => self.check_room_at_once(),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`check`](Self::check), of one whose room is allocated at once.
+    pub(crate) fn check_room_at_once(&self) -> Result<(), MailboxFault> {
+        match self.capacity {
+            Some(capacity) if capacity > AT_ONCE_MAX => Err(MailboxFault::LargeCapacity { capacity }),
             _ => Ok(()),
         }
     }
@@ -374,6 +386,11 @@ impl From<&str> for MailboxChoice {
 pub enum MailboxFault {
     /// It is bounded with capacity 0.
     ZeroCapacity,
+    /// Room for all its messages is allocated at once, and these are more than 2^24.
+    LargeCapacity {
+        /// The capacity.
+        capacity: usize,
+    },
     /// It has no lane, or more than 64.
     LaneCount {
         /// How many it has.
@@ -422,6 +439,10 @@ impl fmt::Display for MailboxFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZeroCapacity => f.write_str("capacity 0: must be at least 1"),
+            Self::LargeCapacity { capacity } => write!(
+                f,
+                "capacity {capacity}, for which room is allocated at once: must be at most {AT_ONCE_MAX}"
+            ),
             Self::LaneCount { count } => write!(f, "{count} lanes: must be within 1 and {LANES_MAX}"),
             Self::Guard { guard, lanes: 0 } => {
                 write!(f, "a guard of {guard} on a mailbox without lanes: use lanes or no guard")

@@ -161,7 +161,8 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     ///
     /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
     /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
-    /// single routees are chosen by [`mailbox`](Self::mailbox). In a configuration file the key is `queue`
+    /// single routees are chosen by [`mailbox`](Self::mailbox). Room for all that a bounded queue holds is allocated at
+    /// once, so it may hold 2^24 messages ([`MailboxFault::LargeCapacity`]). In a configuration file the key is `queue`
     /// ([`RouterSettings::queue`](super::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);
@@ -198,7 +199,7 @@ fn check(settings: &RouteeSettings, path: &dyn Fn() -> String) -> Result<(), Spa
 pub fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
     queue.check()?;
     if queue.is_shareable() {
-        return Ok(());
+        return queue.check_room_at_once();
     }
     Err(MailboxFault::NotShareable { mailbox: queue.to_string() })
 }

@@ -114,6 +114,12 @@ struct Task {
     work: Work,
 }
 
+/// Drops tasks that will not run. Each by itself: closures are the user's, and a second destructor that panicked while
+/// the panic of a first one unwinds would end the process.
+fn drop_tasks(tasks: Vec<Vec<Task>>) {
+    tasks.into_iter().flatten().for_each(|task| drop_guarded(task.work));
+}
+
 impl Coordinator {
     /// # Errors
     ///
@@ -149,8 +155,8 @@ impl Coordinator {
             std::mem::take(&mut state.tasks)
         };
         self.over.notify_all();
-        // Closures are the user's; and one that holds the system would keep itself in memory.
-        dropped.into_iter().flatten().for_each(drop_guarded);
+        // One that holds the system would keep itself in memory.
+        drop_tasks(dropped);
     }
 }
 

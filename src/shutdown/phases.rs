@@ -166,7 +166,13 @@ impl Phases {
         for name in named {
             self.by_name.entry(name).or_default();
         }
-        let mut walk = Walk { phases: &self.by_name, path: Vec::new(), order: Vec::new() };
+        let mut walk = Walk {
+            phases: &self.by_name,
+            path: Vec::new(),
+            met: BTreeSet::new(),
+            done: BTreeSet::new(),
+            order: Vec::new(),
+        };
         for name in self.by_name.keys() {
             walk.visit(name)?;
         }
@@ -178,31 +184,47 @@ impl Phases {
     }
 }
 
-/// Depth first, dependencies before those that depend on them.
+/// Depth first, dependencies before those that depend on them. Without recursion: each of many phases may depend on the
+/// one before it.
 struct Walk<'a> {
     phases: &'a BTreeMap<String, Phase>,
-    /// The way from where the walk began to where it is.
-    path: Vec<&'a str>,
+    /// The way from where the walk began to where it is, each name with what it depends on and is not visited yet.
+    path: Vec<(&'a str, std::slice::Iter<'a, String>)>,
+    /// Those on the way, and those that are done.
+    met: BTreeSet<&'a str>,
+    done: BTreeSet<&'a str>,
     order: Vec<&'a str>,
 }
 
 impl<'a> Walk<'a> {
     fn visit(&mut self, name: &'a str) -> Result<(), PhaseCycle> {
-        if self.order.contains(&name) {
-            return Ok(());
-        }
-        if let Some(begin) = self.path.iter().position(|other| *other == name) {
-            let cycle = self.path[begin..].iter().chain([&name]).map(|name| (*name).to_owned());
-            return Err(PhaseCycle { cycle: cycle.collect() });
-        }
-        self.path.push(name);
-        if let Some(phase) = self.phases.get(name) {
-            for before in &phase.depends_on {
-                self.visit(before)?;
+        self.enter(name)?;
+        while let Some((name, left)) = self.path.last_mut() {
+            let name = *name;
+            match left.next() {
+                Some(before) => self.enter(before)?,
+                None => {
+                    self.path.pop();
+                    self.done.insert(name);
+                    self.order.push(name);
+                }
             }
         }
-        self.path.pop();
-        self.order.push(name);
+        Ok(())
+    }
+
+    /// Goes on to the phase of this name, unless it is done.
+    fn enter(&mut self, name: &'a str) -> Result<(), PhaseCycle> {
+        if self.done.contains(name) {
+            return Ok(());
+        }
+        if !self.met.insert(name) {
+            let begin = self.path.iter().position(|(other, _)| *other == name).unwrap_or(0);
+            let names = self.path[begin..].iter().map(|(name, _)| *name);
+            return Err(PhaseCycle { cycle: names.chain([name]).map(str::to_owned).collect() });
+        }
+        let depends_on = self.phases.get(name).map_or(&[][..], |phase| &phase.depends_on);
+        self.path.push((name, depends_on.iter()));
         Ok(())
     }
 }
@@ -256,6 +278,18 @@ mod tests {
             .phase("c", Phase::new().after("z"))
             .phase("d", Phase::new());
         assert_eq!(names(phases), ["z", "c", "b", "a", "d"]);
+    }
+
+    /// Each depends on the next, which is met first.
+    #[test]
+    fn a_long_line_of_phases_needs_no_deep_stack() {
+        const LENGTH: usize = if cfg!(miri) { 100 } else { 20_000 };
+        let name = |number: usize| format!("{number:05}");
+        let mut line = Phases { by_name: BTreeMap::new(), terminates_system: true };
+        for number in 1..LENGTH {
+            line = line.phase(&name(number - 1), Phase::new().after(&name(number)));
+        }
+        assert_eq!(names(line), (0..LENGTH).rev().map(name).collect::<Vec<_>>());
     }
 
     #[test]

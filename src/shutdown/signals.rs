@@ -3,7 +3,7 @@
 use super::{CoordinatedShutdown, ShutdownReason};
 use crate::actor::SystemRef;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::thread;
+use crate::sync::{Mutex, lock, process_wide, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -13,7 +13,7 @@ use std::sync::Arc as StdArc;
 impl CoordinatedShutdown {
     /// Begins the run when the process gets SIGTERM or SIGINT, with [`ShutdownReason::Signal`]. A second signal
     /// while the run goes on ends the process at once, as it would by default. Nothing listens to signals unless
-    /// this is called. When the system's actors have ended, a signal does again what it does by default.
+    /// this is called. When the actors of all systems that listen have ended, a signal does again what it does by default.
     /// Needs the feature `signals`.
     ///
     /// The main thread then waits for the [outcome](Self::outcome), whoever begins the run:
@@ -34,12 +34,8 @@ impl CoordinatedShutdown {
     ///
     /// If the operating system refuses the handler or a thread; or if the system has ended.
     pub fn on_signals(&self) -> io::Result<()> {
-        // What listens stays in place for good; so once the actors have ended a signal does what it does by default.
-        let has_ended = StdArc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT] {
-            flag::register_conditional_default(signal, has_ended.clone())?;
-        }
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        let defaults = defaults()?;
+        let mut signals = Signals::new(SIGNALS)?;
         let handle = signals.handle();
         let core = StdArc::downgrade(self.system.core());
         let listen = move || {
@@ -55,18 +51,69 @@ impl CoordinatedShutdown {
             }
         };
         thread::Builder::new().name("pointsman-signals".to_owned()).spawn(listen)?;
+        // Only now: as long as a call may fail, a signal does what it did before.
+        let listener = Listener::new(defaults);
         let close = handle.clone();
-        let ended = has_ended.clone();
         let at_the_end = move || {
-            // Ordering: Relaxed; a signal that comes at this moment is taken the one way or the other.
-            ended.store(true, Ordering::Relaxed);
+            drop(listener);
             close.close();
         };
         self.system.on_termination(at_the_end).map_err(|ended| {
-            // Ordering: Relaxed; as above.
-            has_ended.store(true, Ordering::Relaxed);
             handle.close();
             io::Error::other(ended)
         })
+    }
+}
+
+const SIGNALS: [i32; 2] = [SIGTERM, SIGINT];
+
+/// Of the whole process, since the signals are.
+struct Listeners {
+    /// Systems that listen and have not ended.
+    count: usize,
+    /// Whether there are none; what a signal does by default looks at it, once it is in place, and stays there for good.
+    are_none: Option<StdArc<AtomicBool>>,
+}
+
+process_wide! {
+    static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners { count: 0, are_none: None });
+}
+
+/// Has the signals do what they do by default whenever no system listens: who registers anything for a signal takes that
+/// away.
+fn defaults() -> io::Result<StdArc<AtomicBool>> {
+    let mut listeners = lock(&LISTENERS);
+    if let Some(are_none) = &listeners.are_none {
+        return Ok(are_none.clone());
+    }
+    let are_none = StdArc::new(AtomicBool::new(true));
+    for signal in SIGNALS {
+        flag::register_conditional_default(signal, are_none.clone())?;
+    }
+    listeners.are_none = Some(are_none.clone());
+    Ok(are_none)
+}
+
+/// Counted for as long as it lives.
+struct Listener {
+    are_none: StdArc<AtomicBool>,
+}
+
+impl Listener {
+    fn new(are_none: StdArc<AtomicBool>) -> Self {
+        let mut listeners = lock(&LISTENERS);
+        listeners.count += 1;
+        // Ordering: Relaxed; a signal that comes at this moment is taken the one way or the other.
+        are_none.store(false, Ordering::Relaxed);
+        Self { are_none }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut listeners = lock(&LISTENERS);
+        listeners.count -= 1;
+        // Ordering: Relaxed; as in `new`.
+        self.are_none.store(listeners.count == 0, Ordering::Relaxed);
     }
 }

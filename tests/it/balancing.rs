@@ -609,6 +609,10 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
         let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::NotShareable { .. }, .. });
         assert!(fault, "{error}");
     }
+    let endless = Mailbox::bounded(usize::MAX);
+    let error = plan(&stage.system, &stage.log, 1).queue(endless).spawn().unwrap_err();
+    let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::LargeCapacity { .. }, .. });
+    assert!(fault, "{error}");
     let resized = plan(&stage.system, &stage.log, 1).resizer(DefaultResizer::new()).spawn().unwrap_err();
     let fault = matches!(resized, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
     assert!(fault && resized.to_string().contains("leave the resizer out"), "{resized}");

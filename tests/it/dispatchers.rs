@@ -498,6 +498,55 @@ fn on_the_calling_thread_a_message_is_handled_when_the_send_returns() {
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// So however long a chain of actors is, the stack is not deep.
+#[test]
+fn what_thread_locals_send_at_the_end_of_the_calling_thread_takes_turns_too() {
+    const LENGTH: usize = if cfg!(miri) { 20 } else { 3_000 };
+    /// Passes a number on, and notes the last one's thread.
+    struct Link(Option<ActorRef<u64>>, std::sync::mpsc::Sender<(u64, thread::ThreadId)>);
+    impl Actor for Link {
+        type Message = u64;
+        fn receive(&mut self, number: u64, _: &mut Context<u64>) -> Done {
+            match &self.0 {
+                Some(next) => next.tell(number),
+                None => self.1.send((number, thread::current().id()))?,
+            }
+            Ok(())
+        }
+    }
+    struct LastWords(Option<ActorRef<u64>>);
+    impl Drop for LastWords {
+        fn drop(&mut self) {
+            if let Some(first) = self.0.take() {
+                first.tell(2u64);
+            }
+        }
+    }
+    thread_local! {
+        static LAST_WORDS: RefCell<LastWords> = const { RefCell::new(LastWords(None)) };
+    }
+    let stage = with_calling_thread("end");
+    let (sender, arrivals) = channel();
+    let mut next = None;
+    for number in 0..LENGTH {
+        let (after, sender) = (next.take(), sender.clone());
+        let link = move || Link(after.clone(), sender.clone());
+        let link: ActorRef<u64> =
+            stage.system.actor(&number.to_string()).dispatcher("here").spawn(link).unwrap();
+        next = Some(link);
+    }
+    let first = next.expect("there are some");
+    let ends = thread::spawn(move || {
+        // Before the turns' own, which would go before it.
+        LAST_WORDS.with(|words| words.borrow_mut().0 = Some(first.clone()));
+        first.tell(1u64);
+        thread::current().id()
+    });
+    let it = ends.join().unwrap();
+    assert_eq!(arrivals.try_iter().collect::<Vec<_>>(), [(1, it), (2, it)]);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 #[test]
 fn what_is_suspended_on_the_calling_thread_is_run_by_whoever_resumes() {
     let stage = with_calling_thread("resume");

@@ -172,6 +172,10 @@ fn a_section_that_a_router_cannot_follow_says_what_is_at_odds_and_how_to_settle_
         ),
         (SectionFault::Path(path.clone()), &["\"/user/a b\"", "at byte 7"]),
         (SectionFault::Queue(MailboxFault::ZeroCapacity), &["capacity 0", "at least 1"]),
+        (
+            SectionFault::Queue(MailboxFault::LargeCapacity { capacity: usize::MAX }),
+            &["allocated at once", "at most 16777216"],
+        ),
     ] {
         let text = fault.to_string();
         // Both who spawns and who builds is told the key, and the same.

@@ -456,6 +456,11 @@ fn a_mailbox_that_no_actor_can_have_is_refused_with_its_fault() {
     assert_eq!(fault(by_rank().guard(3)), MailboxFault::Guard { guard: 3, lanes: 0 });
     assert_eq!(fault(Mailbox::bounded(3).guard(3)), MailboxFault::Guard { guard: 3, lanes: 0 });
     assert_eq!(fault(by_rank().capacity(3).on_full(Full::DropOldest)), MailboxFault::DropOldest);
+    // Such room can be had nowhere, or not counted in bytes.
+    for capacity in [(1 << 24) + 1, 1 << 40, usize::MAX] {
+        let at_once = Mailbox::bounded(capacity).on_full(Full::DropOldest);
+        assert_eq!(fault(at_once), MailboxFault::LargeCapacity { capacity });
+    }
     let other = fault(Mailbox::priority(|number: &u32| i64::from(*number)));
     assert_eq!(other, MailboxFault::MessageType { mailbox: "u32", actor: std::any::type_name::<Put>() });
     assert_eq!(

@@ -128,3 +128,59 @@ fn a_second_signal_in_the_run_ends_the_process_at_once() {
     send(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
 }
+
+#[test]
+#[ignore = "run by the test below in a process of its own"]
+fn a_service_whose_predecessor_has_ended() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let predecessor = System::builder("first").build().unwrap();
+    predecessor.coordinated_shutdown().on_signals().unwrap();
+    let system = System::builder("second").build().unwrap();
+    let shutdown = system.coordinated_shutdown();
+    shutdown.on_signals().unwrap();
+    predecessor.shutdown(LONG).unwrap();
+    println!("\nready");
+    println!("{}", shutdown.outcome().wait().unwrap());
+}
+
+/// Not the default of the one that has ended.
+#[cfg(unix)]
+#[test]
+fn a_signal_shuts_down_the_system_that_lives_though_another_has_ended() {
+    let (mut child, lines) = start("signals::a_service_whose_predecessor_has_ended");
+    send(&child, libc::SIGTERM);
+    let said: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("\"second\" shut down (signal 15)")), "{said:?}");
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "run by the test below in a process of its own"]
+fn a_process_that_has_no_files_left_to_listen_with() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let system = System::builder("deaf").build().unwrap();
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a system call that writes to the struct that it is given.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+    limit.rlim_cur = 0;
+    // SAFETY: a system call that reads the struct that it is given.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let refused = system.coordinated_shutdown().on_signals();
+    assert!(refused.is_err());
+    println!("\nready");
+    std::thread::park_timeout(LONG);
+}
+
+#[cfg(unix)]
+#[test]
+fn where_listening_was_refused_a_signal_does_what_it_does_by_default() {
+    use std::os::unix::process::ExitStatusExt;
+    let (mut child, _lines) = start("signals::a_process_that_has_no_files_left_to_listen_with");
+    send(&child, libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+}
