@@ -456,15 +456,17 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
                 return Err(refused);
             }
         };
+        // Asked before it is told to stop, which it may do at once.
+        let handle = shared.settings.without_child.as_ref().filter(|_| !self.supervisor.is_closed());
         if is_last {
             self.supervisor.stop();
         }
-        match &shared.settings.without_child {
-            Some(handle) if !self.supervisor.is_closed() => {
+        match handle {
+            Some(handle) => {
                 handle(message);
                 Ok(Accepted::Handled)
             }
-            _ => Err(SendError::Closed(message)),
+            None => Err(SendError::Closed(message)),
         }
     }
 

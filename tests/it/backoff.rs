@@ -542,3 +542,24 @@ fn what_recipe_and_settings_captured_is_freed_with_the_supervisor() {
     wait_until(|| Arc::strong_count(&token) == 1);
     stage.end(&[]);
 }
+
+#[test]
+fn the_last_message_is_taken_without_a_child_also_where_the_supervisor_stops_at_once() {
+    let stage =
+        Stage::threads_with("backoff", |builder| builder.dispatcher("here", Dispatcher::calling_thread()));
+    let (sender, taken) = channel();
+    let backoff = Backoff::on_stop(SECOND, SECOND).last_message(|number: &u32| *number == 9);
+    let backoff = backoff.without_child(move |number: u32| _ = sender.send(number));
+    let supervisor = stage
+        .system
+        .actor("s")
+        .dispatcher("here")
+        .spawn_backoff(backoff, |_: &mut Context<u32>| Counter)
+        .unwrap();
+    supervisor.child().unwrap().stop();
+    wait_until(|| supervisor.restarts() == 1);
+    supervisor.tell(9_u32);
+    assert_eq!(taken.try_recv(), Ok(9));
+    wait_until(|| supervisor.is_closed());
+    stage.end(&[]);
+}
