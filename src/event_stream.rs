@@ -86,7 +86,28 @@ struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     by: TypeId,
-    subscriber: StdArc<dyn Subscriber>,
+    subscriber: Kept,
+}
+
+/// A subscriber. What it holds is the user's, and its drop may panic: each for itself, since those of one list may end
+/// together, and of two panics at once the second would abort the process.
+#[derive(Clone)]
+struct Kept(Option<StdArc<dyn Subscriber>>);
+
+impl Kept {
+    fn new(subscriber: StdArc<dyn Subscriber>) -> Self {
+        Self(Some(subscriber))
+    }
+
+    fn get(&self) -> &dyn Subscriber {
+        &**self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        drop_guarded(self.0.take());
+    }
 }
 
 /// Who has subscribed.
@@ -270,7 +291,7 @@ impl EventStream {
         let mut is_new = false;
         for (event, convert) in members {
             self.shared.sweep(event);
-            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            let subscriber = Kept::new(StdArc::new(ByReference { actor: subscriber.clone(), convert }));
             is_new |= self.shared.add(event, Entry { who, by: TypeId::of::<G>(), subscriber });
         }
         is_new
@@ -288,7 +309,7 @@ impl EventStream {
             Who::Function(topics.next_function)
         };
         for (event, subscriber) in subscribers {
-            self.shared.add(event, Entry { who, by, subscriber });
+            self.shared.add(event, Entry { who, by, subscriber: Kept::new(subscriber) });
         }
         let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
         Subscription::new(move || {
@@ -325,7 +346,7 @@ impl Shared {
             }
         };
         // Without the lock: what subscribers hold is the user's.
-        drop_guarded(rest);
+        drop(rest);
         is_new
     }
 
@@ -348,7 +369,7 @@ impl Shared {
             self.entry_count.fetch_sub(removed_count, Ordering::Relaxed);
         }
         // Without the lock: what subscribers hold is the user's.
-        replaced.into_iter().for_each(drop_guarded);
+        drop(replaced);
         removed_count > 0
     }
 
@@ -360,7 +381,7 @@ impl Shared {
     fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
         let gone = gone(&entries);
-        drop_guarded(entries);
+        drop(entries);
         self.forget(&gone);
     }
 
@@ -375,10 +396,10 @@ impl Shared {
         let gone = gone(&entries);
         for Entry { who, subscriber, .. } in entries.iter() {
             if !gone.contains(who) {
-                quietly(|| subscriber.take(event));
+                quietly(|| subscriber.get().take(event));
             }
         }
-        drop_guarded(entries);
+        drop(entries);
         self.forget(&gone);
     }
 }
@@ -387,7 +408,7 @@ impl Shared {
 fn gone(entries: &[Entry]) -> Vec<Who> {
     let is_gone = |entry: &&Entry| {
         let mut gone = false;
-        quietly(|| gone = entry.subscriber.is_gone());
+        quietly(|| gone = entry.subscriber.get().is_gone());
         gone
     };
     entries.iter().filter(is_gone).map(|entry| entry.who).collect()

@@ -59,6 +59,14 @@ struct ByType {
     sinks: HashMap<TypeId, StdArc<dyn Any + Send + Sync>>,
 }
 
+impl Drop for ByType {
+    /// They end with their system, and each is the user's, whose drop may panic: of two panics at once the second would
+    /// abort the process.
+    fn drop(&mut self) {
+        self.marks.drain().chain(self.sinks.drain()).for_each(crate::actor::drop_guarded);
+    }
+}
+
 /// Which messages of one type are of no interest.
 struct Mark<M>(Box<dyn Fn(&M) -> bool + Send + Sync>);
 

@@ -149,9 +149,15 @@ impl Coordinator {
             std::mem::take(&mut state.tasks)
         };
         self.over.notify_all();
-        // Closures are the user's; and one that holds the system would keep itself in memory.
-        drop_guarded(dropped);
+        // One that holds the system would keep itself in memory.
+        drop_tasks(dropped);
     }
+}
+
+/// Drops tasks that will not run. Their closures are the user's, and each may panic: of two panics at once the second
+/// would abort the process.
+fn drop_tasks(tasks: Vec<Vec<Task>>) {
+    tasks.into_iter().flatten().for_each(drop_guarded);
 }
 
 impl CoordinatedShutdown {

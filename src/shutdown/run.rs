@@ -6,7 +6,7 @@
 
 use super::{
     CoordinatedShutdown, PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRun,
-    ShutdownRunError, Stage, Task, TaskOutcome, TaskReport, phase,
+    ShutdownRunError, Stage, Task, TaskOutcome, TaskReport, drop_tasks, phase,
 };
 use crate::actor::{Done, SystemCore, drop_guarded, guarded};
 use crate::actor_ref::Alarms;
@@ -82,7 +82,7 @@ fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
         std::mem::take(&mut state.tasks)
     };
     coordinator.over.notify_all();
-    drop_guarded(dropped);
+    drop_tasks(dropped);
 }
 
 fn run_phases(
