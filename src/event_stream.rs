@@ -380,11 +380,11 @@ impl Shared {
     /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
     fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
-        let gone = gone(&entries);
-        drop(entries);
-        self.forget(&gone);
+        self.forget(&gone(&entries));
     }
 
+    /// Called while the list in which they were found is kept, and so their addresses: without it another actor may have
+    /// come to one of them, and has subscribed.
     fn forget(&self, gone: &[Who]) {
         if !gone.is_empty() {
             self.remove(|entry| gone.contains(&entry.who));
@@ -399,7 +399,6 @@ impl Shared {
                 quietly(|| subscriber.get().take(event));
             }
         }
-        drop(entries);
         self.forget(&gone);
     }
 }
