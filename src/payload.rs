@@ -1,12 +1,38 @@
-//! What a panic leaves behind.
+//! What a panic leaves behind, and what keeps one in a destructor from becoming two.
 
 use std::any::Any;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Drops it. Its destructor is user code, which may panic in its turn: what that leaves is leaked, or there were no end.
 pub fn discard(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
         std::mem::forget(again);
+    }
+}
+
+/// A value of a user's type that ends together with others. A panic in its drop goes no further than to here, where of two
+/// at once the second would abort the process.
+pub struct Guarded<T>(Option<T>);
+
+impl<T> Guarded<T> {
+    pub fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+}
+
+impl<T> Deref for Guarded<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        crate::actor::drop_guarded(self.0.take());
     }
 }
 

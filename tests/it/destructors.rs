@@ -4,10 +4,12 @@
 use crate::support::{LONG, Soon, wait_until};
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::Sending;
+use pointsman::topology::{GroupConfig, Sending};
+use pointsman::{Backoff, Mailbox};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Counts its drops, and panics in each.
 struct Bomb(Arc<AtomicUsize>);
@@ -145,6 +147,16 @@ fn parts_of_a_group_are_dropped_each_for_itself() {
         let _ = &in_recipe;
         Idle
     });
+    let (in_rank, in_decode, in_apply) = (bombs.one(), bombs.one(), bombs.one());
+    let rank = move |number: &u32| {
+        let _ = &in_rank;
+        i64::from(*number)
+    };
+    let decode = move |_: &GroupConfig| {
+        let _ = &in_decode;
+        Ok(())
+    };
+    let group = group.config(decode, move |_, ()| _ = &in_apply).mailbox(Mailbox::priority(rank));
     let group = group.terminate_by(move |_| {
         let _ = &in_end;
         0
@@ -154,8 +166,53 @@ fn parts_of_a_group_are_dropped_each_for_itself() {
     group.stop();
     group.when_ended().wait().expect("the system lives");
     drop(group);
+    wait_until(|| bombs.dropped() == 6);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn parts_of_a_backoff_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let (in_child, in_handle, in_last) = (bombs.one(), bombs.one(), bombs.one());
+    let second = Duration::from_secs(1);
+    let backoff = Backoff::on_stop(second, second).without_child(move |_: u32| _ = &in_handle);
+    let backoff = backoff.child(move |child| {
+        let _ = &in_child;
+        child
+    });
+    let backoff = backoff.last_message(move |_: &u32| {
+        let _ = &in_last;
+        false
+    });
+    let recipe = |_: &mut Context<u32>| Idle;
+    let supervisor = system.actor("supervisor").spawn_backoff(backoff, recipe).expect("sound");
+    supervisor.stop();
+    supervisor.when_ended().wait().expect("the system lives");
+    drop(supervisor);
     wait_until(|| bombs.dropped() == 3);
     system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn mailboxes_with_names_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let (in_rank, in_control, in_lane) = (bombs.one(), bombs.one(), bombs.one());
+    let ranks = Mailbox::priority(move |number: &u32| {
+        let _ = &in_rank;
+        i64::from(*number)
+    });
+    let control = Mailbox::control_aware(move |number: &u32| {
+        let _ = &in_control;
+        *number == 0
+    });
+    let lanes = Mailbox::lanes(2, move |number: &u32| {
+        let _ = &in_lane;
+        *number as usize
+    });
+    let builder = System::builder("bombs").mailbox("ranks", ranks).mailbox("control", control);
+    let system = builder.mailbox("lanes", lanes).build().expect("threads can be had");
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 3);
 }
 
 #[derive(Clone)]
