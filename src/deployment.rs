@@ -143,9 +143,11 @@ impl Deployment {
 /// name) or `prefix*`; the last may be `**`, one or more elements. At each level a name beats `*`, which beats
 /// `prefix*`, and what was passed over is not tried again; `**` counts only where nothing else matches, the deepest
 /// first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Deployments {
-    top: Level,
+    /// The first one is the top. In a list, and not one within the other: a pattern may have any number of elements, and
+    /// what is dropped or cloned level by level takes as much of the stack.
+    levels: Vec<Level>,
     /// As they were written, for those who ask for the settings.
     written: BTreeMap<String, Deployment>,
 }
@@ -181,13 +183,14 @@ impl Section {
     }
 }
 
+/// What is said of the elements at one place; further levels by their numbers.
 #[derive(Debug, Clone, Default)]
 struct Level {
     deployment: Option<Section>,
-    by_name: BTreeMap<String, Level>,
-    any: Option<Box<Level>>,
+    by_name: BTreeMap<String, usize>,
+    any: Option<usize>,
     /// By prefix, the longest first.
-    by_prefix: Vec<(String, Level)>,
+    by_prefix: Vec<(String, usize)>,
     /// What `**` at this place says.
     rest: Option<Section>,
 }
@@ -247,6 +250,15 @@ impl std::error::Error for PatternError {
     }
 }
 
+/// The number of the level where patterns begin.
+const TOP: usize = 0;
+
+impl Default for Deployments {
+    fn default() -> Self {
+        Self { levels: vec![Level::default()], written: BTreeMap::new() }
+    }
+}
+
 impl Deployments {
     pub fn is_empty(&self) -> bool {
         self.written.is_empty()
@@ -266,36 +278,43 @@ impl Deployments {
                 "deployment {pattern:?} is meant for /user{pattern}: leave the guardian out of the pattern"
             );
         }
-        let mut level = &mut self.top;
+        let mut at = TOP;
         let mut elements = elements.split('/').peekable();
         while let Some(element) = elements.next() {
             if element == "**" {
                 if elements.peek().is_some() {
                     return Err(PatternError::RestInside { pattern: pattern.to_owned() });
                 }
-                if level.rest.is_some() {
+                let rest = &mut self.levels[at].rest;
+                if rest.is_some() {
                     return Err(twice());
                 }
-                level.rest = Some(Section::new(pattern, deployment.clone()));
+                *rest = Some(Section::new(pattern, deployment.clone()));
                 self.written.insert(pattern.to_owned(), deployment);
                 return Ok(());
             }
-            level = match element.strip_suffix('*') {
-                Some("") => level.any.get_or_insert_default(),
+            let next = self.levels.len();
+            let level = &mut self.levels[at];
+            at = match element.strip_suffix('*') {
+                Some("") => *level.any.get_or_insert(next),
                 Some(prefix) => {
                     checked(pattern, prefix)?;
-                    level.with_prefix(prefix)
+                    level.with_prefix(prefix, next)
                 }
                 None => {
                     checked(pattern, element)?;
-                    level.by_name.entry(element.to_owned()).or_default()
+                    *level.by_name.entry(element.to_owned()).or_insert(next)
                 }
             };
+            if at == next {
+                self.levels.push(Level::default());
+            }
         }
-        if level.deployment.is_some() {
+        let deployed = &mut self.levels[at].deployment;
+        if deployed.is_some() {
             return Err(twice());
         }
-        level.deployment = Some(Section::new(pattern, deployment.clone()));
+        *deployed = Some(Section::new(pattern, deployment.clone()));
         self.written.insert(pattern.to_owned(), deployment);
         Ok(())
     }
@@ -314,7 +333,7 @@ impl Deployments {
         if self.written.is_empty() {
             return None;
         }
-        let mut level = Some(&self.top);
+        let mut level = Some(&self.levels[TOP]);
         let mut rest = None;
         for name in names {
             let Some(at) = level else {
@@ -322,7 +341,7 @@ impl Deployments {
                 return rest;
             };
             rest = at.rest.as_ref().or(rest);
-            level = at.next(name);
+            level = at.next(name).map(|number| &self.levels[number]);
         }
         level.and_then(|level| level.deployment.as_ref()).or(rest)
     }
@@ -334,21 +353,22 @@ impl Deployments {
 }
 
 impl Level {
-    fn with_prefix(&mut self, prefix: &str) -> &mut Level {
+    /// The level of this prefix, which is `next` if there was none.
+    fn with_prefix(&mut self, prefix: &str, next: usize) -> usize {
         let place = match self.by_prefix.iter().position(|(known, _)| known == prefix) {
             Some(place) => place,
             None => {
                 let place = self.by_prefix.partition_point(|(known, _)| known.len() >= prefix.len());
-                self.by_prefix.insert(place, (prefix.to_owned(), Level::default()));
+                self.by_prefix.insert(place, (prefix.to_owned(), next));
                 place
             }
         };
-        &mut self.by_prefix[place].1
+        self.by_prefix[place].1
     }
 
-    fn next(&self, name: &str) -> Option<&Level> {
+    fn next(&self, name: &str) -> Option<usize> {
         let by_prefix = || self.by_prefix.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
-        self.by_name.get(name).or(self.any.as_deref()).or_else(|| by_prefix().map(|(_, level)| level))
+        self.by_name.get(name).copied().or(self.any).or_else(|| by_prefix().map(|(_, level)| *level))
     }
 }
 
@@ -401,6 +421,16 @@ mod tests {
         assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/**"));
         assert_eq!(found(&all, "/a/b/c").as_deref(), Some("/a/b/c"));
         assert_eq!(found(&all, "/a/b/c/d").as_deref(), Some("/a/b/**"));
+    }
+
+    #[test]
+    fn a_pattern_may_have_any_number_of_elements() {
+        let long = "/a".repeat(if cfg!(miri) { 100 } else { 200_000 });
+        let all = deployments(&[&long, "/a/*"]);
+        let copy = all.clone();
+        drop(all);
+        assert_eq!(found(&copy, &long), Some(long));
+        assert_eq!(found(&copy, "/a/b").as_deref(), Some("/a/*"));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use crate::actor::drop_guarded;
 use crate::actor_ref::ActorRef;
-use crate::payload::Contained;
+use crate::payload::Guarded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
 use std::any::{Any, TypeId};
@@ -87,7 +87,7 @@ struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     by: TypeId,
-    subscriber: Contained<StdArc<dyn Subscriber>>,
+    subscriber: Guarded<StdArc<dyn Subscriber>>,
 }
 
 /// Who has subscribed.
@@ -273,7 +273,7 @@ impl EventStream {
             self.shared.sweep(event);
             let subscriber: StdArc<dyn Subscriber> =
                 StdArc::new(ByReference { actor: subscriber.clone(), convert });
-            let subscriber = Contained::new(subscriber);
+            let subscriber = Guarded::new(subscriber);
             is_new |= self.shared.add(event, Entry { who, by: TypeId::of::<G>(), subscriber });
         }
         is_new
@@ -291,7 +291,7 @@ impl EventStream {
             Who::Function(topics.next_function)
         };
         for (event, subscriber) in subscribers {
-            self.shared.add(event, Entry { who, by, subscriber: Contained::new(subscriber) });
+            self.shared.add(event, Entry { who, by, subscriber: Guarded::new(subscriber) });
         }
         let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
         Subscription::new(move || {
@@ -328,7 +328,7 @@ impl Shared {
             }
         };
         // Without the lock: what subscribers hold is the user's.
-        drop_guarded(rest);
+        drop(rest);
         is_new
     }
 
@@ -351,7 +351,7 @@ impl Shared {
             self.entry_count.fetch_sub(removed_count, Ordering::Relaxed);
         }
         // Without the lock: what subscribers hold is the user's.
-        replaced.into_iter().for_each(drop_guarded);
+        drop(replaced);
         removed_count > 0
     }
 
@@ -362,11 +362,11 @@ impl Shared {
     /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
     fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
-        let gone = gone(&entries);
-        drop_guarded(entries);
-        self.forget(&gone);
+        self.forget(&gone(&entries));
     }
 
+    /// Called while the list in which they were found is kept, and so their addresses: without it another actor may have
+    /// come to one of them, and has subscribed.
     fn forget(&self, gone: &[Who]) {
         if !gone.is_empty() {
             self.remove(|entry| gone.contains(&entry.who));
@@ -378,10 +378,9 @@ impl Shared {
         let gone = gone(&entries);
         for Entry { who, subscriber, .. } in entries.iter() {
             if !gone.contains(who) {
-                quietly(|| subscriber.get().take(event));
+                quietly(|| subscriber.take(event));
             }
         }
-        drop_guarded(entries);
         self.forget(&gone);
     }
 }
@@ -390,7 +389,7 @@ impl Shared {
 fn gone(entries: &[Entry]) -> Vec<Who> {
     let is_gone = |entry: &&Entry| {
         let mut gone = false;
-        quietly(|| gone = entry.subscriber.get().is_gone());
+        quietly(|| gone = entry.subscriber.is_gone());
         gone
     };
     entries.iter().filter(is_gone).map(|entry| entry.who).collect()

@@ -1,6 +1,7 @@
-//! What a panic leaves behind.
+//! What a panic leaves behind, and what keeps one in a destructor from becoming two.
 
 use std::any::Any;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Drops it. Its destructor is user code, which may panic in its turn: what that leaves is leaked, or there were no end.
@@ -10,30 +11,37 @@ pub fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A value of a user's type in a list with others. If the destructors of two of them panicked while the list is dropped,
-/// the second panic would abort the process: here each goes no further than to its own value.
+/// A value of a user's type that ends together with others. A panic in its drop goes no further than to here, where of two
+/// at once the second would abort the process.
 #[derive(Clone)]
-pub struct Contained<T>(Option<T>);
+pub struct Guarded<T>(Option<T>);
 
-impl<T> Contained<T> {
+impl<T> Guarded<T> {
     pub fn new(value: T) -> Self {
         Self(Some(value))
     }
 
-    pub fn get(&self) -> &T {
-        self.0.as_ref().expect("only taken with all of it")
-    }
-
-    pub fn get_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("only taken with all of it")
-    }
-
     pub fn into_inner(mut self) -> T {
-        self.0.take().expect("only taken with all of it")
+        self.0.take().expect("it is there until it is dropped")
     }
 }
 
-impl<T> Drop for Contained<T> {
+impl<T> Deref for Guarded<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> DerefMut for Guarded<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
             crate::actor::drop_guarded(value);
@@ -87,7 +95,7 @@ mod tests {
         }
 
         let dropped = AtomicUsize::new(0);
-        let list: Vec<_> = (0..3).map(|_| Contained::new(Sore(&dropped))).collect();
+        let list: Vec<_> = (0..3).map(|_| Guarded::new(Sore(&dropped))).collect();
         drop(list);
         assert_eq!(dropped.load(Ordering::Relaxed), 3);
     }

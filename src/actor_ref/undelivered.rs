@@ -3,7 +3,7 @@
 
 use crate::actor_ref::{Answerable, Attempt, DeadLetter, DeadLetters};
 use crate::event_stream::{Subscription, quietly};
-use crate::payload::Contained;
+use crate::payload::Guarded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
 use std::any::{Any, TypeId};
@@ -56,8 +56,8 @@ pub struct Rules {
 
 #[derive(Default)]
 struct ByType {
-    marks: HashMap<TypeId, Contained<StdArc<dyn Any + Send + Sync>>>,
-    sinks: HashMap<TypeId, Contained<StdArc<dyn Any + Send + Sync>>>,
+    marks: HashMap<TypeId, Guarded<StdArc<dyn Any + Send + Sync>>>,
+    sinks: HashMap<TypeId, Guarded<StdArc<dyn Any + Send + Sync>>>,
 }
 
 /// Which messages of one type are of no interest.
@@ -92,7 +92,7 @@ impl Rules {
         if self.is_empty() {
             return false;
         }
-        let mark = lock(&self.by_type).marks.get(&TypeId::of::<M>()).map(|mark| mark.get().clone());
+        let mark = lock(&self.by_type).marks.get(&TypeId::of::<M>()).map(|mark| StdArc::clone(mark));
         let Some(mark) = mark.and_then(|mark| mark.downcast::<Mark<M>>().ok()) else { return false };
         let mut is_suppressed = false;
         quietly(|| is_suppressed = (mark.0)(message));
@@ -105,12 +105,12 @@ impl Rules {
         if self.is_empty() {
             return None;
         }
-        let sink = lock(&self.by_type).sinks.get(&TypeId::of::<M>()).map(|sink| sink.get().clone());
+        let sink = lock(&self.by_type).sinks.get(&TypeId::of::<M>()).map(|sink| StdArc::clone(sink));
         sink.and_then(|sink| sink.downcast().ok())
     }
 
     fn mark<M: 'static>(&self, mark: Mark<M>) {
-        let mark = Contained::new(StdArc::new(mark) as StdArc<dyn Any + Send + Sync>);
+        let mark = Guarded::new(StdArc::new(mark) as StdArc<dyn Any + Send + Sync>);
         let replaced = lock(&self.by_type).marks.insert(TypeId::of::<M>(), mark);
         if replaced.is_none() {
             // Ordering: Relaxed; see `is_empty`.
@@ -123,7 +123,7 @@ impl Rules {
         let refused = match lock(&self.by_type).sinks.entry(TypeId::of::<M>()) {
             Entry::Occupied(_) => Some(sink),
             Entry::Vacant(place) => {
-                place.insert(Contained::new(sink));
+                place.insert(Guarded::new(sink));
                 // Ordering: Relaxed; see `is_empty`.
                 self.count.fetch_add(1, Ordering::Relaxed);
                 None

@@ -2,6 +2,7 @@
 
 use super::order::{Key, Order, Shape};
 use crate::mailbox;
+use crate::payload::Guarded;
 use std::any::{Any, type_name};
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -126,13 +127,15 @@ impl Mailbox {
     ///
     /// The idea is Akka's `PriorityGenerator`.
     pub fn priority<M: Send + 'static>(rank: impl Fn(&M) -> i64 + Send + Sync + 'static) -> Self {
-        Self::sorted::<M>(Classes::Ranks, StdArc::new(rank))
+        let rank = Guarded::new(rank);
+        Self::sorted::<M>(Classes::Ranks, StdArc::new(move |message: &M| rank(message)))
     }
 
     /// Hands out the messages that are control before all others, each kind in the order sent. Takes any number
     /// of messages unless given a [`capacity`](Self::capacity).
     pub fn control_aware<M: Send + 'static>(is_control: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        Self::sorted::<M>(Classes::Control, StdArc::new(move |message| i64::from(!is_control(message))))
+        let is_control = Guarded::new(is_control);
+        Self::sorted::<M>(Classes::Control, StdArc::new(move |message: &M| i64::from(!is_control(message))))
     }
 
     /// Hands out the messages of `count` lanes, the lowest number first, and within a lane in the order sent.
@@ -145,6 +148,7 @@ impl Mailbox {
         count: usize,
         lane: impl Fn(&M) -> usize + Send + Sync + 'static,
     ) -> Self {
+        let lane = Guarded::new(lane);
         let key = move |message: &M| i64::try_from(lane(message)).unwrap_or(i64::MAX);
         Self::sorted::<M>(Classes::Lanes(count), StdArc::new(key))
     }

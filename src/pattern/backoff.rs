@@ -14,6 +14,7 @@ use crate::actor::{ActorBuilder, IntoActor};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Watchable};
 use crate::error::{SendError, SpawnError};
 use crate::grace::{self, Published};
+use crate::payload::Guarded;
 use crate::supervision::{Directive, Restart, RestartHistory, Strategy};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rand::rngs::SmallRng;
@@ -190,7 +191,11 @@ impl<M: Send + 'static> Backoff<M> {
     /// Changes how each child is made: its mailbox, its dispatcher. Its strategy is
     /// [`supervision`](Self::supervision).
     pub fn child(mut self, configure: impl Fn(ActorBuilder) -> ActorBuilder + Send + Sync + 'static) -> Self {
-        self.configure = Some(Box::new(configure));
+        let configure = Guarded::new(configure);
+        self.configure = Some(Box::new(move |child| {
+            let configure = &*configure;
+            configure(child)
+        }));
         self
     }
 
@@ -202,7 +207,11 @@ impl<M: Send + 'static> Backoff<M> {
     ///
     /// When `handle` panics, the message is a dead letter and the panic is its sender's.
     pub fn without_child(mut self, handle: impl Fn(M) + Send + Sync + 'static) -> Self {
-        self.without_child = Some(Box::new(handle));
+        let handle = Guarded::new(handle);
+        self.without_child = Some(Box::new(move |message| {
+            let handle = &*handle;
+            handle(message);
+        }));
         self
     }
 
@@ -211,7 +220,8 @@ impl<M: Send + 'static> Backoff<M> {
     /// message is a dead letter unless [`without_child`](Self::without_child) takes it. Asked for each message on the
     /// sender's thread.
     pub fn last_message(mut self, is_last: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        self.is_last = Some(Box::new(is_last));
+        let is_last = Guarded::new(is_last);
+        self.is_last = Some(Box::new(move |message| is_last(message)));
         self
     }
 
@@ -459,17 +469,17 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
                 return Err(refused);
             }
         };
-        // Before it is told: it may have ended when that returns, and a last message is meant for it as others are.
-        let was_closed = self.supervisor.is_closed();
+        // Asked before it is told to stop, which it may do at once.
+        let handle = shared.settings.without_child.as_ref().filter(|_| !self.supervisor.is_closed());
         if is_last {
             self.supervisor.stop();
         }
-        match &shared.settings.without_child {
-            Some(handle) if !was_closed => {
+        match handle {
+            Some(handle) => {
                 handle(message);
                 Ok(Accepted::Handled)
             }
-            _ => Err(SendError::Closed(message)),
+            None => Err(SendError::Closed(message)),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::actor::{drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
 use crate::error::SpawnError;
 use crate::event_stream::quietly;
-use crate::payload::Contained;
+use crate::payload::Guarded;
 use crate::sync::HashMap;
 use std::collections::VecDeque;
 use std::fmt;
@@ -116,7 +116,7 @@ impl<M: Send + 'static> Inbox<M> {
         }
         let any = self.actor.any_local();
         let (port, ask) = ask::begin(Timekeeper::Target(any));
-        let query = Query { accepts: accepts.map(Contained::new), port };
+        let query = Query { accepts: accepts.map(Guarded::new), port };
         self.apply(move |keeper, ctx| keeper.serve(query, ctx));
         match ask.within(timeout).wait() {
             Ok(Answer::Message(message)) => Ok(message),
@@ -158,7 +158,7 @@ impl<M: Send + 'static> Inbox<M> {
         self.apply(move |keeper, ctx| {
             // Watched already is what was wanted.
             let _ = ctx.watch(&actor);
-            drop_guarded(keeper.notices.insert(actor, Contained::new(notice)));
+            drop_guarded(keeper.notices.insert(actor, Guarded::new(notice)));
         });
     }
 
@@ -211,7 +211,7 @@ enum Answer<M> {
 /// Somebody waits for a message.
 struct Query<M> {
     /// `None`: any will do.
-    accepts: Option<Contained<Box<Predicate<M>>>>,
+    accepts: Option<Guarded<Box<Predicate<M>>>>,
     port: ReplyTo<Answer<M>>,
 }
 
@@ -219,7 +219,7 @@ impl<M> Query<M> {
     /// Whether this query takes `message`; an error if its predicate panics.
     fn accepts(&mut self, message: &M) -> Result<bool, ()> {
         let Some(accepts) = &mut self.accepts else { return Ok(true) };
-        guarded(|| Ok(accepts.get_mut()(message))).map_err(drop_guarded)
+        guarded(|| Ok(accepts(message))).map_err(drop_guarded)
     }
 
     /// Answers with `message`, or gives it back since nobody waits any more.
@@ -247,7 +247,7 @@ struct Keeper<M> {
     queries: VecDeque<Query<M>>,
     capacity: usize,
     warned: bool,
-    notices: HashMap<AnyRef, Contained<Box<MakeNotice<M>>>>,
+    notices: HashMap<AnyRef, Guarded<Box<MakeNotice<M>>>>,
 }
 
 impl<M: Send + 'static> Keeper<M> {

@@ -9,8 +9,8 @@ use super::status::Statuses;
 use super::table::Table;
 use super::termination::Termination;
 use super::waiting::Waiting;
-use super::{GroupKey, InnerRouter};
-use crate::actor::{Held, SystemCore};
+use super::{GroupKey, InnerRouter, Outcome};
+use crate::actor::{Held, SystemCore, drop_guarded};
 use crate::actor_ref::delivery::Delivery;
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -18,6 +18,7 @@ use crate::grace;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use std::hash::{DefaultHasher, Hasher};
+use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
@@ -117,6 +118,20 @@ impl<M: Send + 'static, K: GroupKey> Seat<M, K> {
     /// Whether an actor of this seed waits in it to be created again.
     pub fn awaits(&self, seed: &StdArc<Seed<K>>) -> bool {
         self.actor.is_none() && StdArc::ptr_eq(&self.seed, seed)
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Drop for Board<M, K> {
+    /// What makes a group is the user's, and each part may panic when it is dropped: of two panics at once the second
+    /// would abort the process.
+    fn drop(&mut self) {
+        drop_guarded(mem::replace(&mut self.router, Box::new(|_: &M| Outcome::Discard)));
+        let never = |head: &AnyRef, _: String, _: &StdArc<Seed<K>>| {
+            Err(SpawnError::ParentStopped { path: head.path().to_string() })
+        };
+        drop_guarded(mem::replace(&mut self.make, Box::new(never)));
+        drop_guarded(mem::replace(&mut self.termination, Termination::Closing));
+        drop_guarded(self.configured.take());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::builder::GroupPlan;
 use super::group::Group;
 use super::{GroupConfig, GroupKey};
+use crate::payload::Guarded;
 use std::any::Any;
 use std::marker::PhantomData;
 
@@ -15,7 +16,7 @@ pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
     fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>);
 }
 
-struct By<C, D, A>(D, A, PhantomData<fn() -> C>);
+struct By<C, D, A>(Guarded<D>, Guarded<A>, PhantomData<fn() -> C>);
 
 impl<M, K, C, D, A> Configured<M, K> for By<C, D, A>
 where
@@ -54,7 +55,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         decode: impl Fn(&GroupConfig) -> Result<C, String> + Send + Sync + 'static,
         apply: impl Fn(&Group<M, K>, C) + Send + Sync + 'static,
     ) -> Self {
-        self.configured = Some(Box::new(By(decode, apply, PhantomData)));
+        self.configured = Some(Box::new(By(Guarded::new(decode), Guarded::new(apply), PhantomData)));
         self
     }
 }

@@ -4,7 +4,7 @@
 //! slice of routes, without hashing, locks or allocation.
 
 use super::carries::{Carries, taken_back};
-use crate::actor::SystemRef;
+use crate::actor::{SystemRef, drop_guarded};
 use crate::actor_ref::delivery::{Copier, Copies, Way};
 use crate::actor_ref::{ActorRef, DeadLetterReason};
 use crate::sync::OnceLock;
@@ -35,6 +35,13 @@ pub struct Routes<M> {
     pub list: Vec<Route<M>>,
     /// There is one wherever there are two routes.
     pub clone: Option<fn(&M) -> M>,
+}
+
+impl<M> Drop for Routes<M> {
+    /// Each condition is the user's, and its drop may panic: of two panics at once the second would abort the process.
+    fn drop(&mut self) {
+        self.list.drain(..).flat_map(|route| route.conditions).for_each(drop_guarded);
+    }
 }
 
 /// Whether a message goes by a route.

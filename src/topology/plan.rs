@@ -461,6 +461,8 @@ impl<D: Send + 'static> Local<D> {
             message_type: std::any::type_name::<M>(),
             is_conditional: when.is_some(),
         };
+        // Left here if it is refused: what it holds is the user's, and is dropped without the lock.
+        let mut when = when;
         self.with_draft(|draft: &mut Draft<M>| {
             let routes = &mut draft.routes;
             routes.clone = routes.clone.or(clone);
@@ -483,7 +485,7 @@ impl<D: Send + 'static> Local<D> {
                     routes.list.len() - 1
                 }
             };
-            match when {
+            match when.take() {
                 Some(when) => routes.list[index].conditions.push(when),
                 None => routes.list[index].always = true,
             }

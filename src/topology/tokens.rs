@@ -4,6 +4,7 @@
 //! through it or a clone of it, or by the drop of the last clone. While the request is being sent, one more is counted
 //! as open, so that the end of those so far is not taken for the end of all.
 
+use crate::actor::drop_guarded;
 use crate::actor_ref::dead_letters::is_unread;
 use crate::actor_ref::promise::Outcome;
 use crate::actor_ref::reply::{Behind, By};
@@ -203,6 +204,16 @@ impl<R: Send + 'static> State<R> {
         }
         let Some(Gathering::Any { asker, is_ignored }) = self.gathering.take() else { return None };
         Some(Ended::Failure(asker, if is_ignored { AskError::NoReply } else { AskError::Undeliverable }))
+    }
+}
+
+impl<R> Drop for State<R> {
+    /// Replies that nobody has taken are the user's, each of which may panic when it is dropped: of two panics at once the
+    /// second would abort the process.
+    fn drop(&mut self) {
+        if let Some(Gathering::All { replies, .. }) = self.gathering.take() {
+            replies.into_iter().for_each(drop_guarded);
+        }
     }
 }
 

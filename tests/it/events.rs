@@ -2,8 +2,9 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, Members, Unhandled};
+use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, Members, Subscription, Unhandled};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Clone, PartialEq)]
 struct Opened(u32);
@@ -291,4 +292,57 @@ fn functions_that_panic_when_they_are_let_go_of_harm_no_publisher() {
     }
     stage.system.events().publish(&Opened(1));
     stage.end(&[]);
+}
+
+/// Runs when it is dropped.
+struct AtDrop(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl Drop for AtDrop {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
+/// So many that the memory of those who have gone is used again.
+const CROWD: usize = if cfg!(miri) { 8 } else { 200 };
+
+#[test]
+fn who_comes_to_the_address_of_one_that_has_gone_stays_subscribed() {
+    let stage = Stage::turns();
+    let crowd = |system: &SystemRef| -> Vec<_> {
+        let recipe = || Porter(channel().0);
+        (0..CROWD).map(|_| system.spawn(recipe).expect("room")).collect()
+    };
+    let gone: Vec<ActorRef<Door>> = crowd(&stage.system);
+    let leaving = Arc::new(Mutex::new((gone.clone(), None)));
+    let (handle, left) = (stage.system.handle().clone(), leaving.clone());
+    let _first = stage.system.events().on(move |_: &Opened| {
+        let (gone, last) = std::mem::take(&mut *left.lock().expect("not poisoned"));
+        drop::<Option<Subscription>>(last);
+        for gone in gone {
+            handle.events().unsubscribe_all(&gone);
+        }
+    });
+    assert!(gone.iter().all(|gone| stage.system.events().subscribe::<Opened, _>(gone)));
+    // Dropped behind the others, with the list by which it is told.
+    let (handle, (sender, come)) = (stage.system.handle().clone(), channel());
+    let last = AtDrop(Some(Box::new(move || {
+        let new = crowd(&handle);
+        assert!(new.iter().all(|new| handle.events().subscribe::<Opened, _>(new)));
+        let _ = sender.send(new);
+    })));
+    let last = stage.system.events().on(move |_: &Opened| _ = &last);
+    leaving.lock().expect("not poisoned").1 = Some(last);
+    gone.iter().for_each(ActorRef::stop);
+    run_turns();
+    drop(gone);
+    stage.system.events().publish(&Opened(1));
+    for new in come.try_recv().expect("dropped while it was told") {
+        assert!(!stage.system.events().subscribe::<Opened, _>(&new), "it is still subscribed");
+        new.stop();
+    }
+    run_turns();
+    end(stage);
 }

@@ -11,6 +11,7 @@ mod configuration;
 mod coordinated_shutdown;
 mod dead_letters;
 mod debug;
+mod destructors;
 mod dispatchers;
 mod error_texts;
 mod events;

@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
 use crate::support::{LONG, Soon, Stage, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Mode, Outcome, Sending, Singleton, Start};
+use pointsman::topology::{Group, Local, Mode, Outcome, Sending, Singleton, Start};
 #[cfg(feature = "config")]
 use pointsman::topology::{GroupConfig, Topology};
 use pointsman::{Full, Mailbox, SendError};
@@ -406,5 +406,32 @@ fn thousands_of_keys_that_print_alike_have_names_of_their_own() {
     assert!(stage.system.actor_at(&last).is_ok(), "no number is left out, so none was tried twice");
     group.stop();
     run_turns();
+    books(stage);
+}
+
+#[test]
+fn a_condition_that_is_refused_is_dropped_without_a_lock() {
+    struct Unique;
+    /// Looks at its group when it is dropped.
+    struct Looks(Arc<Local<u32>>, Sender<()>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            let _ = self.0.outlet::<u8>();
+            let _ = self.1.send(());
+        }
+    }
+    let stage = Stage::turns();
+    let topology = stage.system.topology();
+    let from = Arc::new(topology.local::<u32>("from").expect("a free name"));
+    let [one, two] = ["one", "two"].map(|name| topology.local::<Unique>(name).expect("a free name"));
+    from.route_only_to(&one, |_: &Unique| true).expect("the first one");
+    let (sender, dropped) = channel();
+    let looks = Looks(from.clone(), sender);
+    let second = from.route_only_to(&two, move |_: &Unique| {
+        let _ = &looks;
+        true
+    });
+    assert!(second.is_err(), "it cannot be cloned");
+    assert_eq!(dropped.try_recv(), Ok(()));
     books(stage);
 }

@@ -1,0 +1,272 @@
+//! What panics when it is dropped, where the engine drops several of them together: each is dropped for itself, since
+//! of two panics at once the second would abort the process.
+
+use crate::support::{LONG, Soon, wait_until};
+use pointsman::prelude::*;
+use pointsman::shutdown::phase;
+use pointsman::topology::{GroupConfig, Sending};
+use pointsman::{Backoff, Mailbox};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Counts its drops, and panics in each.
+struct Bomb(Arc<AtomicUsize>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("planted");
+    }
+}
+
+/// What makes bombs, and says how many were dropped.
+#[derive(Clone, Default)]
+struct Bombs(Arc<AtomicUsize>);
+
+impl Bombs {
+    fn one(&self) -> Bomb {
+        Bomb(self.0.clone())
+    }
+
+    fn dropped(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn system() -> System {
+    System::builder("bombs").build().expect("threads can be had")
+}
+
+#[derive(Clone)]
+struct Event;
+
+#[test]
+fn subscribers_that_leave_while_they_are_told_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let subscriptions = Arc::new(Mutex::new(Vec::new()));
+    let all = subscriptions.clone();
+    let _first = system.events().on(move |_: &Event| {
+        let left = std::mem::take(&mut *all.lock().expect("not poisoned"));
+        drop(left);
+    });
+    for _ in 0..2 {
+        let bomb = bombs.one();
+        let subscription = system.events().on(move |_: &Event| _ = &bomb);
+        subscriptions.lock().expect("not poisoned").push(subscription);
+    }
+    // The list by which it is told is the last to hold them.
+    system.events().publish(&Event);
+    assert_eq!(bombs.dropped(), 2);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn subscribers_that_end_with_their_system_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let subscribe = |_| {
+        let bomb = bombs.one();
+        system.events().on(move |_: &Event| _ = &bomb)
+    };
+    let subscriptions = [(); 2].map(subscribe);
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+    drop(subscriptions);
+}
+
+#[test]
+fn marks_of_messages_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let (one, two) = (bombs.one(), bombs.one());
+    system.dead_letters().suppress(move |_: &u8| {
+        let _ = &one;
+        true
+    });
+    system.dead_letters().suppress(move |_: &u16| {
+        let _ = &two;
+        true
+    });
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+}
+
+#[test]
+fn tasks_of_a_shutdown_that_does_not_come_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    for name in ["one", "two"] {
+        let bomb = bombs.one();
+        let task = move || {
+            let _ = &bomb;
+            Ok(())
+        };
+        system.coordinated_shutdown().add_task(phase::SERVICE_STOP, name, task).expect("a known phase");
+    }
+    // Not by its phases.
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+}
+
+#[test]
+fn conditions_of_routes_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let topology = system.topology();
+    let from = topology.local::<u32>("from").expect("a free name");
+    let to = topology.local::<u8>("to").expect("a free name");
+    for _ in 0..2 {
+        let bomb = bombs.one();
+        from.route_to(&to, move |_: &u8| {
+            let _ = &bomb;
+            true
+        });
+    }
+    let outlet = from.outlet::<u8>();
+    drop((from.mount(&ActorRef::from_fn(|_: u32| {})), to, outlet));
+    assert_eq!(bombs.dropped(), 2);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+struct Idle;
+
+impl Actor for Idle {
+    type Message = u32;
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn parts_of_a_group_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let (in_key, in_recipe, in_end) = (bombs.one(), bombs.one(), bombs.one());
+    let key = move |key: &u32| {
+        let _ = &in_key;
+        *key
+    };
+    let group = system.group("group").by_key(key, move |_, _| {
+        let _ = &in_recipe;
+        Idle
+    });
+    let (in_rank, in_decode, in_apply) = (bombs.one(), bombs.one(), bombs.one());
+    let rank = move |number: &u32| {
+        let _ = &in_rank;
+        i64::from(*number)
+    };
+    let decode = move |_: &GroupConfig| {
+        let _ = &in_decode;
+        Ok(())
+    };
+    let group = group.config(decode, move |_, ()| _ = &in_apply).mailbox(Mailbox::priority(rank));
+    let group = group.terminate_by(move |_| {
+        let _ = &in_end;
+        0
+    });
+    let group = group.spawn().expect("sound");
+    group.tell(7_u32);
+    group.stop();
+    group.when_ended().wait().expect("the system lives");
+    drop(group);
+    wait_until(|| bombs.dropped() == 6);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn parts_of_a_backoff_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let (in_child, in_handle, in_last) = (bombs.one(), bombs.one(), bombs.one());
+    let second = Duration::from_secs(1);
+    let backoff = Backoff::on_stop(second, second).without_child(move |_: u32| _ = &in_handle);
+    let backoff = backoff.child(move |child| {
+        let _ = &in_child;
+        child
+    });
+    let backoff = backoff.last_message(move |_: &u32| {
+        let _ = &in_last;
+        false
+    });
+    let recipe = |_: &mut Context<u32>| Idle;
+    let supervisor = system.actor("supervisor").spawn_backoff(backoff, recipe).expect("sound");
+    supervisor.stop();
+    supervisor.when_ended().wait().expect("the system lives");
+    drop(supervisor);
+    wait_until(|| bombs.dropped() == 3);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn mailboxes_with_names_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let (in_rank, in_control, in_lane) = (bombs.one(), bombs.one(), bombs.one());
+    let ranks = Mailbox::priority(move |number: &u32| {
+        let _ = &in_rank;
+        i64::from(*number)
+    });
+    let control = Mailbox::control_aware(move |number: &u32| {
+        let _ = &in_control;
+        *number == 0
+    });
+    let lanes = Mailbox::lanes(2, move |number: &u32| {
+        let _ = &in_lane;
+        *number as usize
+    });
+    let builder = System::builder("bombs").mailbox("ranks", ranks).mailbox("control", control);
+    let system = builder.mailbox("lanes", lanes).build().expect("threads can be had");
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 3);
+}
+
+#[derive(Clone)]
+struct Arm;
+
+impl Request for Arm {
+    type Reply = Bomb;
+}
+
+/// Answers, or keeps what it is asked; and tells when that is done.
+struct Armourer {
+    bombs: Option<Bombs>,
+    kept: Option<Call<Arm>>,
+    done: Sender<()>,
+}
+
+impl Actor for Armourer {
+    type Message = Call<Arm>;
+    fn receive(&mut self, call: Call<Arm>, _: &mut Context<Call<Arm>>) -> Done {
+        match &self.bombs {
+            Some(bombs) => call.answer(|_| bombs.one()),
+            None => self.kept = Some(call),
+        }
+        self.done.send(())?;
+        Ok(())
+    }
+}
+
+#[test]
+fn replies_that_nobody_takes_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let topology = system.topology();
+    let from = topology.local::<u32>("from").expect("a free name");
+    let (sender, done) = channel();
+    let armourer = |name: &str, bombs: Option<Bombs>| {
+        let done = sender.clone();
+        let recipe = move || Armourer { bombs: bombs.clone(), kept: None, done: done.clone() };
+        let actor = system.spawn(recipe).expect("room");
+        let group = topology.local::<Call<Arm>>(name).expect("a free name");
+        from.route_all_to::<Call<Arm>, _>(&group);
+        let _ = group.mount(&actor);
+        actor
+    };
+    armourer("one", Some(bombs.clone()));
+    armourer("two", Some(bombs.clone()));
+    let keeps = armourer("three", None);
+    let outlet = from.outlet::<Call<Arm>>();
+    let _ = from.mount(&ActorRef::from_fn(|_: u32| {}));
+    let answers = outlet.request(Arm).all();
+    (0..3).for_each(|_| done.soon().expect("each is asked"));
+    drop(answers);
+    assert_eq!(bombs.dropped(), 0, "there is one more whose answer may come");
+    keeps.stop();
+    keeps.when_ended().wait().expect("the system lives");
+    assert_eq!(bombs.dropped(), 2);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
