@@ -172,14 +172,26 @@ impl Header {
     /// The caller owns one reference and uses `header` no more.
     #[inline]
     pub unsafe fn release(header: NonNull<Header>) {
+        // SAFETY: the caller's contract; and what gave the last one back says so.
+        unsafe {
+            if Self::give_back(header) {
+                Self::free(header);
+            }
+        }
+    }
+
+    /// Gives one reference back; whether it was the last.
+    ///
+    /// # Safety
+    ///
+    /// As [`release`](Self::release), but for the last one.
+    #[inline]
+    unsafe fn give_back(header: NonNull<Header>) -> bool {
         // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
         let left = unsafe { &header.as_ref().refs }
             // Ordering: Release; pairs with the Acquire fence in `free`. Whoever frees sees all uses.
             .fetch_sub(1, Ordering::Release);
-        if left == 1 {
-            // SAFETY: the count was 1, so this was the last reference.
-            unsafe { Self::free(header) }
-        }
+        left == 1
     }
 
     /// Frees the allocation; then, if that had the last reference to the parent, the parent, and so on. In a loop: a tree
@@ -192,7 +204,7 @@ impl Header {
     unsafe fn free(header: NonNull<Header>) {
         let mut header = header;
         loop {
-            // Ordering: Acquire; pairs with the Release decrements, below and in `release`, of all other references.
+            // Ordering: Acquire; pairs with the Release decrement in `give_back`, of all other references.
             fence(Ordering::Acquire);
             // SAFETY: the last reference is gone, and so nobody else is here.
             let parent = unsafe {
@@ -202,11 +214,8 @@ impl Header {
             };
             let Some(parent) = parent else { return };
             header = parent.into_counted();
-            // SAFETY: what was freed had this reference, which keeps the allocation alive up to this instruction.
-            let left = unsafe { &header.as_ref().refs }
-                // Ordering: Release; pairs with the Acquire fence above.
-                .fetch_sub(1, Ordering::Release);
-            if left != 1 {
+            // SAFETY: what was freed had this reference, and hands it on.
+            if !unsafe { Self::give_back(header) } {
                 return;
             }
         }
