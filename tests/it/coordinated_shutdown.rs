@@ -478,30 +478,6 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
     end(stage);
 }
 
-/// The second one's would end the process, if it ran while the first one's panic unwinds.
-#[test]
-fn tasks_that_never_run_are_dropped_though_the_destructors_of_several_panic() {
-    struct Bomb(Sender<()>);
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            let _ = self.0.send(());
-            panic!("planted");
-        }
-    }
-    let stage = staged("bombs", |phases| phases);
-    let (dropped, drops) = channel();
-    for phase in ["first", "first", "second"] {
-        let bomb = Bomb(dropped.clone());
-        let task = move || {
-            let _held = &bomb;
-            unreachable!("it is not run")
-        };
-        stage.system.coordinated_shutdown().add_task(phase, "never", task).unwrap();
-    }
-    end(stage);
-    assert_eq!(drops.try_iter().count(), 3);
-}
-
 #[test]
 fn an_actor_begins_the_shutdown_and_is_told_not_to_wait_for_it() {
     let stage = staged("inside", |phases| phases);
@@ -547,19 +523,5 @@ fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
     stage.expect(&["a Started 1", "a Stopped 1", "three 0", "two 0", "one 0"]);
     let error = stage.system.on_termination(|| unreachable!("rejected")).unwrap_err();
     assert!(error.to_string().contains("\"callbacks\" has ended"), "{error}");
-    stage.end(&[]);
-}
-
-#[test]
-fn tasks_that_panic_when_they_are_dropped_harm_nobody() {
-    let stage = staged("sore", |phases| phases);
-    for _ in 0..2 {
-        let sore = Sore;
-        let task = move || {
-            let _ = &sore;
-            Ok(())
-        };
-        stage.system.coordinated_shutdown().add_task("first", "t", task).unwrap();
-    }
     stage.end(&[]);
 }

@@ -427,27 +427,3 @@ fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_misse
     dead_numbers(&stage).tell(1u64);
     assert!(lines("logged-off").is_empty());
 }
-
-#[test]
-fn what_was_told_of_messages_harms_nobody_when_it_is_let_go_of_with_the_system() {
-    let stage = Stage::turns();
-    let letters = stage.system.dead_letters();
-    let (one, other, sink) = (Sore, Sore, Sore);
-    letters.suppress(move |_: &u32| {
-        let _ = &one;
-        false
-    });
-    letters.suppress(move |_: &u64| {
-        let _ = &other;
-        false
-    });
-    let subscription = letters.take_by::<u8>(
-        |_| {},
-        move |_| {
-            let _ = &sink;
-        },
-    );
-    // It lasts as long as the system.
-    std::mem::forget(subscription);
-    stage.end(&[]);
-}

@@ -76,7 +76,7 @@ fn subscribers_that_end_with_their_system_are_dropped_each_for_itself() {
 }
 
 #[test]
-fn marks_of_messages_are_dropped_each_for_itself() {
+fn marks_and_sinks_of_messages_are_dropped_each_for_itself() {
     let (system, bombs) = (system(), Bombs::default());
     let (one, two) = (bombs.one(), bombs.one());
     system.dead_letters().suppress(move |_: &u8| {
@@ -87,8 +87,12 @@ fn marks_of_messages_are_dropped_each_for_itself() {
         let _ = &two;
         true
     });
+    let sink = bombs.one();
+    let taken = system.dead_letters().take_by::<u32>(|_| {}, move |_| _ = &sink);
+    // It lasts as long as the system.
+    std::mem::forget(taken);
     system.shutdown(LONG).expect("nothing is stuck");
-    wait_until(|| bombs.dropped() == 2);
+    wait_until(|| bombs.dropped() == 3);
 }
 
 #[test]

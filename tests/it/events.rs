@@ -276,24 +276,6 @@ fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
     assert_eq!((ledger.sent, ledger.handled), (2, 2), "{ledger}");
 }
 
-#[test]
-fn functions_that_panic_when_they_are_let_go_of_harm_no_publisher() {
-    let stage = Stage::turns();
-    let subscriptions = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    for _ in 0..3 {
-        let (sore, all) = (Sore, subscriptions.clone());
-        let subscription = stage.system.events().on(move |_: &Opened| {
-            let _ = &sore;
-            // The publisher has the functions last.
-            let ended = std::mem::take(&mut *all.lock().unwrap());
-            drop::<Vec<pointsman::Subscription>>(ended);
-        });
-        subscriptions.lock().unwrap().push(subscription);
-    }
-    stage.system.events().publish(&Opened(1));
-    stage.end(&[]);
-}
-
 /// Runs when it is dropped.
 struct AtDrop(Option<Box<dyn FnOnce() + Send + Sync>>);
 

@@ -5,7 +5,6 @@ use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::{DeadLetterReason, Inbox, InboxError, SpawnError, Terminated, WatchError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -252,55 +251,6 @@ fn a_predicate_that_panics_fails_its_query_alone() {
     }
     assert_eq!(waiter.join().unwrap(), Err(InboxError::PredicatePanicked));
     assert_eq!(inbox.receive(LONG_BY_HAND), Ok(0), "and no message");
-    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
-}
-
-/// Its destructor panics.
-struct Bomb;
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("planted");
-    }
-}
-
-#[test]
-fn a_predicate_whose_destructor_panics_costs_the_others_nothing() {
-    let stage = Stage::threads("bombs");
-    let inbox: Inbox<u32> = stage.system.inbox().unwrap();
-    inbox.to_ref().tell(1u32);
-    let bomb = Bomb;
-    let never = move |_: &u32| {
-        let _held = &bomb;
-        false
-    };
-    assert!(matches!(inbox.select(Duration::ZERO, never), Err(InboxError::Timeout { .. })));
-    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
-    inbox.to_ref().tell(2u32);
-    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(2));
-    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
-}
-
-/// The second one's would end the process, if it ran while the first one's panic unwinds.
-#[test]
-fn an_inbox_ends_while_several_wait_by_predicates_whose_destructors_panic() {
-    let stage = Stage::threads("waits");
-    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
-    let asked = Arc::new(AtomicUsize::new(0));
-    let waiters = [(); 2].map(|()| {
-        let (inbox, asked, bomb) = (inbox.clone(), asked.clone(), Bomb);
-        let never = move |_: &u32| {
-            let _held = &bomb;
-            asked.fetch_add(1, Ordering::SeqCst);
-            false
-        };
-        std::thread::spawn(move || inbox.select(LONG_BY_HAND, never))
-    });
-    inbox.to_ref().tell(1u32);
-    wait_until(|| asked.load(Ordering::SeqCst) == 2);
-    inbox.to_ref().stop();
-    for waiter in waiters {
-        assert_eq!(waiter.join().unwrap(), Err(InboxError::Closed));
-    }
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
