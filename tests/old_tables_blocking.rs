@@ -83,15 +83,21 @@ fn a_handler_that_blocks_keeps_no_old_table_alive() {
         let actor = recipe.spawn(move || waits.take().expect("never restarted")).unwrap();
         actor.tell(steps_aside);
         is_inside.recv().unwrap();
-        for change in 0..CHANGES {
+        let resize = |change: usize| {
             router.resize_to(1 + change % 2).unwrap_or_else(|error| panic!("{dispatcher}: {error}"));
-        }
+        };
+        (0..CHANGES).for_each(resize);
         // The one in use, and what the other worker has not let go yet: few of so many, once that one has had its core.
         let began = Instant::now();
-        while tables.load(Ordering::Relaxed) >= CHANGES / 10 {
+        for change in CHANGES.. {
             let alive = tables.load(Ordering::Relaxed);
+            if alive < CHANGES / 10 {
+                break;
+            }
             assert!(began.elapsed() < SOON, "{dispatcher}: {alive} tables alive");
             thread::yield_now();
+            // What a worker kept that lost its core on its way to sleep, the next change frees.
+            resize(change);
         }
         go.send(()).unwrap();
         assert_eq!(system.shutdown(SOON).unwrap().balance(), 0);

@@ -321,6 +321,13 @@ impl Core {
             if let Some(task) = self.sweep() {
                 return Some(task);
             }
+            // A search holds nothing that the running turns could not spare. Behind the last sweep, too: what a worker that
+            // had lost its core kept from being freed nobody might free while all sleep.
+            hooks.quiescent();
+            // What was freed may have scheduled actors here, where no sweep looks and no last look before a sleep.
+            if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
+                return Some(task);
+            }
             if spin.is_zero() {
                 return None;
             }
@@ -328,12 +335,6 @@ impl Core {
             idle_since.get_or_insert(now);
             if now - *began.get_or_insert(now) >= length || self.pool.is_stopping() {
                 return None;
-            }
-            // A search holds nothing that the running turns could not spare.
-            hooks.quiescent();
-            // What was freed may have scheduled actors here, where no sweep looks and no last look before a sleep.
-            if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
-                return Some(task);
             }
             if pause <= PAUSE_MAX {
                 (0..pause).for_each(|_| hint::spin_loop());
