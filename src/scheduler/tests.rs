@@ -326,18 +326,18 @@ impl TurnHooks for Reports {
 }
 
 #[test]
-fn a_worker_rests_while_it_sleeps_and_is_quiescent_after_a_turn() {
+fn a_worker_rests_while_it_sleeps_and_is_quiescent_after_a_turn_and_after_a_sweep() {
     let (report, reports) = std::sync::mpsc::channel();
     let settings = Settings { spin: Duration::ZERO, ..Settings::new("hooks", 1) };
     let pool = Pool::start(settings, move || Reports(report.clone())).expect("the settings are good");
-    assert_eq!(reports.recv(), Ok(Report::Rest));
+    let next = |count: usize| (0..count).map(|_| reports.recv().expect("a report")).collect::<Vec<_>>();
+    assert_eq!(next(2), [Report::Quiescent, Report::Rest], "it has found nothing");
     let call = Call::new(|_| {});
     pool.schedule(call.token());
-    let awake: Vec<_> = (0..3).map(|_| reports.recv().expect("a report")).collect();
-    assert_eq!(awake, [Report::Resume, Report::Quiescent, Report::Rest]);
+    assert_eq!(next(4), [Report::Resume, Report::Quiescent, Report::Quiescent, Report::Rest]);
     pool.stop();
     pool.join().expect("no worker");
-    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Report::Resume]);
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [Report::Resume, Report::Quiescent]);
 }
 
 #[test]
