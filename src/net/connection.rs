@@ -52,8 +52,8 @@ pub struct Connection {
     readable: bool,
     /// Whether writing may get something through.
     writable: bool,
-    /// Whether the end of input may follow what is read, or urgent bytes divide it, so that a short read does not mean
-    /// "no more".
+    /// Whether the end of input may follow what is read, or something divides it (urgent bytes, or a descriptor that was
+    /// sent with it), so that a short read does not mean "no more".
     read_ends: bool,
     /// The peer sends no more.
     eof: bool,
@@ -164,6 +164,7 @@ impl Connection {
         linger: Duration,
     ) -> io::Result<Self> {
         let peer = socket.peer_addr();
+        let read_ends = socket.reads_stop_early();
         let interest = Interest::READABLE | Interest::WRITABLE;
         #[cfg(any(target_os = "android", target_os = "linux"))]
         let interest = interest | Interest::PRIORITY;
@@ -179,7 +180,7 @@ impl Connection {
             // The first edge tells.
             readable: false,
             writable: true,
-            read_ends: false,
+            read_ends,
             eof: false,
             congested: false,
             write_end: WriteEnd::Open,
@@ -219,8 +220,8 @@ impl Connection {
             match socket.read(room) {
                 Ok(0) => self.eof = true,
                 Ok(count) => {
-                    // The stream is empty when a read gets less than it asked for, unless its end or an urgent byte
-                    // follows. One that comes later is an edge of its own.
+                    // The stream is empty when a read gets less than it asked for, unless its end or something that
+                    // divides it follows. One that comes later is an edge of its own.
                     self.readable = count == room.len() || self.read_ends;
                     self.input.tail += count;
                     total += count;

@@ -90,6 +90,16 @@ impl Socket {
         }
     }
 
+    /// Whether a read may get less than it asked for although more has come, with nothing to tell of that. A Unix
+    /// socket's stops behind bytes that a descriptor was sent with.
+    pub fn reads_stop_early(&self) -> bool {
+        match self {
+            Socket::Tcp(_) => false,
+            #[cfg(unix)]
+            Socket::Unix(_) => true,
+        }
+    }
+
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(stream) => stream.peer_addr().ok(),

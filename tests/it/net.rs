@@ -158,6 +158,77 @@ fn what_lies_behind_an_urgent_byte_is_read() {
     ends_balanced(system);
 }
 
+/// Sends `bytes` and a descriptor with them.
+#[cfg(target_os = "linux")]
+fn send_with_descriptor(client: &std::os::unix::net::UnixStream, bytes: &[u8]) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: plain data, for which zeros are a value.
+    let (mut message, mut control) = unsafe { std::mem::zeroed::<(libc::msghdr, [u64; 8])>() };
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    message.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: the header and the descriptor lie in `control`, which is large enough and aligned for them; all that is
+    // pointed to lives until the kernel has copied it.
+    unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header).cast::<i32>().write(client.as_raw_fd());
+        assert_eq!(libc::sendmsg(client.as_raw_fd(), &raw const message, 0), bytes.len() as isize);
+    }
+}
+
+/// Answers once, when it has six bytes. (An answer that the peer reads would be an edge of its own.)
+#[cfg(target_os = "linux")]
+struct Six(Connection);
+
+#[cfg(target_os = "linux")]
+impl Actor for Six {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let Six(connection) = self;
+        connection.ready(ready);
+        let outcome = connection.fill(READ_MAX);
+        if connection.received().len() >= 6 {
+            let received = connection.received().to_vec();
+            connection.consume(received.len());
+            connection.write(&received);
+        }
+        connection.flush();
+        if matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_)) {
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_lies_behind_a_passed_descriptor_is_read() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("descriptor");
+    let (go, gone) = mpsc::channel();
+    let gone = std::sync::Mutex::new(gone);
+    let listener = system.listener("six", Address::unix(&path)).spawn(move |connection, _| {
+        // All is there before the first read, which stops behind what the descriptor came with.
+        gone.lock().unwrap().recv().unwrap();
+        Six(connection)
+    });
+    listener.unwrap();
+    let mut client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    send_with_descriptor(&client, b"abc");
+    client.write_all(b"def").unwrap();
+    go.send(()).unwrap();
+    let mut back = [0; 6];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"abcdef");
+    drop(client);
+    ends_balanced(system);
+}
+
 #[test]
 fn code_of_users_on_the_drivers_thread_may_end_the_system() {
     static ENDS: std::sync::Mutex<Option<(System, Sender<()>)>> = std::sync::Mutex::new(None);
