@@ -157,13 +157,12 @@ struct Output {
 impl Connection {
     /// Puts a fresh socket under the driver's watch for its actor.
     pub(crate) fn open<M: From<Ready> + Send + 'static>(
-        mut socket: Socket,
+        (mut socket, peer): (Socket, Option<SocketAddr>),
         driver: &StdArc<Driver>,
         owner: ActorRef<M>,
         marks: Marks,
         linger: Duration,
     ) -> io::Result<Self> {
-        let peer = socket.peer_addr();
         let read_ends = socket.reads_stop_early();
         let interest = Interest::READABLE | Interest::WRITABLE;
         #[cfg(any(target_os = "android", target_os = "linux"))]

@@ -430,7 +430,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
                 None => return false,
             };
             match accepted {
-                Ok(socket) => self.welcome(socket, ctx),
+                Ok(accepted) => self.welcome(accepted, ctx),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => self.acceptable = false,
                     // This one has gone again; the next may not have.
@@ -465,22 +465,22 @@ impl<F: Send + Sync + 'static> Accepting<F> {
     }
 
     /// Creates the actor of a new connection.
-    fn welcome<A: Actor>(&mut self, socket: Socket, ctx: &mut Context<Message>)
+    fn welcome<A: Actor>(&mut self, accepted: (Socket, Option<SocketAddr>), ctx: &mut Context<Message>)
     where
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         // A socket that the peer has closed already may refuse; its actor will see the end.
-        let _ = socket.set_nodelay(self.settings.nodelay);
-        let (mut socket, make, driver) = (Some(socket), self.make.clone(), self.driver.clone());
+        let _ = accepted.0.set_nodelay(self.settings.nodelay);
+        let (mut accepted, make, driver) = (Some(accepted), self.make.clone(), self.driver.clone());
         let (marks, linger) = (self.settings.marks, self.settings.linger);
         let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
         if let Some(dispatcher) = &self.settings.dispatcher {
             builder = builder.dispatcher(dispatcher);
         }
         let spawned = builder.spawn_with(move |ctx: &mut Context<A::Message>| {
-            let socket = socket.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
-            let connection = Connection::open(socket, &driver, ctx.me().clone(), marks, linger)?;
+            let accepted = accepted.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
+            let connection = Connection::open(accepted, &driver, ctx.me().clone(), marks, linger)?;
             Ok::<A, Failure>(make(connection, ctx))
         });
         match spawned {

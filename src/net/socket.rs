@@ -100,14 +100,6 @@ impl Socket {
         }
     }
 
-    pub fn peer_addr(&self) -> Option<SocketAddr> {
-        match self {
-            Socket::Tcp(stream) => stream.peer_addr().ok(),
-            #[cfg(unix)]
-            Socket::Unix(_) => None,
-        }
-    }
-
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Socket::Tcp(stream) => stream,
@@ -154,12 +146,17 @@ impl ListenSocket {
         }
     }
 
-    /// Takes one connection that waits.
-    pub fn accept(&self) -> io::Result<Socket> {
+    /// Takes one connection that waits, and the peer's address with it: a socket whose peer has gone already knows it
+    /// no more.
+    pub fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match self {
-            ListenSocket::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
+            ListenSocket::Tcp(listener) => {
+                listener.accept().map(|(stream, peer)| (Socket::Tcp(stream), Some(peer)))
+            }
             #[cfg(unix)]
-            ListenSocket::Unix { listener, .. } => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+            ListenSocket::Unix { listener, .. } => {
+                listener.accept().map(|(stream, _)| (Socket::Unix(stream), None))
+            }
         }
     }
 

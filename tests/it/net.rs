@@ -511,6 +511,37 @@ fn a_reset_by_the_peer_has_a_reason() {
     ends_balanced(system);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_peer_that_has_gone_before_it_is_accepted_had_an_address() {
+    use std::os::fd::AsRawFd;
+    let system = System::builder("net").build().unwrap();
+    let (seen, peers) = mpsc::channel();
+    let listener = system
+        .listener("one", local())
+        .max_connections(1)
+        .spawn(move |connection, _| {
+            seen.send(connection.peer_addr()).unwrap();
+            Echo::new(connection)
+        })
+        .unwrap();
+    let mut first = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    echoes(&mut first, b"served");
+    let second = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let expected = [&first, &second].map(|client| Some(client.local_addr().unwrap()));
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let (at_once, size) = ((&raw const at_once).cast(), size_of::<libc::linger>() as libc::socklen_t);
+    // SAFETY: a plain call with a pointer to a living structure of this size.
+    let set =
+        unsafe { libc::setsockopt(second.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, at_once, size) };
+    assert_eq!(set, 0);
+    // Closed by a reset while it waits for its turn.
+    drop(second);
+    drop(first);
+    assert_eq!([(); 2].map(|()| peers.recv_timeout(LONG).unwrap()), expected);
+    ends_balanced(system);
+}
+
 #[test]
 fn an_address_that_cannot_be_had_is_a_typed_error() {
     let system = System::builder("net").build().unwrap();
