@@ -317,6 +317,25 @@ impl fmt::Debug for ListenerBuilder {
     }
 }
 
+/// One more open connection for as long as it lives; the recipe of the connection's actor holds it, and so until that
+/// actor ends, whether its listener is told of it or ends as well.
+struct Counted(StdArc<Shared>);
+
+impl Counted {
+    fn new(shared: &StdArc<Shared>) -> Self {
+        // Ordering: Relaxed; a statistic.
+        shared.open.fetch_add(1, Ordering::Relaxed);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; a statistic.
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The listener's actor.
 struct Accepting<F> {
     shared: StdArc<Shared>,
@@ -362,11 +381,7 @@ where
                 this.acceptable = true;
             }
             Message::Rested => this.resting = false,
-            Message::Ended => {
-                this.open -= 1;
-                // Ordering: Relaxed; a statistic.
-                this.shared.open.fetch_sub(1, Ordering::Relaxed);
-            }
+            Message::Ended => this.open -= 1,
             Message::Unbind(done) => {
                 this.acceptable = true;
                 this.unbinding.push(done);
@@ -473,21 +488,22 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         // A socket that the peer has closed already may refuse; its actor will see the end.
         let _ = accepted.0.set_nodelay(self.settings.nodelay);
         let (mut accepted, make, driver) = (Some(accepted), self.make.clone(), self.driver.clone());
+        let counted = Counted::new(&self.shared);
         let (marks, linger) = (self.settings.marks, self.settings.linger);
         let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
         if let Some(dispatcher) = &self.settings.dispatcher {
             builder = builder.dispatcher(dispatcher);
         }
         let spawned = builder.spawn_with(move |ctx: &mut Context<A::Message>| {
+            let _ = &counted;
             let accepted = accepted.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
             let connection = Connection::open(accepted, &driver, ctx.me().clone(), marks, linger)?;
             Ok::<A, Failure>(make(connection, ctx))
         });
         match spawned {
             Ok(child) => {
-                // Ordering: Relaxed in both; statistics.
+                // Ordering: Relaxed; a statistic.
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
-                self.shared.open.fetch_add(1, Ordering::Relaxed);
                 self.open += 1;
                 let _ = ctx.watch_with(&child, Message::Ended);
             }

@@ -778,12 +778,15 @@ fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
         system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     echoes(&mut client, b"before");
+    assert_eq!(listener.open_connections(), 1);
     listener.stop();
     unix.stop();
     assert!(!path.exists());
     let refused = TcpStream::connect(listener.local_addr().unwrap()).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connections end with it");
+    listener.actor().when_ended().wait().unwrap();
+    assert_eq!((listener.accepted(), listener.open_connections()), (1, 0));
     ends_balanced(system);
 }
 
