@@ -216,11 +216,11 @@ impl ListenerBuilder {
             accept_failures: AtomicU64::new(0),
             open: AtomicUsize::new(0),
         });
-        let (kept, make) = (shared.clone(), StdArc::new(make));
+        let (kept, port, make) = (shared.clone(), Port(shared), StdArc::new(make));
         let actor = system
             .actor(&name)
             .on_failure(Strategy::stop())
-            .spawn_with(move |ctx| Accepting::begin(&shared, &driver, &settings, &make, ctx))?;
+            .spawn_with(move |ctx| Accepting::begin(&port.0, &driver, &settings, &make, ctx))?;
         Ok(Listener { actor: actor.any_local(), messages: actor, shared: kept })
     }
 }
@@ -317,6 +317,17 @@ impl fmt::Debug for ListenerBuilder {
     }
 }
 
+/// Closes the port at the end of the listener's actor, whose recipe holds it: not before a restart, and also if there
+/// was never a state.
+struct Port(StdArc<Shared>);
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let socket = lock(&self.0.socket).take();
+        drop(socket);
+    }
+}
+
 /// One more open connection for as long as it lives; the recipe of the connection's actor holds it, and so until that
 /// actor ends, whether its listener is told of it or ends as well.
 struct Counted(StdArc<Shared>);
@@ -342,7 +353,8 @@ struct Accepting<F> {
     driver: StdArc<Driver>,
     settings: Settings,
     make: StdArc<F>,
-    registration: Registration,
+    /// `None` if the port was closed before this state began.
+    registration: Option<Registration>,
     /// Whether somebody may wait to be accepted.
     acceptable: bool,
     /// Whether a [`Message::Rested`] is on its way.
@@ -377,7 +389,9 @@ where
         let this = &mut self.0;
         match message {
             Message::Ready(Ready(())) => {
-                this.registration.take();
+                if let Some(registration) = &this.registration {
+                    registration.take();
+                }
                 this.acceptable = true;
             }
             Message::Rested => this.resting = false,
@@ -387,11 +401,17 @@ where
                 this.unbinding.push(done);
             }
         }
-        if this.accept(ctx) {
-            this.registration.raise(Readiness::READABLE);
-        } else {
+        if !this.accept(ctx) {
             this.end_unbinding();
+        } else if let Some(registration) = &this.registration {
+            registration.raise(Readiness::READABLE);
         }
+        Ok(())
+    }
+
+    /// A listener that shares the restart of a sibling keeps its port; who waits there is served by the next state.
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Message>) -> Done {
+        ctx.stop_children();
         Ok(())
     }
 }
@@ -411,10 +431,9 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
-        let registration = {
-            let mut socket = lock(&shared.socket);
-            let Some(socket) = &mut *socket else { return Err(Failure::msg("stopped before it began")) };
-            driver.register(socket, Interest::READABLE, ctx.me().clone())?
+        let registration = match &mut *lock(&shared.socket) {
+            Some(socket) => Some(driver.register(socket, Interest::READABLE, ctx.me().clone())?),
+            None => None,
         };
         let accepting = Self {
             shared: shared.clone(),
@@ -515,7 +534,9 @@ impl<F: Send + Sync + 'static> Accepting<F> {
 
 impl<F> Drop for Accepting<F> {
     fn drop(&mut self) {
-        let socket = lock(&self.shared.socket).take();
-        drop(socket);
+        // The next state, if there is one, registers the port for itself.
+        if let (Some(registration), Some(socket)) = (&self.registration, &mut *lock(&self.shared.socket)) {
+            registration.deregister(socket);
+        }
     }
 }

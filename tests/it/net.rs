@@ -790,6 +790,39 @@ fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
     ends_balanced(system);
 }
 
+/// Fails at its first message.
+struct Sibling;
+
+impl Actor for Sibling {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Err(pointsman::Failure::msg("as told"))
+    }
+}
+
+#[test]
+fn a_listener_goes_on_when_it_shares_the_restart_of_a_sibling() {
+    let system = System::builder("net").build().unwrap();
+    let path = socket_path("sibling");
+    let together = pointsman::Strategy::default().all_for_one();
+    let sibling = system.actor("sibling").on_failure(together).spawn(|| Sibling).unwrap();
+    let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix =
+        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    echoes(&mut client, b"before");
+    sibling.tell(());
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connections end");
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    echoes(&mut client, b"after");
+    echoes(&mut std::os::unix::net::UnixStream::connect(&path).unwrap(), b"after");
+    assert!(!listener.actor().is_closed() && !unix.actor().is_closed());
+    ends_balanced(system);
+    assert!(!path.exists(), "the socket's file goes with the listener");
+}
+
 #[test]
 fn an_unbound_listener_takes_nobody_and_lets_its_connections_go_on() {
     let system = System::builder("net").build().unwrap();
