@@ -429,15 +429,17 @@ impl Drop for Connection {
         let flushed = self.flush();
         let unread = self.has_unread_input();
         let Some(mut socket) = self.socket.take() else { return };
-        self.registration.deregister(&mut socket);
         let done = match flushed {
             Flushed::All => !unread,
             Flushed::Pending => false,
             Flushed::Closed(_) => true,
         };
         if done {
+            self.registration.deregister(&mut socket);
             return;
         }
+        // Watched on: see `Lingerers::add`. What becomes of it before that is told to nobody, or in vain to the next owner
+        // of this token.
         let (rest, written) = self.output.take();
         let until = Instant::now().checked_add(self.linger);
         // A linger time beyond the clock's range is a day.

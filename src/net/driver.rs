@@ -6,8 +6,9 @@
 //! The thread starts with the first listener of a system and is joined at shutdown, after the last actor
 //! has ended and the last bytes have gone out.
 //!
-//! A token is used again once its socket is gone. An event for the old socket that was fetched before that
-//! then reaches the new one's owner, who finds nothing to read: readiness is a hint, never a promise.
+//! A token is used again once its socket is gone or lingers. An event for the old socket that was fetched before that,
+//! or that comes before a lingering socket has got its other token, then reaches the new one's owner, who finds nothing
+//! to read: readiness is a hint, never a promise.
 
 use crate::actor_ref::ActorRef;
 use crate::dispatch::without_waiting;

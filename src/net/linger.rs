@@ -100,13 +100,14 @@ impl Lingerers {
         if self.eager.is_empty() { self.next_deadline } else { Some(Instant::now()) }
     }
 
-    /// Takes a socket in and does at once what can be done.
+    /// Takes a socket in, which the driver watches for an actor that has ended, and does at once what can be done.
     pub fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
         let entry = self.sockets.vacant_entry();
         let (key, token) = (entry.key(), Token(self.first_token + entry.key()));
-        // Registering reports the present state as an edge, so nothing is missed between.
+        // Changes the token of what is watched already: a new watch could be refused, where there are too many, and the
+        // last bytes would be lost. The change reports the present state as an edge, so nothing is missed between.
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if registry.register(&mut lingering.socket, token, interest).is_err() {
+        if registry.reregister(&mut lingering.socket, token, interest).is_err() {
             return;
         }
         let sooner = self.next_deadline.map_or(lingering.until, |other| other.min(lingering.until));
@@ -141,6 +142,40 @@ impl Lingerers {
         if self.next_deadline.is_some_and(|at| now >= at) {
             self.sockets.retain(|_, lingering| lingering.until > now);
             self.next_deadline = self.sockets.iter().map(|(_, lingering)| lingering.until).min();
+        }
+    }
+}
+
+#[cfg(all(test, unix, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::time::Duration;
+
+    #[test]
+    fn a_socket_goes_on_under_the_watch_that_it_had() {
+        let poll = mio::Poll::new().unwrap();
+        let (ours, mut peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
+        // As a connection leaves it.
+        poll.registry().register(&mut socket, Token(0), Interest::READABLE).unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        let lingering = Lingering { socket, rest: b"last words".to_vec(), written: 5, until, ended: false };
+        let mut lingerers = Lingerers::new(1);
+        lingerers.add(lingering, poll.registry());
+        let mut words = String::new();
+        peer.read_to_string(&mut words).unwrap();
+        assert_eq!(words, "words");
+        assert!(!lingerers.is_empty(), "the peer has not closed");
+        drop(peer);
+        let (mut poll, mut events) = (poll, mio::Events::with_capacity(8));
+        while !lingerers.is_empty() {
+            poll.poll(&mut events, None).unwrap();
+            for event in &events {
+                assert_eq!(event.token(), Token(1));
+                lingerers.progress(1);
+            }
         }
     }
 }
