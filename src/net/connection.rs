@@ -210,7 +210,8 @@ impl Connection {
     /// Reads at most `max` bytes behind those that are there.
     ///
     /// Reads nothing while the connection [is congested](Self::is_congested). If there may be more than
-    /// was read, another [`Ready`] comes by itself.
+    /// was read, another [`Ready`] comes by itself. With a `max` of 0 it reads nothing, and no `Ready` comes for that:
+    /// call it again when there is room.
     pub fn fill(&mut self, max: usize) -> ReadOutcome {
         let mut total = 0;
         while total < max && self.may_read() {
