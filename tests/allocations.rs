@@ -77,8 +77,9 @@ const BATCH: usize = 16;
 const WINDOW: u64 = 512;
 /// On one thread: messages that a driver sends for each of its own, no more than a sink handles in a turn.
 const BURST: u64 = 1;
-/// Threads of the dispatcher that is sent to from outside.
-const WORKERS: usize = 2;
+/// The dispatchers with workers, and how many: of the heads of routers, of what is sent to from outside, of what is sent to
+/// from its own thread.
+const WORKERS: [(&str, usize); 3] = [("default", 2), ("workers", 2), ("one", 1)];
 /// How often they meet: more often than is needed for each to have taken tasks, searched in vain, and looked for what
 /// can be freed.
 const MEETINGS: usize = 16;
@@ -412,27 +413,31 @@ impl Actor for Bystander {
 
 /// Lets all end that the making of actors has begun, and each of the workers do what it does only once: one that slept
 /// through a warm-up would get its part of the ledger later, and make its queue smaller again, which held all those
-/// that were made.
+/// that were made. And one that had lost its core would find later what the making of routers has replaced: to free that
+/// takes a list.
 fn settle<M: Send + 'static>(system: &System, label: &str, ways: &[Way<M>]) {
     ways.iter().for_each(Way::wait_until_idle);
-    let barrier = Arc::new(Barrier::new(WORKERS));
-    let actor =
-        |name: &str, number: usize| system.actor(&format!("{name}-{label}-{number}")).dispatcher("workers");
-    let bystanders = |group: usize| {
-        let bystander = |number| actor("bystander", number).spawn(|| Bystander).expect("a free name");
-        (group * BYSTANDERS..(group + 1) * BYSTANDERS).map(bystander).collect::<Vec<_>>()
-    };
-    let all: Vec<_> = (0..WORKERS).map(bystanders).collect();
-    let meet = |(number, bystanders): (usize, &Vec<ActorRef<()>>)| {
-        let (barrier, bystanders) = (barrier.clone(), bystanders.clone());
-        let recipe = move || Meeting { barrier: barrier.clone(), bystanders: bystanders.clone() };
-        actor("meeting", number).spawn(recipe).expect("a free name")
-    };
-    let meetings: Vec<_> = all.iter().enumerate().map(meet).collect();
-    for _ in 0..MEETINGS {
-        meetings.iter().for_each(|meeting| meeting.tell(()));
-        while meetings.iter().chain(all.iter().flatten()).any(|actor| actor.load() != Load::Idle) {
-            thread::yield_now();
+    for (dispatcher, workers) in WORKERS {
+        let barrier = Arc::new(Barrier::new(workers));
+        let actor = |name: &str, number: usize| {
+            system.actor(&format!("{name}-{label}-{dispatcher}-{number}")).dispatcher(dispatcher)
+        };
+        let bystanders = |group: usize| {
+            let bystander = |number| actor("bystander", number).spawn(|| Bystander).expect("a free name");
+            (group * BYSTANDERS..(group + 1) * BYSTANDERS).map(bystander).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = (0..workers).map(bystanders).collect();
+        let meet = |(number, bystanders): (usize, &Vec<ActorRef<()>>)| {
+            let (barrier, bystanders) = (barrier.clone(), bystanders.clone());
+            let recipe = move || Meeting { barrier: barrier.clone(), bystanders: bystanders.clone() };
+            actor("meeting", number).spawn(recipe).expect("a free name")
+        };
+        let meetings: Vec<_> = all.iter().enumerate().map(meet).collect();
+        for _ in 0..MEETINGS {
+            meetings.iter().for_each(|meeting| meeting.tell(()));
+            while meetings.iter().chain(all.iter().flatten()).any(|actor| actor.load() != Load::Idle) {
+                thread::yield_now();
+            }
         }
     }
 }
@@ -441,7 +446,7 @@ fn tells<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     let bytes = 8 * WORDS;
     flood::<Words<WORDS>, _>(system, &format!("tells-{WORDS}"), |held, number| held.tell([number; WORDS]));
     let from_outside = ways::<WORDS>(system, "workers", None, BATCH);
-    settle(system, &bytes.to_string(), &from_outside);
+    settle(system, &format!("outside-{WORDS}"), &from_outside);
     for way in &from_outside {
         check(faults, format!("{}, {bytes} bytes, across threads", way.name), |messages| {
             send_across(way, messages);
@@ -457,12 +462,16 @@ fn tells<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     };
     let driver = system.actor(&format!("driver-{WORDS}")).dispatcher("one").spawn(recipe);
     let driver: ActorRef<Drive<WORDS>> = driver.expect("a free name");
-    for way in &ways::<WORDS>(system, "one", None, 1) {
+    let on_one = ways::<WORDS>(system, "one", None, 1);
+    settle(system, &format!("one-{WORDS}"), &on_one);
+    for way in &on_one {
         check(faults, format!("{}, {bytes} bytes, on one thread", way.name), |messages| {
             drive(&driver, &done, way, messages, Step::Burst);
         });
     }
-    for way in &ways::<WORDS>(system, "one", Some(driver.narrow()), 1) {
+    let waking_on_one = ways::<WORDS>(system, "one", Some(driver.narrow()), 1);
+    settle(system, &format!("waking-{WORDS}"), &waking_on_one);
+    for way in &waking_on_one {
         check(faults, format!("{}, {bytes} bytes, waking on one thread", way.name), |messages| {
             drive(&driver, &done, way, messages, Step::Single);
         });
@@ -503,6 +512,7 @@ fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
         let actor = system.actor(&format!("there-{WORDS}-{number}")).dispatcher("workers");
         actor.spawn(|| There::<WORDS>).expect("a free name")
     });
+    settle::<()>(system, &format!("asks-{WORDS}"), &[]);
     let here = ActorRef::to_recipient(Here);
     let mut asker = Asker::new();
     check(faults, format!("ask, {bytes} bytes, on one thread"), |asks| {
@@ -548,6 +558,7 @@ fn outlets(system: &System, faults: &mut Vec<String>) {
         }
         let outlet = source.outlet::<Words<2>>();
         source.mount(&ActorRef::from_fn(drop::<Step>));
+        settle::<()>(system, &format!("outlets-{targets}"), &[]);
         check(faults, format!("an outlet that leads to {targets}"), |messages| {
             let before = handled.load(Ordering::Relaxed);
             for number in 0..messages {
@@ -567,14 +578,16 @@ fn outlets(system: &System, faults: &mut Vec<String>) {
 }
 
 fn main() {
-    let system = System::builder("allocations")
+    let system = WORKERS
+        .into_iter()
         // Workers that soon fall asleep, so that they have to be woken too.
-        .dispatcher("workers", Dispatcher::work_stealing().threads(WORKERS))
+        .fold(System::builder("allocations"), |builder, (name, threads)| {
+            builder.dispatcher(name, Dispatcher::work_stealing().threads(threads))
+        })
         // One thread and no more: another one would end some time later, and to note that takes memory.
         .dispatcher("hold", Dispatcher::blocking().threads(1..=1))
-        .dispatcher("one", Dispatcher::work_stealing().threads(1))
         .build()
-        .expect("two threads can be had");
+        .expect("the threads can be had");
     let mut faults = Vec::new();
     tells::<2>(&system, &mut faults);
     tells::<8>(&system, &mut faults);
