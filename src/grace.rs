@@ -41,6 +41,13 @@
 //! send again. Sections therefore nest: each thread counts its depth, and neither the end of an inner
 //! section nor the end of a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of what an outer
 //! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
+//!
+//! # What is left
+//!
+//! Whoever goes offline, at the end of a section or before a sleep, doesn't look for what that may have freed: each send
+//! from outside would pay for the look. So what a scan had to leave for the sake of such a thread stays where it is
+//! until the next replacement anywhere, or until a worker announces an epoch that is new to it. It is what was replaced
+//! since the last scan, and costs memory alone.
 
 use crate::payload;
 use crate::sync::asymmetric_fence;
