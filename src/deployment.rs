@@ -266,11 +266,20 @@ impl Deployments {
 
     /// Adds a section.
     pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        self.put(pattern, deployment, false)
+    }
+
+    /// Adds a section, or puts it in the place of the one of the same pattern.
+    #[cfg(feature = "config")]
+    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        self.put(pattern, deployment, true)
+    }
+
+    fn put(&mut self, pattern: &str, deployment: Deployment, replaces: bool) -> Result<(), PatternError> {
         let elements = pattern.strip_prefix('/').filter(|rest| !rest.is_empty());
         let Some(elements) = elements else {
             return Err(PatternError::Relative { pattern: pattern.to_owned() });
         };
-        let twice = || PatternError::Twice { pattern: pattern.to_owned() };
         if elements.starts_with("user/") || elements.starts_with("system/") {
             // No error: an actor below `/user` may have such a name.
             log::warn!(
@@ -279,19 +288,14 @@ impl Deployments {
             );
         }
         let mut at = TOP;
-        let mut elements = elements.split('/').peekable();
-        while let Some(element) = elements.next() {
+        let mut elements = elements.split('/');
+        let place = loop {
+            let Some(element) = elements.next() else { break &mut self.levels[at].deployment };
             if element == "**" {
-                if elements.peek().is_some() {
+                if elements.next().is_some() {
                     return Err(PatternError::RestInside { pattern: pattern.to_owned() });
                 }
-                let rest = &mut self.levels[at].rest;
-                if rest.is_some() {
-                    return Err(twice());
-                }
-                *rest = Some(Section::new(pattern, deployment.clone()));
-                self.written.insert(pattern.to_owned(), deployment);
-                return Ok(());
+                break &mut self.levels[at].rest;
             }
             let next = self.levels.len();
             let level = &mut self.levels[at];
@@ -309,23 +313,13 @@ impl Deployments {
             if at == next {
                 self.levels.push(Level::default());
             }
+        };
+        if place.is_some() && !replaces {
+            return Err(PatternError::Twice { pattern: pattern.to_owned() });
         }
-        let deployed = &mut self.levels[at].deployment;
-        if deployed.is_some() {
-            return Err(twice());
-        }
-        *deployed = Some(Section::new(pattern, deployment.clone()));
+        *place = Some(Section::new(pattern, deployment.clone()));
         self.written.insert(pattern.to_owned(), deployment);
         Ok(())
-    }
-
-    /// Adds a section, or puts it in the place of the one of the same pattern.
-    #[cfg(feature = "config")]
-    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
-        let mut all = std::mem::take(&mut self.written);
-        all.insert(pattern.to_owned(), deployment);
-        *self = Self::default();
-        all.into_iter().try_for_each(|(pattern, deployment)| self.add(&pattern, deployment))
     }
 
     /// What is said about the actor at these names, given from below the guardian down.
@@ -421,6 +415,24 @@ mod tests {
         assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/**"));
         assert_eq!(found(&all, "/a/b/c").as_deref(), Some("/a/b/c"));
         assert_eq!(found(&all, "/a/b/c/d").as_deref(), Some("/a/b/**"));
+    }
+
+    /// To make all of them anew for each would take minutes for a file of ten thousand.
+    #[cfg(feature = "config")]
+    #[test]
+    fn to_replace_one_leaves_the_others_as_they_are() {
+        let mut all = deployments(&["/a", "/b", "/b/**"]);
+        let of = |all: &Deployments, path: &str| {
+            let section = all.find(path.split('/').skip(1)).expect("it is deployed");
+            (section.is_misplaced.clone(), section.deployment.dispatcher.clone())
+        };
+        let (a, _) = of(&all, "/a");
+        for (pattern, path) in [("/b", "/b"), ("/b/**", "/b/c"), ("/new", "/new")] {
+            all.replace(pattern, Deployment::new().dispatcher("other")).expect("a good pattern");
+            assert_eq!(of(&all, path).1.as_deref(), Some("other"));
+        }
+        assert!(StdArc::ptr_eq(&a, &of(&all, "/a").0));
+        assert_eq!(all.written().len(), 4);
     }
 
     #[test]
