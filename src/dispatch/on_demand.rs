@@ -92,7 +92,8 @@ impl OnDemand {
             }
             self.enter_locked(&mut state)
         };
-        // Without the lock: destructors of their thread-locals may still run, and enter.
+        // Without the lock: destructors of their thread-locals may still run, and enter. They have had the time that the
+        // threads took that came after these.
         for running in ended {
             let _ = running.stop_and_join();
         }
@@ -179,15 +180,81 @@ impl State {
         }
     }
 
-    /// Threads that have ended, to be joined. Those that have not are still on their way, in the end of an actor's last
-    /// turn, and nobody shall wait for that.
+    /// Threads that have ended, to be joined, but for the last ones of them: these may still run destructors of their
+    /// thread-locals, which may wait for the very actor that makes another one here. Those that have not ended are still
+    /// on their way, in the end of an actor's last turn, and nobody shall wait for that.
     fn take_ended(&mut self) -> Vec<Running> {
-        let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(Running::has_ended);
-        self.ending = ending;
+        let (mut ended, ending): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.ending).into_iter().partition(Running::has_ended);
+        self.ending = ended.pop().into_iter().chain(ending).collect();
         ended
     }
 }
 
 fn start(name: &str, recipe: &Dispatcher) -> Result<Running, StartError> {
     recipe.start(name, crate::grace::standing)
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::ManualClock;
+    use crate::prelude::*;
+    use std::cell::RefCell;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(30);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Says that its thread destroys its thread-locals, and keeps it from ending.
+    struct Late(Sender<()>, Receiver<()>);
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+            let _ = self.1.recv();
+        }
+    }
+
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+
+    /// Leaves its thread what it is given, and ends.
+    struct Brief;
+
+    impl Actor for Brief {
+        type Message = Late;
+        fn receive(&mut self, late: Late, ctx: &mut Context<Late>) -> Done {
+            LATE.with(|slot| *slot.borrow_mut() = Some(late));
+            ctx.stop();
+            Ok(())
+        }
+    }
+
+    /// As it does whose thread-locals ask the very actor that makes the next one.
+    #[test]
+    fn who_makes_the_actor_for_which_threads_start_again_does_not_wait_for_thread_locals() {
+        let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(SECOND).into();
+        let blocking = Dispatcher::blocking().threads(1..=1).idle_shutdown(SECOND).into();
+        for recipe in [stealing, blocking] {
+            let (clock, recipe): (_, Dispatcher) = (ManualClock::new(), recipe);
+            let builder = System::builder("late").clock(clock.clone()).dispatcher("w", recipe);
+            let system = builder.build().expect("threads can be had");
+            let make = |system: &SystemRef| system.actor("brief").dispatcher("w").spawn(|| Brief);
+            let ((ends, is_ending), (release, waits)) = (channel(), channel());
+            let first = make(&system).expect("a thread");
+            first.tell(Late(ends, waits));
+            first.when_ended().wait().expect("the system lives");
+            clock.advance(SECOND);
+            assert_eq!(is_ending.recv_timeout(LONG), Ok(()));
+            let ((made, makes), handle) = (channel(), system.handle().clone());
+            let maker = std::thread::spawn(move || made.send(make(&handle).is_ok()));
+            let outcome = makes.recv_timeout(LONG);
+            drop(release);
+            assert_eq!(outcome, Ok(true));
+            maker.join().expect("no panic").expect("the test listens");
+            system.shutdown(LONG).expect("nothing is stuck");
+        }
+    }
 }
