@@ -495,6 +495,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
     /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
     /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
+    ///
+    /// An adapter calls what it was made of, so one of one of one, and so on, takes more and more of the sender's stack: a
+    /// thousand are no harm, many thousands overflow it. Make adapters of the reference that stands behind all of them.
     pub fn contramap<N: Send + 'static>(
         &self,
         change: impl Fn(N) -> M + Send + Sync + 'static,
