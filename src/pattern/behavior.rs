@@ -4,6 +4,7 @@
 //! a restart resets it with everything else.
 
 use crate::actor::{Actor, Context, Done};
+use crate::payload::Guarded;
 use crate::supervision::Failure;
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -120,6 +121,9 @@ impl<A: Actor> Behavior<A> {
         + Sync
         + 'static,
     ) -> Self {
+        let handler = Guarded::new(handler);
+        let handler =
+            move |actor: &mut A, message, ctx: &mut Context<A::Message>| handler(actor, message, ctx);
         Self { handlers: StdArc::new([StdArc::new(handler) as StdArc<Handler<A>>]) }
     }
 

@@ -8,6 +8,7 @@ use crate::actor::{
 use crate::actor_ref::{AnyRef, DeadLetterReason, Load};
 use crate::dispatch::balancing::{Bound, Pushed, Refused};
 use crate::error::{SendError, SpawnError};
+use crate::payload::Guarded;
 use crate::sync::Arc;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -138,7 +139,7 @@ impl RouterBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        let recipe = StdArc::new(recipe);
+        let recipe = StdArc::new(Guarded::new(recipe));
         let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));

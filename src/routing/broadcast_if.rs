@@ -3,6 +3,7 @@
 use super::{Pick, RouteContext, Routee, Routees, RouterPlan, RouterSettings, RoutingLogic};
 use crate::actor_ref::Load;
 use crate::error::SendError;
+use crate::payload::Guarded;
 use std::any::Any;
 use std::fmt;
 
@@ -11,13 +12,13 @@ use std::fmt;
 /// (`withBroadcastPredicate`).
 pub struct BroadcastIf<L, F> {
     logic: L,
-    is_for_all: F,
+    is_for_all: Guarded<F>,
 }
 
 impl<L, F> BroadcastIf<L, F> {
     /// The messages for which `is_for_all` holds go to all routees, the others where `logic` says.
     pub fn new(is_for_all: F, logic: L) -> Self {
-        Self { logic, is_for_all }
+        Self { logic, is_for_all: Guarded::new(is_for_all) }
     }
 }
 

@@ -4,6 +4,7 @@ use super::plan::{Initial, RouteeSettings, RouterPlan};
 use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
+use crate::payload::Guarded;
 use std::sync::Arc as StdArc;
 
 /// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
@@ -62,7 +63,7 @@ impl RouterBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        let recipe = StdArc::new(recipe);
+        let recipe = StdArc::new(Guarded::new(recipe));
         let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);

@@ -4,6 +4,7 @@ use super::generators::Generators;
 use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
+use crate::payload::Guarded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
 use std::any::Any;
@@ -167,7 +168,8 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     /// let logic = ConsistentHashing::by(|name: &String, key| key.feed(name)).hasher(fnv);
     /// ```
     pub fn hasher(mut self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Self {
-        self.hasher = Some(StdArc::new(hash));
+        let hash = Guarded::new(hash);
+        self.hasher = Some(StdArc::new(move |bytes: &[u8]| hash(bytes)));
         self
     }
 

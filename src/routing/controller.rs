@@ -8,6 +8,7 @@ use super::{Router, RouterPlan, RoutingLogic};
 use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_held};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
+use crate::payload::Guarded;
 use crate::supervision::Failure;
 use std::any::Any;
 use std::sync::{Arc as StdArc, OnceLock};
@@ -91,12 +92,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// ```
     pub fn controller<C, I>(
         mut self,
-        mut recipe: impl FnMut(&StdArc<L>, &mut Context<C::Message>) -> I + Send + 'static,
+        recipe: impl FnMut(&StdArc<L>, &mut Context<C::Message>) -> I + Send + 'static,
     ) -> Self
     where
         C: Actor,
         I: IntoActor<Actor = C>,
     {
+        let mut recipe = Guarded::new(recipe);
         self.controller = Some(Box::new(move |head: &AnyRef, dispatcher, logic: StdArc<L>| {
             let plan = Plan {
                 parent: Ok(head.clone()),

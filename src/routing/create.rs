@@ -138,7 +138,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
         }
         if let Some(resizer) = &self.resizer {
-            resizer::check(&**resizer, &self.members, self.settings.queue.is_some())
+            resizer::check(&***resizer, &self.members, self.settings.queue.is_some())
                 .map_err(|fault| SpawnError::Resizer { path: path(), fault })?;
         }
         self.settings.mailbox.check(&path)?;

@@ -8,6 +8,7 @@ use super::{Resizer, RoundRobin, Routee, RoutingLogic};
 use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
+use crate::payload::Guarded;
 use crate::supervision::{Restart, Strategy};
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -61,7 +62,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) controller: Option<Box<MakeController<L>>>,
     /// What was said in an order that makes no sense.
     pub(super) fault: Option<&'static str>,
-    pub(super) resizer: Option<Box<dyn Resizer>>,
+    pub(super) resizer: Option<Guarded<Box<dyn Resizer>>>,
     pub(super) abilities: Abilities<M>,
     /// The system must say what kind of router it is.
     pub(super) is_from_config: bool,
@@ -241,7 +242,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// A routee that never stops keeps a draining router from ending, unless there is a
     /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
-        self.leave.farewell = Some(StdArc::new(make));
+        let make = Guarded::new(make);
+        self.leave.farewell = Some(StdArc::new(move || make()));
         self
     }
 

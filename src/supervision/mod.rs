@@ -13,6 +13,7 @@ mod failure;
 pub use failure::{Failure, FailureKind};
 
 use crate::actor_ref::AnyRef;
+use crate::payload::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -164,6 +165,8 @@ impl Strategy {
 
     /// As [`decide`](Self::decide), by a function that is also told which child has failed.
     pub fn decide_for(decider: impl Fn(&AnyRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
+        let decider = Guarded::new(decider);
+        let decider = move |child: &AnyRef, failure: &Failure| decider(child, failure);
         Self { decider: Decider::Function(StdArc::new(decider)), ..Self::default() }
     }
 

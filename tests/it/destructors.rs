@@ -3,9 +3,13 @@
 
 use crate::support::{LONG, Soon, wait_until};
 use pointsman::prelude::*;
+use pointsman::routing::{
+    ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
+    RouterSettings, RoutingLogic,
+};
 use pointsman::shutdown::phase;
 use pointsman::topology::{GroupConfig, Sending};
-use pointsman::{Backoff, Mailbox};
+use pointsman::{Backoff, Behavior, Mailbox};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -273,4 +277,155 @@ fn replies_that_nobody_takes_are_dropped_each_for_itself() {
     keeps.when_ended().wait().expect("the system lives");
     assert_eq!(bombs.dropped(), 2);
     system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn routing_logics_with_names_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let mut builder = System::builder("bombs");
+    for name in ["one", "two"] {
+        let bomb = bombs.one();
+        builder = builder.routing_logic::<u32, _>(name, move |_: &RouterSettings| {
+            let _ = &bomb;
+            Ok(RoundRobin::new())
+        });
+    }
+    let system = builder.build().expect("threads can be had");
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+}
+
+/// A decider of failures that holds a bomb.
+fn judge(bombs: &Bombs) -> Strategy {
+    let bomb = bombs.one();
+    Strategy::decide(move |_| {
+        let _ = &bomb;
+        Directive::Stop
+    })
+}
+
+#[test]
+fn the_parts_of_a_system_that_is_not_built_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let bomb = bombs.one();
+    let logic = move |_: &RouterSettings| {
+        let _ = &bomb;
+        Ok(RoundRobin::new())
+    };
+    drop(System::builder("bombs").routing_logic::<u32, _>("logic", logic).supervision(judge(&bombs)));
+    assert_eq!(bombs.dropped(), 2);
+}
+
+/// A logic, or a resizer, that holds a bomb.
+struct Armed(#[allow(dead_code)] Bomb); // for its drop
+
+impl RoutingLogic<u32> for Armed {
+    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Pick {
+        Pick::One(0)
+    }
+}
+
+impl Resizer for Armed {
+    fn is_time_for_resize(&self, _: u64) -> bool {
+        false
+    }
+    fn resize(&self, _: &RouteeLoads) -> isize {
+        0
+    }
+}
+
+fn pool(system: &System) -> RouterPlan<u32, RoundRobin> {
+    system.router("pool").pool(1, |_: &mut Context<u32>| Idle)
+}
+
+/// Has a router live and end of which two parts hold bombs.
+fn run_router<L: RoutingLogic<u32>>(make: impl FnOnce(&System, &Bombs) -> RouterPlan<u32, L>) {
+    let (system, bombs) = (system(), Bombs::default());
+    let router = make(&system, &bombs).spawn().expect("sound");
+    router.tell(7_u32);
+    // Its head is the last to hold them.
+    drop(router);
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+}
+
+#[test]
+fn the_recipe_and_the_decider_of_a_router_are_dropped_each_for_itself() {
+    run_router(|system, bombs| {
+        let bomb = bombs.one();
+        let recipe = move |_: &mut Context<u32>| {
+            let _ = &bomb;
+            Idle
+        };
+        system.router("pool").pool(1, recipe).on_failure(judge(bombs))
+    });
+}
+
+#[test]
+fn the_farewell_and_the_decider_of_a_router_are_dropped_each_for_itself() {
+    run_router(|system, bombs| {
+        let bomb = bombs.one();
+        let farewell = move || {
+            let _ = &bomb;
+            0
+        };
+        pool(system).on_failure(judge(bombs)).farewell(farewell)
+    });
+}
+
+#[test]
+fn the_logic_and_the_resizer_of_a_router_are_dropped_each_for_itself() {
+    run_router(|system, bombs| pool(system).logic(Armed(bombs.one())).resizer(Armed(bombs.one())));
+}
+
+#[test]
+fn the_parts_of_a_router_that_is_not_created_are_dropped_each_for_itself() {
+    let (system, bombs) = (system(), Bombs::default());
+    let (in_controller, in_predicate) = (bombs.one(), bombs.one());
+    let controller = move |_: &_, _: &mut Context<u32>| {
+        let _ = &in_controller;
+        Idle
+    };
+    let is_for_all = move |_: &u32| {
+        let _ = &in_predicate;
+        true
+    };
+    drop(pool(&system).broadcast_if(is_for_all).controller(controller));
+    assert_eq!(bombs.dropped(), 2);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn the_two_functions_of_consistent_hashing_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let (in_key, in_hash) = (bombs.one(), bombs.one());
+    let key = move |number: &u32, sink: &mut KeySink| {
+        let _ = &in_key;
+        sink.feed(number);
+    };
+    let hash = move |bytes: &[u8]| {
+        let _ = &in_hash;
+        bytes.len() as u64
+    };
+    let system = system();
+    let pool = system.router("pool").pool(1, |_: &mut Context<u32>| Idle);
+    let router = pool.logic(ConsistentHashing::by(key).hasher(hash)).spawn().expect("sound");
+    router.tell(7_u32);
+    drop(router);
+    system.shutdown(LONG).expect("nothing is stuck");
+    wait_until(|| bombs.dropped() == 2);
+}
+
+#[test]
+fn handlers_of_a_behavior_are_dropped_each_for_itself() {
+    let bombs = Bombs::default();
+    let handler = || {
+        let bomb = bombs.one();
+        Behavior::<Idle>::total(move |_, _, _| {
+            let _ = &bomb;
+            Ok(())
+        })
+    };
+    drop(handler().or_behave(&handler()));
+    assert_eq!(bombs.dropped(), 2);
 }

@@ -6,6 +6,7 @@ use super::super::{
     TailChopping,
 };
 use crate::actor_ref::Answerable;
+use crate::payload::Guarded;
 
 /// Makes a logic that needs more of `M` than that it can be sent.
 type Make<M> = fn() -> Box<dyn RoutingLogic<M>>;
@@ -78,7 +79,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Tells the key of a message, so that the [system](crate::routing::RouterSettings) may make this a
     /// router by [`ConsistentHashing`]. Not needed where the code has that logic.
     pub fn keyed(mut self, key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static) -> Self {
-        self.abilities.hashing = Some(Box::new(|| Box::new(ConsistentHashing::by(key))));
+        let key = Guarded::new(key);
+        let by_key = move |message: &M, sink: &mut KeySink| key(message, sink);
+        self.abilities.hashing = Some(Box::new(|| Box::new(ConsistentHashing::by(by_key))));
         self
     }
 }

@@ -31,6 +31,7 @@ use crate::actor::{Mailbox, MailboxKind, SystemCore, stash_limit};
 use crate::actor_ref::AnyRef;
 use crate::deployment::{Deployment, Section};
 use crate::error::SpawnError;
+use crate::payload::Guarded;
 
 /// What is wrong, and at which key of the router's section.
 pub type Refused = (&'static str, SectionFault);
@@ -173,7 +174,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         settings.stash_capacity = says.stash_capacity.map(stash_limit).or(settings.stash_capacity);
         if let Some(resizer) = check::resizer(&says.router) {
-            self.resizer = resizer;
+            self.resizer = resizer.map(Guarded::new);
         }
     }
 

@@ -4,6 +4,7 @@ use super::super::{RouterSettings, RoutingLogic};
 use super::{FROM_CODE, Kind, SectionFault};
 use crate::actor::SystemBuilder;
 use crate::error::BuildError;
+use crate::payload::Guarded;
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
 
@@ -76,6 +77,7 @@ impl SystemBuilder {
         M: Send + 'static,
         L: RoutingLogic<M>,
     {
+        let make = Guarded::new(make);
         let make: Box<Make<M>> = Box::new(move |says| Ok(Box::new(make(says)?)));
         self.routing_logics.0.push(Named {
             name: name.to_owned(),

@@ -6,6 +6,7 @@ use crate::actor::{
 };
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
+use crate::payload::Guarded;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
 use crate::routing::{
     Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
@@ -86,7 +87,7 @@ impl SystemRef {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        let factory = StdArc::new(factory);
+        let factory = StdArc::new(Guarded::new(factory));
         let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
             make_routee::<A, I, _>(&factory, head, number, settings)
         };
@@ -106,7 +107,7 @@ impl SystemRef {
 
 /// Makes a routee's first state here and now, and those of its restarts when it is restarted.
 fn make_routee<A, I, F>(
-    factory: &StdArc<F>,
+    factory: &StdArc<Guarded<F>>,
     head: &AnyRef,
     number: u32,
     settings: &RouteeSettings,

@@ -9,6 +9,7 @@ use super::{AskResizer, Resizer, ResizerError, Resizing};
 use crate::actor::{Context, Done, drop_guarded, guarded};
 use crate::actor_ref::Load;
 use crate::grace;
+use crate::payload::Guarded;
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with
@@ -38,7 +39,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     ///
     /// So is a resizer for a group, which makes no routees.
     pub fn resizer(mut self, resizer: impl Resizer) -> Self {
-        self.resizer = Some(Box::new(resizer));
+        self.resizer = Some(Guarded::new(Box::new(resizer)));
         self
     }
 }

@@ -14,6 +14,7 @@ use super::{Resizer, RouteeLoads};
 use crate::actor::{Control, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, Recipient};
 use crate::error::SendError;
+use crate::payload::Guarded;
 use crate::striped::PerThread;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -47,7 +48,7 @@ impl Trigger {
 
 /// A pool's resizer, and what the pool's senders and its head know of each other.
 pub struct Resizing {
-    pub resizer: Box<dyn Resizer>,
+    pub resizer: Guarded<Box<dyn Resizer>>,
     /// What each thread has sent to the router.
     counts: PerThread<Count>,
     /// Their sum when the resizer was last asked; touched by the head only.
@@ -67,7 +68,7 @@ struct Count {
 
 impl Resizing {
     /// For a router whose head is a `Head<M, L>`.
-    pub fn new<M: Send + 'static, L: RoutingLogic<M>>(resizer: Box<dyn Resizer>) -> Self {
+    pub fn new<M: Send + 'static, L: RoutingLogic<M>>(resizer: Guarded<Box<dyn Resizer>>) -> Self {
         Self {
             resizer,
             counts: PerThread::new(),
