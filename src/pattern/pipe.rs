@@ -10,10 +10,11 @@ use crate::actor::MailboxKind;
 use crate::actor::Never;
 use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
 use crate::actor::{Plan, spawn_cell};
-use crate::actor::{Recipe, drop_guarded, guarded};
+use crate::actor::{Recipe, guarded};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::event_stream::quietly;
+use crate::payload::Guarded;
 use crate::supervision::Failure;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
@@ -194,7 +195,8 @@ impl SystemCore {
             stash_capacity: None,
         };
         // Boxed: it must not move between two polls, and an actor's state does.
-        let pipe = Pipe { running: Some(Running { future: Box::pin(future), wrap, target }), alarm: None };
+        let (future, wrap) = (Guarded::new(Box::pin(future)), Guarded::new(wrap));
+        let pipe = Pipe { running: Some(Running { future, wrap, target }), alarm: None };
         spawn_cell(plan, Once(Some(pipe))).map(drop)
     }
 }
@@ -207,8 +209,8 @@ struct Pipe<F, W, M> {
 }
 
 struct Running<F, W, M> {
-    future: Pin<Box<F>>,
-    wrap: W,
+    future: Guarded<Pin<Box<F>>>,
+    wrap: Guarded<W>,
     target: ActorRef<M>,
 }
 
@@ -259,8 +261,8 @@ where
     fn finish(&mut self, outcome: Result<T, PipeError>, ctx: &mut Context<Never>) {
         let Some(Running { future, wrap, target }) = self.running.take() else { return };
         // Before the message: whoever gets it finds what the future held released.
-        drop_guarded(future);
-        match guarded(|| Ok(wrap(outcome))) {
+        drop(future);
+        match guarded(|| Ok((wrap.into_inner())(outcome))) {
             Ok(message) => target.tell(message),
             // The logger is user code.
             Err(failure) => quietly(|| {
@@ -322,5 +324,43 @@ where
 {
     fn make(&mut self, _: &mut Context<Never>) -> Result<Pipe<F, W, M>, Failure> {
         self.0.take().ok_or_else(|| Failure::msg("a piped future runs once"))
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::System;
+    use crate::actor_ref::ActorRef;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    struct Bomb(Arc<AtomicUsize>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            panic!("planted");
+        }
+    }
+
+    /// Of two panics at once the second would abort the process.
+    #[test]
+    fn a_future_that_is_refused_and_what_wraps_its_outcome_are_dropped_each_for_itself() {
+        let system = System::builder("bombs").build().expect("threads can be had");
+        let handle = system.handle().clone();
+        system.shutdown(Duration::from_secs(30)).expect("nothing is stuck");
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let (in_future, in_wrap) = (Bomb(dropped.clone()), Bomb(dropped.clone()));
+        let future = async move {
+            let _ = &in_future;
+        };
+        let target: ActorRef<u32> = ActorRef::from_fn(|_: u32| {});
+        let refused = handle.pipe(future, &target, move |_| {
+            let _ = &in_wrap;
+            7
+        });
+        assert!(refused.is_err());
+        assert_eq!(dropped.load(Ordering::SeqCst), 2);
     }
 }
