@@ -24,7 +24,7 @@ use crate::actor::foster::{Foster, Stage};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
 use crate::actor::stash::Stash;
-use crate::actor::{Actor, Context, Done, IntoActor};
+use crate::actor::{Actor, Context, Done, IntoActor, SystemCore};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::ledger::Row;
 use crate::mailbox::{Drained, Owner, Position, Ready};
@@ -156,8 +156,8 @@ pub trait Recipe<A: Actor>: Send + 'static {
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
 
     /// The actor's life has come so far. Runs in its turns, and never unwinds.
-    fn reached(&mut self, stage: Stage) {
-        let _ = stage;
+    fn reached(&mut self, stage: Stage, system: &SystemCore) {
+        let _ = (stage, system);
     }
 }
 

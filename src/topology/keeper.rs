@@ -75,8 +75,8 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
     fn next(&self, seed: &Seed<K>) -> Option<Duration> {
-        let (now, policy) = (self.0.system.now(), self.0.policy_of(seed));
-        seed.life(|life| policy.next(&mut life.tries, now))
+        let policy = self.0.policy_of(seed);
+        seed.life(|life| policy.next(&mut life.tries))
     }
 
     fn restart_in_place(&self, seed: &StdArc<Seed<K>>, child: AnyRef, failure: Failure, wait: Duration) {

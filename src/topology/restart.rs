@@ -94,7 +94,8 @@ impl RestartPolicy {
         self
     }
 
-    /// How long an actor has to live for the count to begin anew; `min` unless said otherwise.
+    /// How long an actor has to live for the count to begin anew; `min` unless said otherwise. Its life ends when it
+    /// fails, or begins to end: to wait for a restart is no part of it, nor what [`stopped`](crate::Actor::stopped) does.
     pub fn auto_reset(mut self, lived: Duration) -> Self {
         self.auto_reset = Some(lived);
         self
@@ -123,8 +124,9 @@ impl RestartPolicy {
     }
 
     /// How long the next restart waits; `None` if there is none. Counts it.
-    pub(super) fn next(&self, tries: &mut Tries, now: Duration) -> Option<Duration> {
-        let lived = now.saturating_sub(tries.began);
+    pub(super) fn next(&self, tries: &mut Tries) -> Option<Duration> {
+        // Each life is counted once: to be stopped while waiting for a restart is the end of no other.
+        let lived = std::mem::take(&mut tries.lived);
         let begins_anew = lived >= self.lived_enough();
         if begins_anew {
             *tries = Tries { began: tries.began, ..Tries::default() };
@@ -146,10 +148,25 @@ impl RestartPolicy {
 /// The restarts of one actor in a row.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tries {
-    /// When its present life began.
-    pub began: Duration,
+    /// When its present life began; `None` while it has none.
+    began: Option<Duration>,
+    /// How long its last life was, until that is counted.
+    lived: Duration,
     count: u32,
     power: i32,
+}
+
+impl Tries {
+    pub fn begin(&mut self, now: Duration) {
+        self.began = Some(now);
+    }
+
+    /// It has failed, or begins to end; what it does until it has ended is no part of its life.
+    pub fn end(&mut self, now: Duration) {
+        if let Some(began) = self.began.take() {
+            self.lived = now.saturating_sub(began);
+        }
+    }
 }
 
 #[cfg(all(test, not(pointsman_loom)))]
@@ -162,9 +179,10 @@ mod tests {
     fn waits(policy: RestartPolicy, lives: &[u32]) -> Vec<Option<f64>> {
         let (mut tries, mut now) = (Tries::default(), Duration::ZERO);
         let wait = |&life: &u32| {
-            tries.began = now;
+            tries.begin(now);
             now += SECOND * life;
-            let wait = policy.next(&mut tries, now)?;
+            tries.end(now);
+            let wait = policy.next(&mut tries)?;
             now += wait;
             Some(wait.as_secs_f64())
         };

@@ -104,7 +104,7 @@ impl<K> Seed<K> {
                 life.cause = StartCause::Restarted;
                 return Err(Failure::msg("it is not its time yet"));
             }
-            life.tries.began = now;
+            life.tries.begin(now);
             life.policy = None;
             Ok(std::mem::replace(&mut life.cause, StartCause::Restarted))
         })

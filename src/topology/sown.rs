@@ -3,7 +3,7 @@
 use super::GroupKey;
 use super::seed::{Seed, Start};
 use super::status::{ActorStatus, Statuses};
-use crate::actor::{Actor, Context, Recipe, Stage};
+use crate::actor::{Actor, Context, Recipe, Stage, SystemCore};
 use crate::supervision::Failure;
 use std::sync::Arc as StdArc;
 
@@ -34,8 +34,12 @@ where
         (self.recipe)(ctx, &Start::new(&self.seed.key, cause))
     }
 
-    fn reached(&mut self, stage: Stage) {
+    fn reached(&mut self, stage: Stage, system: &SystemCore) {
         let (statuses, seed) = (&self.statuses, &self.seed);
+        if matches!(stage, Stage::Failed | Stage::Ending) {
+            let now = system.now();
+            seed.life(|life| life.tries.end(now));
+        }
         match stage {
             // One that has been alarming since its start stays so.
             Stage::Started => statuses

@@ -205,6 +205,66 @@ fn one_that_is_stopped_while_it_waits_frees_its_key() {
     assert_eq!(books(stage).dead_lettered, 1);
 }
 
+#[test]
+fn to_wait_for_a_restart_is_no_life() {
+    let stage = Stage::turns();
+    let policy = RestartPolicy::always(SECOND, SECOND * 60).max_retries(2);
+    let group = plan(&stage).restart(policy).spawn().expect("sound");
+    group.tell(to(1, "a").act(Do::Fail));
+    group.tell(to(1, "b").act(Do::Fail));
+    noted(&stage);
+    stage.clock.advance(SECOND);
+    assert_eq!(noted(&stage), ["1 stopped", "1 Restarted", "1 b"]);
+    // It waits for two seconds, and is stopped when more than the one has passed that a life would have to last.
+    stage.clock.advance(Duration::from_millis(1_500));
+    stage.system.actor_at("/user/lodgers/1").expect("it waits").stop();
+    assert_eq!(noted(&stage), ["1 stopped"], "given up");
+    assert!(group.is_empty());
+    books(stage);
+}
+
+/// Fails at each message, and takes its time to end.
+struct Slow(pointsman::ManualClock);
+
+impl Actor for Slow {
+    type Message = u32;
+
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        Err(Failure::msg("at once"))
+    }
+
+    fn stopped(&mut self, _: &mut Context<u32>) {
+        self.0.advance(SECOND);
+    }
+}
+
+#[test]
+fn the_time_that_an_actor_takes_to_end_is_no_life() {
+    for what in [WhileRestarting::Refuse, WhileRestarting::SpawnAnew] {
+        let stage = Stage::turns();
+        let (log, clock) = (stage.log.clone(), stage.clock.clone());
+        let group = stage
+            .system
+            .group("slow")
+            .by_key(
+                |key: &u32| *key,
+                move |_, start| {
+                    let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
+                    Slow(clock.clone())
+                },
+            )
+            .restart(RestartPolicy::on_failure(SECOND, SECOND * 60))
+            .while_restarting(what)
+            .spawn()
+            .expect("sound");
+        group.tell(1_u32);
+        assert_eq!(noted(&stage), ["1 OnMessage"], "{what:?}: not restarted at once");
+        stage.clock.advance(SECOND);
+        assert_eq!(noted(&stage), ["1 Restarted"], "{what:?}");
+        books(stage);
+    }
+}
+
 // ---- the end of a group
 
 #[test]
