@@ -140,7 +140,9 @@ impl RestartPolicy {
         }
         let seconds = self.min.as_secs_f64() * self.factor.powi(tries.power);
         tries.power = tries.power.saturating_add(1);
-        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(self.max);
+        // Zero times a power without bound is no number.
+        let longest = if self.min.is_zero() { Duration::ZERO } else { self.max };
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(longest);
         Some(wait.clamp(self.min, self.max))
     }
 }
@@ -196,6 +198,8 @@ mod tests {
         let slow = policy.factor(1.5);
         assert_eq!(waits(slow, &[0, 0, 0]), [5.0, 7.5, 11.25].map(Some));
         assert_eq!(waits(policy, &[0; 2000]).last(), Some(&Some(30.0)), "no power overflows");
+        let at_once = RestartPolicy::on_failure(Duration::ZERO, SECOND * 30).auto_reset(SECOND);
+        assert_eq!(waits(at_once, &[0; 2000]).last(), Some(&Some(0.0)), "nor does it make much of nothing");
     }
 
     #[test]
