@@ -72,7 +72,15 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         waiting.begun += 1;
         let number = waiting.begun;
         let timer = timers.call_at(due, Box::new(move || time_is_up(&board, &waiter, number)));
-        waiting.all.insert(StdArc::as_ptr(seed) as usize, One { number, seed: seed.clone(), how, timer });
+        let one = One { number, seed: seed.clone(), how, timer };
+        let former = waiting.all.insert(StdArc::as_ptr(seed) as usize, one);
+        drop(waiting);
+        if let Some(One { how: How::InPlace(child, _), timer, .. }) = former {
+            // It was restarted together with the head before its time, and has failed again: suspended by two failures,
+            // it is to get one verdict.
+            timers.cancel(timer);
+            let _ = child.send_system(Control::Resume { judged: false });
+        }
         Ok(())
     }
 

@@ -265,6 +265,75 @@ fn the_time_that_an_actor_takes_to_end_is_no_life() {
     }
 }
 
+/// Keeps its children when it is restarted, among them a group.
+struct Landlord {
+    plan: Box<dyn Fn(&mut Context<Do>) + Send>,
+}
+
+impl Actor for Landlord {
+    type Message = Do;
+
+    fn started(&mut self, ctx: &mut Context<Do>) -> Done {
+        (self.plan)(ctx);
+        Ok(())
+    }
+
+    fn receive(&mut self, _: Do, _: &mut Context<Do>) -> Done {
+        Err(Failure::msg("told to"))
+    }
+
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Do>) -> Done {
+        Ok(())
+    }
+
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Do>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn one_that_fails_again_while_it_waits_for_its_restart_is_not_suspended_for_ever() {
+    let stage = Stage::turns();
+    let (log, tries) = (stage.log.clone(), Arc::new(AtomicUsize::new(0)));
+    let (send, groups) = channel();
+    let landlord = stage
+        .system
+        .actor("landlord")
+        .spawn(move || {
+            let (log, tries, send) = (log.clone(), tries.clone(), send.clone());
+            let plan = move |ctx: &mut Context<Do>| {
+                let (log, tries) = (log.clone(), tries.clone());
+                let group = ctx
+                    .group("lodgers")
+                    .by_key(
+                        |_: &Note| 1_u32,
+                        move |_, start| match tries.fetch_add(1, Ordering::SeqCst) {
+                            1 => Err(Failure::msg("not yet")),
+                            _ => Ok(crate::keyed_support::Lodger::new(*start.key(), &log)),
+                        },
+                    )
+                    .restart(on_failure())
+                    .spawn()
+                    .expect("sound");
+                let _ = send.send(group);
+            };
+            Landlord { plan: Box::new(plan) }
+        })
+        .expect("the name is free");
+    run_turns();
+    let group = groups.try_recv().expect("it has started");
+    group.tell(to(1, "a").act(Do::Fail));
+    group.tell(to(1, "b"));
+    assert_eq!(noted(&stage), ["1 a"]);
+    // All below it are restarted, also who waits for that already; and that one fails.
+    landlord.tell(Do::Fail);
+    run_turns();
+    stage.clock.advance(SECOND * 10);
+    run_turns();
+    assert_eq!(noted(&stage).last().map(String::as_str), Some("1 b"), "it goes on");
+    books(stage);
+}
+
 // ---- the end of a group
 
 #[test]
