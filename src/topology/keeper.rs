@@ -15,7 +15,7 @@ use super::board::{Board, Seat};
 use super::restart::{When, WhileRestarting};
 use super::seed::{End, Seed};
 use super::waiting::How;
-use crate::actor::{Control, Foster, guarded};
+use crate::actor::{Control, Foster, drop_guarded, guarded};
 use crate::actor_ref::AnyRef;
 use crate::supervision::Failure;
 use crate::sync::lock;
@@ -68,6 +68,8 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
                 board.free(&seed, &child);
                 board.heirs.begin_after(&child);
             }
+            // The key is the user's, and what follows is to be done in any case.
+            drop_guarded(seed);
         }
         board.stop_if_over();
     }

@@ -100,9 +100,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let mut all: Vec<One<K>> = all.into_values().collect();
         // What is told of them comes in an order that a test's seed repeats.
         all.sort_unstable_by_key(|one| one.number);
-        for one in all {
-            self.system.timers().cancel(one.timer);
-            self.give_up(&one.seed, one.how);
+        for One { seed, how, timer, .. } in all {
+            self.system.timers().cancel(timer);
+            self.give_up(&seed, how);
+            // The key is the user's, and the others are to be given up in any case.
+            drop_guarded(seed);
         }
     }
 

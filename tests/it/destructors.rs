@@ -1,16 +1,18 @@
 //! What panics when it is dropped, where the engine drops several of them together: each is dropped for itself, since
 //! of two panics at once the second would abort the process.
 
-use crate::support::{LONG, Soon, wait_until};
+use crate::support::{LONG, Soon, Stage, run_turns, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
     RouterSettings, RoutingLogic,
 };
 use pointsman::shutdown::phase;
-use pointsman::topology::{GroupConfig, Sending};
+use pointsman::topology::{GroupConfig, RestartPolicy, Sending, Start, WhileRestarting};
 use pointsman::{Backoff, Behavior, Mailbox};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -176,6 +178,81 @@ fn parts_of_a_group_are_dropped_each_for_itself() {
     drop(group);
     wait_until(|| bombs.dropped() == 6);
     system.shutdown(LONG).expect("nothing is stuck");
+}
+
+/// Panics when it is dropped, once that is wanted.
+#[derive(Clone)]
+struct Mine(u32, Arc<AtomicBool>);
+
+impl PartialEq for Mine {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Mine {}
+
+impl Hash for Mine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Display for Mine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        // A test that fails is not to end all of them.
+        assert!(std::thread::panicking() || !self.1.load(Ordering::SeqCst), "planted");
+    }
+}
+
+#[test]
+fn keys_that_panic_when_they_are_dropped_keep_no_group_from_its_end() {
+    let (stage, armed) = (Stage::turns(), Arc::new(AtomicBool::new(false)));
+    let by = armed.clone();
+    let group = stage.system.group("group").by_key(move |key: &u32| Mine(*key, by.clone()), |_, _| Idle);
+    let group = group.spawn().expect("sound");
+    for key in 0..100 {
+        group.mount(Mine(key, armed.clone())).expect("it can be created");
+    }
+    run_turns();
+    armed.store(true, Ordering::SeqCst);
+    group.terminate("the day is over");
+    run_turns();
+    assert!(group.is_empty());
+    assert!(group.head().is_closed());
+}
+
+#[test]
+fn keys_that_panic_when_they_are_dropped_keep_nobody_from_being_given_up() {
+    let (stage, armed) = (Stage::turns(), Arc::new(AtomicBool::new(false)));
+    let by = armed.clone();
+    let hour = Duration::from_secs(3600);
+    let group = stage
+        .system
+        .group("group")
+        .by_key(
+            move |key: &u32| Mine(*key, by.clone()),
+            |_: &mut Context<u32>, _: &Start<'_, Mine>| Err::<Idle, _>(Failure::msg("never")),
+        )
+        .restart(RestartPolicy::on_failure(hour, hour))
+        .while_restarting(WhileRestarting::Refuse)
+        .spawn()
+        .expect("sound");
+    for key in 0..100 {
+        group.mount(Mine(key, armed.clone())).expect("it can be created");
+    }
+    run_turns();
+    armed.store(true, Ordering::SeqCst);
+    group.terminate("the day is over");
+    run_turns();
+    assert!(group.is_empty());
+    assert!(group.head().is_closed());
 }
 
 #[test]
