@@ -77,8 +77,8 @@ pub struct StatusReport<K> {
     pub status: ActorStatus,
 }
 
-/// Passes a report on; false if there is nobody any more.
-type Tell<K> = dyn Fn(&K, ActorStatus) -> bool + Send + Sync;
+/// Passes a report on, if there is one; false if there is nobody any more.
+type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Sync;
 
 /// The subscriptions to one group.
 pub struct Statuses<K> {
@@ -186,7 +186,7 @@ impl<K: GroupKey> Statuses<K> {
             };
             for (number, tell) in &tells {
                 // The subscriber may be a function, and the key's `Clone` is the user's.
-                let told = guarded(|| Ok(tell(&noted.seed.key, noted.status.clone())));
+                let told = guarded(|| Ok(tell(Some((&noted.seed.key, noted.status.clone())))));
                 if matches!(told, Ok(false)) {
                     self.forget(*number);
                 }
@@ -194,6 +194,17 @@ impl<K: GroupKey> Statuses<K> {
             }
             drop_guarded((noted, tells));
         }
+    }
+
+    /// Where nothing changes nobody is told, and so it is not noticed who has ended.
+    fn forget_ended(&self) {
+        let known: Vec<_> = {
+            let books = lock(&self.books);
+            books.subscribers.iter().map(|one| (one.number, one.tell.clone())).collect()
+        };
+        let ended = known.iter().filter(|(_, tell)| matches!(guarded(|| Ok(tell(None))), Ok(false)));
+        ended.for_each(|(number, _)| self.forget(*number));
+        drop_guarded(known);
     }
 
     fn forget(&self, number: u64) {
@@ -207,6 +218,7 @@ impl<K: GroupKey> Statuses<K> {
 
     /// One more subscriber, who is told of every change from now on.
     fn add(&self, tell: StdArc<Tell<K>>) {
+        self.forget_ended();
         let mut books = lock(&self.books);
         books.begun += 1;
         let number = books.begun;
@@ -258,11 +270,31 @@ pub fn reports_to<K: GroupKey, N: Send + 'static>(
     key: impl Fn(&K) -> N + Send + Sync + 'static,
 ) -> StdArc<Tell<K>> {
     let (group, subscriber): (StdArc<str>, _) = (group.into(), subscriber.clone());
-    StdArc::new(move |of, status| {
+    StdArc::new(move |report| {
         if subscriber.is_closed() {
             return false;
         }
-        subscriber.tell(StatusReport { group: group.clone(), key: key(of), status });
+        if let Some((of, status)) = report {
+            subscriber.tell(StatusReport { group: group.clone(), key: key(of), status });
+        }
         true
     })
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::atomic::AtomicBool;
+
+    #[test]
+    fn who_has_ended_is_forgotten_at_the_next_subscription_also_where_nothing_changes() {
+        let (statuses, is_there) = (Statuses::<u32>::default(), StdArc::new(AtomicBool::new(true)));
+        let there = is_there.clone();
+        statuses.add(StdArc::new(move |_| there.load(Ordering::Relaxed)));
+        statuses.add(StdArc::new(|_| true));
+        assert_eq!(lock(&statuses.books).subscribers.len(), 2);
+        is_there.store(false, Ordering::Relaxed);
+        statuses.add(StdArc::new(|_| true));
+        assert_eq!(lock(&statuses.books).subscribers.len(), 2);
+    }
 }
