@@ -243,7 +243,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         let make = Guarded::new(make);
-        self.leave.farewell = Some(StdArc::new(move || make()));
+        self.leave.farewell = Some(StdArc::new(move || (*make)()));
         self
     }
 
