@@ -42,12 +42,13 @@
 //! section nor the end of a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of what an outer
 //! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
 //!
-//! # What is left
+//! # Who frees what a scan had to leave
 //!
-//! Whoever goes offline, at the end of a section or before a sleep, doesn't look for what that may have freed: each send
-//! from outside would pay for the look. So what a scan had to leave for the sake of such a thread stays where it is
-//! until the next replacement anywhere, or until a worker announces an epoch that is new to it. It is what was replaced
-//! since the last scan, and costs memory alone.
+//! Each standing reader looks for it when it has announced an epoch that is new to it, and before it goes offline: there,
+//! whoever replaces sees it offline, or it sees that the epoch has moved. A section that ends, or a thread that rests while
+//! it blocks, looks for nothing: each send from outside would pay for it, and what is freed runs user code, under locks of
+//! a user perhaps. So what was replaced while such a thread was reading stays until the next replacement anywhere, until
+//! a worker announces an epoch that is new to it, or until a system ends. That costs memory alone.
 
 use crate::payload;
 use crate::sync::asymmetric_fence;
@@ -422,10 +423,21 @@ impl<'d> Standing<'d> {
         is_new
     }
 
-    /// Goes offline, before the thread parks; an open section keeps the thread online until its end.
-    pub fn rest(&self) {
-        let Some(record) = self.record else { return };
-        record.rest();
+    /// Goes offline, before the thread parks; an open section keeps the thread online until its end. False if something was
+    /// replaced since the thread's last announcement, which perhaps nobody else comes by to [free](Self::collect).
+    #[must_use = "what was replaced meanwhile may be left to this thread"]
+    pub fn rest(&self) -> bool {
+        let Some(record) = self.record else { return true };
+        // Ordering: Relaxed; this thread's own.
+        let announced = record.announced.load(Ordering::Relaxed);
+        if !record.rest() || record.depth.get() > 0 {
+            return true;
+        }
+        // Either the scan of whoever replaces, the heavy side of which is in `Domain::collect`, sees that the thread has gone
+        // offline, or the load below sees the new epoch.
+        asymmetric_fence::light();
+        // Ordering: Relaxed; the fence orders it, and nothing is read by what it says.
+        self.domain.epoch.load(Ordering::Relaxed) == announced
     }
 
     /// Goes online again after [`rest`](Self::rest).
@@ -434,7 +446,7 @@ impl<'d> Standing<'d> {
         record.resume(self.domain);
     }
 
-    /// Frees what has become free since the thread's last announcement. After each replacement all workers come here, and
+    /// Frees what has become free since the thread's last announcement, or by its rest. After each replacement all workers come here, and
     /// only who finds that all others have announced it makes every thread execute a fence.
     ///
     /// Not part of the worker's loop, which would keep what this needs in mind in each of its turns (14 instructions).
@@ -451,8 +463,8 @@ impl Drop for Standing<'_> {
     fn drop(&mut self) {
         if self.before {
             self.resume();
-        } else {
-            self.rest();
+        } else if !self.rest() {
+            self.collect();
         }
     }
 }
@@ -764,7 +776,7 @@ mod tests {
         let outer = member.section();
         published.replace(new());
         standing.quiescent();
-        standing.rest();
+        assert!(standing.rest(), "it stays online, and holds the first");
         standing.resume();
         drop(member.standing());
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
@@ -775,13 +787,33 @@ mod tests {
     }
 
     #[test]
+    fn who_rests_or_leaves_with_an_old_announcement_frees_what_that_held_up() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, new());
+        let standing = member.standing();
+        published.replace(new());
+        assert!(!standing.rest(), "the scan has left it to this thread");
+        assert_eq!((domain.retired_count(), drops.load(Ordering::Relaxed)), (1, 0));
+        standing.collect();
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        standing.resume();
+        assert!(standing.rest(), "nothing was replaced since then");
+        standing.resume();
+        published.replace(new());
+        drop(standing);
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
     fn a_resting_thread_holds_up_nothing_and_may_open_sections() {
         let (drops, new) = counted();
         let domain = Domain::new();
         let member = Member::join(&domain);
         let published = Published::new_in(&domain, new());
         let standing = member.standing();
-        standing.rest();
+        assert!(standing.rest());
         published.replace(new());
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         let inside = member.section();

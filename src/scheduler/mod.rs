@@ -63,9 +63,10 @@ pub struct Settings {
 pub trait TurnHooks {
     /// Between two turns: the thread holds on to nothing that it read before.
     fn quiescent(&mut self);
-    /// The thread is about to sleep and reads nothing until `resume`.
-    fn rest(&mut self);
-    /// The thread is awake again.
+    /// The thread is about to sleep and reads nothing until `resume`. False if it must not sleep yet: it may have woken
+    /// tasks here.
+    fn rest(&mut self) -> bool;
+    /// The thread is awake again, or was not to sleep.
     fn resume(&mut self);
 }
 
@@ -86,14 +87,17 @@ pub struct Pool {
 /// A worker is quiescent between two turns, and offline while it sleeps.
 impl TurnHooks for Standing<'_> {
     fn quiescent(&mut self) {
-        // Here rather than before a park: what is freed may schedule actors on this worker.
         if Standing::quiescent(self) {
             self.collect();
         }
     }
 
-    fn rest(&mut self) {
-        Standing::rest(self);
+    fn rest(&mut self) -> bool {
+        let rests = Standing::rest(self);
+        if !rests {
+            self.collect();
+        }
+        rests
     }
 
     fn resume(&mut self) {
@@ -103,7 +107,9 @@ impl TurnHooks for Standing<'_> {
 
 impl TurnHooks for () {
     fn quiescent(&mut self) {}
-    fn rest(&mut self) {}
+    fn rest(&mut self) -> bool {
+        true
+    }
     fn resume(&mut self) {}
 }
 

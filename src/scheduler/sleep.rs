@@ -154,15 +154,14 @@ impl Sleep {
     /// Sleeps until woken, or not at all. The caller is counted as searching afterwards, however it comes
     /// back.
     ///
-    /// `look` is the last look: whether there is anything to do, a stop included. `stopping` is asked
-    /// after each return from the park. `around` gets what parks, to be called once.
+    /// `look` is the last look, called once: whether there is anything to do, a stop included. `stopping` is asked
+    /// after each return from the park.
     pub fn fall_asleep(
         &self,
         at: Place,
         searching: bool,
-        look: impl Fn() -> bool,
+        look: impl FnOnce() -> bool,
         stopping: impl Fn() -> bool,
-        around: impl FnOnce(&mut dyn FnMut()),
     ) {
         let word = &self.groups[at.group];
         word.announce(at.seat, searching);
@@ -174,19 +173,17 @@ impl Sleep {
             let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
             return;
         }
-        around(&mut || {
-            loop {
-                thread::park();
-                // A return without our bit taken is spurious, or a token left from an earlier unpark.
-                if !word.load().is_asleep(at.seat) {
-                    return;
-                }
-                if stopping() {
-                    let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
-                    return;
-                }
+        loop {
+            thread::park();
+            // A return without our bit taken is spurious, or a token left from an earlier unpark.
+            if !word.load().is_asleep(at.seat) {
+                return;
             }
-        });
+            if stopping() {
+                let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
+                return;
+            }
+        }
     }
 
     /// Sleeps for a while, or until woken. Says whether a waker took the bit: then the caller is counted
@@ -276,7 +273,7 @@ mod tests {
             if naps {
                 sleep.nap(at, Duration::MAX, look);
             } else {
-                sleep.fall_asleep(at, false, look, || false, |_| unreachable!("it found something"));
+                sleep.fall_asleep(at, false, look, || unreachable!("it found something"));
             }
         });
     }

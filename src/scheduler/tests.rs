@@ -158,7 +158,9 @@ impl TurnHooks for FreesWhileSearching {
     fn quiescent(&mut self) {
         self.all.iter().take(std::mem::take(&mut self.wakes)).for_each(Counter::wake);
     }
-    fn rest(&mut self) {}
+    fn rest(&mut self) -> bool {
+        true
+    }
     fn resume(&mut self) {}
 }
 
@@ -214,7 +216,9 @@ fn settings_out_of_bounds_are_refused() {
 struct Alive(Arc<AtomicUsize>);
 impl TurnHooks for Alive {
     fn quiescent(&mut self) {}
-    fn rest(&mut self) {}
+    fn rest(&mut self) -> bool {
+        true
+    }
     fn resume(&mut self) {}
 }
 impl Drop for Alive {
@@ -317,8 +321,9 @@ impl TurnHooks for Reports {
     fn quiescent(&mut self) {
         let _ = self.0.send(Report::Quiescent);
     }
-    fn rest(&mut self) {
+    fn rest(&mut self) -> bool {
         let _ = self.0.send(Report::Rest);
+        true
     }
     fn resume(&mut self) {
         let _ = self.0.send(Report::Resume);

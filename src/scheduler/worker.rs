@@ -296,15 +296,12 @@ impl Core {
             sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
-                || self.pool.has_work() || self.pool.is_stopping(),
+                // What is freed at the last moment may have scheduled actors here, for which the next search looks.
+                || self.pool.has_work() || self.pool.is_stopping() || !hooks.rest(),
                 || self.pool.is_stopping(),
-                |park| {
-                    hooks.rest();
-                    park();
-                    hooks.resume();
-                },
             );
             self.searching.set(true);
+            hooks.resume();
         }
     }
 

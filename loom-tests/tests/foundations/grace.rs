@@ -8,7 +8,7 @@
 //! loaded Relaxed in `quiescent`; any store of `announced` Relaxed; its load in the scan Relaxed; `read`
 //! Relaxed; the swap without Release; stamps too small by one; an inner section that ends the outer one or
 //! announces anew; `quiescent`, `rest` or `resume` that ignores the depth; a resting thread that still counts
-//! as standing; `replace_if` Relaxed. Not caught: the swap without Acquire, for loom's fence in the scan also acquires
+//! as standing; a rest that looks for no new epoch, or before the fence; `replace_if` Relaxed. Not caught: the swap without Acquire, for loom's fence in the scan also acquires
 //! what another thread has read.
 
 use crate::support::{model, must_fail};
@@ -211,7 +211,7 @@ fn nested_turn_keeps_outer() {
                 let table = world.published.read(&outer);
                 standing.quiescent();
                 table.look();
-                standing.rest();
+                assert!(standing.rest(), "it stays online for the section");
                 standing.resume();
                 table.look();
                 drop(outer);
@@ -283,6 +283,69 @@ fn two_workers_announce_at_once() {
     });
 }
 
+/// A worker that has read goes to rest while another thread replaces: one of the two frees, and nobody else comes by.
+/// `looks` is whether the worker heeds what `rest` says.
+fn rest_races_replace(looks: bool) {
+    let world = World::new();
+    let worker = thread::spawn({
+        let world = world.clone();
+        move || {
+            let member = Member::join(&world.domain);
+            let standing = member.standing();
+            world.published.read(&member.section()).look();
+            if !standing.rest() && looks {
+                standing.collect();
+                standing.resume();
+                assert!(standing.rest(), "nothing was replaced since then");
+            }
+        }
+    });
+    world.replace(2);
+    worker.join().unwrap();
+    assert_eq!(world.first.drops(), 1, "freed by one of them");
+}
+
+// Two threads: bound 3.
+#[test]
+fn replaced_while_the_last_worker_goes_to_rest() {
+    model("replaced_while_the_last_worker_goes_to_rest", &[13], 3, 190, || rest_races_replace(true));
+}
+
+#[test]
+fn planted_rest_that_is_not_heeded() {
+    must_fail("replaced_while_the_last_worker_goes_to_rest", 3, || rest_races_replace(false));
+}
+
+// Two threads: bound 3. Both hold up the freeing, and rest at once, or one before: one of them frees.
+#[test]
+fn two_workers_rest_at_once() {
+    model("two_workers_rest_at_once", &[13], 3, 130, || {
+        let world = World::new();
+        let member = Member::join(&world.domain);
+        let standing = member.standing();
+        let stands = Arc::new(AtomicUsize::new(0));
+        let other = thread::spawn({
+            let (world, stands) = (world.clone(), stands.clone());
+            move || {
+                let member = Member::join(&world.domain);
+                let standing = member.standing();
+                stands.store(1, Ordering::Release);
+                if !standing.rest() {
+                    standing.collect();
+                }
+            }
+        });
+        while stands.load(Ordering::Acquire) == 0 {
+            thread::yield_now();
+        }
+        world.replace(2);
+        assert!(!standing.rest());
+        standing.collect();
+        other.join().unwrap();
+        assert_eq!(world.first.drops(), 1, "freed by one of them");
+    });
+}
+
 // Two threads: bound 3. A resting worker is woken, reads, and rests again.
 #[test]
 fn rest_and_resume_race_retire() {
@@ -294,7 +357,7 @@ fn rest_and_resume_race_retire() {
                 let member = Member::join(&world.domain);
                 let standing = member.standing();
                 world.published.read(&member.section()).look();
-                standing.rest();
+                let _ = standing.rest();
                 // A routed send of a thread that has just decided to park.
                 world.published.read(&member.section()).look();
                 standing.resume();

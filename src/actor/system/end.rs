@@ -4,6 +4,7 @@ use crate::actor::SystemCore;
 use crate::actor::system::stepping::left_to_wait;
 use crate::actor_ref::AnyRef;
 use crate::error::ShutdownError;
+use crate::grace;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::time::{Duration, Instant};
@@ -126,6 +127,8 @@ impl SystemCore {
         self.net.stop(until);
         self.timers.stop();
         self.dispatchers.end();
+        // What was replaced while a thread from outside was sending is not kept by a system that has ended.
+        grace::process_domain().collect();
         *lock(&self.end) = End::Joined;
         let tree = lock(&self.tree).take();
         drop(tree);
