@@ -266,11 +266,11 @@ fn the_time_that_an_actor_takes_to_end_is_no_life() {
 }
 
 /// Keeps its children when it is restarted, among them a group.
-struct Landlord {
-    plan: Box<dyn Fn(&mut Context<Do>) + Send>,
+struct Landlord<F> {
+    plan: F,
 }
 
-impl Actor for Landlord {
+impl<F: Fn(&mut Context<Do>) + Send + 'static> Actor for Landlord<F> {
     type Message = Do;
 
     fn started(&mut self, ctx: &mut Context<Do>) -> Done {
@@ -317,7 +317,7 @@ fn one_that_fails_again_while_it_waits_for_its_restart_is_not_suspended_for_ever
                     .expect("sound");
                 let _ = send.send(group);
             };
-            Landlord { plan: Box::new(plan) }
+            Landlord { plan }
         })
         .expect("the name is free");
     run_turns();
