@@ -468,6 +468,9 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         }
         if is_up == Some(true) {
             self.time_up();
+        } else if self.look(|open| open.alarm.timer.is_none()) == Some(true) {
+            // Somebody else starts attempts, and may take long over it.
+            self.set_alarm();
         }
     }
 
@@ -589,6 +592,8 @@ impl<M: Send + 'static> Open<M> {
             };
             if is_tick {
                 queue.make_due();
+                // The next comes after the attempt that this one makes due.
+                queue.next_tick = Duration::MAX;
             }
         }
         is_up

@@ -1062,3 +1062,46 @@ fn unless_told_otherwise_there_are_five_seconds_and_ten_milliseconds_between_att
         scene.end();
     }
 }
+
+#[test]
+fn the_time_is_up_when_it_is_although_an_attempt_is_still_on_its_way() {
+    let clock = ManualClock::new();
+    let system = System::builder("slow").clock(clock.clone()).build().unwrap();
+    let gate: Arc<Mutex<()>> = Arc::default();
+    let (enter, entered) = channel();
+    let slow = || {
+        let (gate, enter) = (gate.clone(), enter.clone());
+        ActorRef::from_fn(move |call: Call<Get>| {
+            enter.send(()).expect("it is kept");
+            drop(gate.lock());
+            drop(call);
+        })
+    };
+    let router = system.router("all").group([slow(), slow()]).logic(chop()).spawn().unwrap();
+    let (pass_on, calls) = channel();
+    let ask = ActorRef::<Call<Get>>::from_fn(move |call| pass_on.send(call).expect("it is kept"))
+        .ask(Get::default());
+    let call = calls.recv().unwrap();
+    let closed = gate.lock().unwrap();
+    let to_router = router.to_ref();
+    let sender = std::thread::spawn(move || to_router.tell(call));
+    entered.recv_timeout(LONG).unwrap();
+    // The second attempt is due, and cannot begin before the first is made.
+    clock.advance(100 * MS);
+    clock.advance(SECOND);
+    let mut ask = std::pin::pin!(ask);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut outcome = None;
+    wait_until(|| {
+        if let std::task::Poll::Ready(over) = ask.as_mut().poll(&mut cx) {
+            outcome = Some(over);
+        }
+        outcome.is_some()
+    });
+    assert_eq!(outcome, Some(Err(AskError::Timeout { after: SECOND })));
+    drop(closed);
+    sender.join().unwrap();
+    assert_eq!(entered.try_iter().count(), 0, "nobody is asked any more");
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
+}
