@@ -3,6 +3,7 @@
 use super::reference::RouterInfo;
 use super::routees::Parts;
 use super::{RouteContext, Routee};
+use crate::actor::drop_guarded;
 use crate::actor_ref::{Accepted, ActorRef, Load, Recipient};
 use crate::error::SendError;
 use std::sync::Arc as StdArc;
@@ -67,11 +68,19 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
         let Some((last, others)) = self.parts.list.split_last() else {
             return Err(SendError::NoRoutee(message));
         };
-        // Whoever counts this message counts it once, and nobody its copies.
+        // Whoever counts this message counts it once, and nobody its copies. So it comes back only if nobody has taken
+        // one: otherwise somebody else would get it, too.
+        let mut taken = None;
         for part in others {
-            let _ = part.actor().pass_on(message.clone());
+            taken = part.actor().pass_on(message.clone()).ok().or(taken);
         }
-        last.actor().pass_on(message)
+        match (last.actor().pass_on(message), taken) {
+            (Err(refused), Some(taken)) => {
+                drop_guarded(refused);
+                Ok(taken)
+            }
+            (done, _) => done,
+        }
     }
 
     fn is_closed(&self) -> bool {

@@ -406,3 +406,33 @@ fn a_value_refuses_a_logic_that_makes_no_sense() {
     let refused = RouterValue::new(&system, logic).unwrap_err();
     assert!(refused.to_string().ends_with("must be at most 65536"), "{refused}");
 }
+
+/// Takes nothing, and nobody counts what it gets.
+struct Refusing;
+
+impl Recipient<u64> for Refusing {
+    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+        Err(SendError::Closed(message))
+    }
+}
+
+#[test]
+fn what_one_of_several_that_nobody_counts_has_taken_goes_nowhere_else() {
+    let system = System::builder("value").build().unwrap();
+    let (ports, got) = functions(2);
+    let refusing = || ActorRef::to_recipient(Refusing);
+    for parts in [[ports[0].clone(), refusing()], [refusing(), ports[0].clone()]] {
+        let router = value(&system).with_routees([Routee::several(parts), Routee::from(&ports[1])]);
+        router.try_route(1u64).unwrap();
+        assert_eq!(who(&got), [1]);
+        router.route(2u64);
+        assert_eq!(who(&got), [2]);
+    }
+    // Where nobody has, somebody else may.
+    let none = Routee::several([refusing(), refusing()]);
+    let router = value(&system).with_routees([none, Routee::from(&ports[1])]);
+    router.try_route(3u64).unwrap();
+    assert_eq!(who(&got), [2]);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (5, 5, 0), "{ledger}");
+}
