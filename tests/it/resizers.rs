@@ -726,3 +726,24 @@ fn a_suspended_head_resizes_nothing_before_it_goes_on() {
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!(ledger.balance(), 0, "{ledger}");
 }
+
+#[test]
+fn a_pool_is_explored_at_each_tick_also_after_one_that_came_late() {
+    let second = Duration::from_secs(1);
+    let resizer = OptimalSizeExploringResizer::new()
+        .upper_bound(100)
+        .action_interval(second)
+        .chance_of_exploration(1.0)
+        .chance_of_ramping_down_when_full(0.0);
+    let look = |at: Duration, messages: u64| {
+        let full = RouteeLoads::new([Load::Busy { queued: 1 }; 4]);
+        resizer.resize(&full.with_messages(messages, 10).at(at))
+    };
+    look(second, 10);
+    assert_eq!(look(second * 5 / 4, 10), 0, "not yet");
+    assert!(look(second * 2 + second / 4, 20) > 0, "late");
+    assert!(look(second * 3, 30) > 0, "when it was due");
+    assert_eq!(look(second * 7 / 2, 40), 0, "not yet");
+    assert!(look(second * 6 + second / 4, 50) > 0, "some were missed");
+    assert!(look(second * 7, 60) > 0);
+}

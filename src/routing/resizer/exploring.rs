@@ -1,6 +1,7 @@
 //! The resizer that measures.
 
 use super::{Resizer, ResizerError, RouteeLoads, check_bounds, difference};
+use crate::actor::next_in_rate;
 use crate::actor_ref::Load;
 use crate::sync::{Mutex, lock};
 use rand::rngs::SmallRng;
@@ -60,9 +61,9 @@ use std::time::Duration;
 /// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
 /// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
 /// the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
-/// without traffic. A step explored may be as large as `explore_step_size` says, where Akka's is always
-/// smaller. A pool of size 0, which `lower_bound(0)` allows, grows by one when messages come. What is random
-/// derives from the system's seed.
+/// without traffic, and a look that comes late delays no other. A step explored may be as large as
+/// `explore_step_size` says, where Akka's is always smaller. A pool of size 0, which `lower_bound(0)` allows,
+/// grows by one when messages come. What is random derives from the system's seed.
 pub struct OptimalSizeExploringResizer {
     lower_bound: usize,
     upper_bound: usize,
@@ -84,6 +85,9 @@ struct State {
     /// Seconds for each message, by the size of the pool.
     log: BTreeMap<usize, f64>,
     last: Option<Look>,
+    /// When the next look is due: by the ticks, and not from the last look, which may have come late. The tick behind a
+    /// late one would be too early otherwise, and be missed.
+    due: Option<Duration>,
     underutilized: Option<Streak>,
     /// Made at the first use, from the router's seed.
     random: Option<SmallRng>,
@@ -277,13 +281,16 @@ impl Resizer for OptimalSizeExploringResizer {
     fn resize(&self, loads: &RouteeLoads) -> isize {
         let size = loads.len();
         let mut state = lock(&self.state);
-        let too_early =
-            state.last.is_some_and(|last| loads.now() < last.at.saturating_add(self.action_interval));
+        let too_early = state.due.is_some_and(|due| loads.now() < due);
         let proposed = if loads.is_starved() {
             1
         } else if too_early {
             size
         } else {
+            let before = state.due.unwrap_or(loads.now());
+            // Whoever asks may have checked nothing.
+            let interval = self.action_interval.max(Duration::from_nanos(1));
+            state.due = Some(next_in_rate(before, interval, loads.now()));
             self.report(&mut state, loads);
             self.propose(&mut state, loads)
         };
