@@ -13,7 +13,8 @@ use std::fmt;
 /// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
 /// the scan starts behind the one that was chosen last, for each sending thread.
 ///
-/// Where the one chosen is a router that turns out to be empty or full, the others are tried in the same order.
+/// Where the one chosen is a router that turns out to be empty or full, the others are tried in the same order. Routers
+/// known to be empty come last of all: by the message they learn that they are wanted, and may grow.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
@@ -65,10 +66,13 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
             best => least(before, 0, best).0,
         };
         // Not around the scan: a routee's load may be told by user code.
-        best.map_or(Pick::None, |index| {
-            self.starts.with(Cell::new, |start| start.set(index + 1));
-            Pick::One(index)
-        })
+        match best {
+            Some(index) => {
+                self.starts.with(Cell::new, |start| start.set(index + 1));
+                Pick::One(index)
+            }
+            None => first_of_the_empty(routees, cx),
+        }
     }
 
     fn name(&self) -> Option<&str> {
@@ -104,8 +108,19 @@ fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContex
     let ranked = others.map(|index| (routees.load(index).rank(), index));
     match ranked.filter(|(rank, _)| *rank < Load::Closed.rank()).min() {
         Some((_, index)) => Pick::One(index),
-        None => Pick::None,
+        None => first_of_the_empty(routees, cx),
     }
+}
+
+/// A router without routees that has not stopped, and was not passed over: nobody else is there, and by this message it
+/// learns that it is wanted, and may grow.
+#[cold]
+fn first_of_the_empty<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    let is_empty = |index: &usize| {
+        let routee = routees.get(*index).map(Routee::actor);
+        routee.is_some_and(|routee| routee.is_router() && !routee.is_closed()) && !cx.was_passed_over(*index)
+    };
+    (0..routees.len()).find(is_empty).map_or(Pick::None, Pick::One)
 }
 
 impl fmt::Debug for SmallestMailbox {

@@ -5,7 +5,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     AskResizer, Broadcast, ConsistentHashing, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer,
     ResizerError, RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
-    TailChopping,
+    SmallestMailbox, TailChopping,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, Load, ManualClock, SendError, SpawnError};
@@ -746,4 +746,30 @@ fn a_pool_is_explored_at_each_tick_also_after_one_that_came_late() {
     assert_eq!(look(second * 7 / 2, 40), 0, "not yet");
     assert!(look(second * 6 + second / 4, 50) > 0, "some were missed");
     assert!(look(second * 7, 60) > 0);
+}
+
+#[test]
+fn an_empty_pool_grows_when_messages_come_by_way_of_a_router_that_goes_by_loads() {
+    let system = TestSystem::new();
+    let handled: Arc<AtomicUsize> = Arc::default();
+    let inner = |name: &str| {
+        let handled = handled.clone();
+        let worker = move |_: &mut Context<u64>| Worker { hold: Arc::default(), handled: handled.clone() };
+        let resizer = DefaultResizer::new().lower_bound(0).messages_per_resize(1000).without_ticks();
+        system.router(name).pool(1, worker).resizer(resizer).spawn().unwrap()
+    };
+    let inners = ["one", "other"].map(inner);
+    assert!(inners.iter().all(|inner| inner.routees().unwrap().is_empty()));
+    let outer =
+        system.router("outer").group(inners.iter().map(Router::to_ref)).logic(SmallestMailbox::new()).spawn();
+    let outer = outer.unwrap();
+    outer.tell(1u64);
+    system.run_until_idle();
+    assert_eq!(inners.iter().map(|inner| inner.routees().unwrap().len()).collect::<Vec<_>>(), [1, 1]);
+    outer.tell(2u64);
+    system.run_until_idle();
+    assert_eq!((handled.load(Ordering::SeqCst), system.ledger().dead_lettered), (1, 1));
+    outer.stop();
+    inners.iter().for_each(|inner| inner.stop());
+    system.finish();
 }
