@@ -19,6 +19,9 @@ impl<M: Send + 'static> Context<M> {
     /// is lost or refused, and each sender's messages keep their order. A retired actor of a group is not restarted,
     /// whatever the policy.
     ///
+    /// A routee that shares a [queue](crate::routing::Balancing) with others ends at once, if it is not the last of
+    /// them, and else when it has found the queue empty.
+    ///
     /// Nothing happens while the actor is suspended, restarts or ends. Timers do not keep it alive.
     ///
     /// ```
@@ -75,7 +78,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Relaxed: the close publishes it, and nobody looks at it before that.
         retired.store(true, Ordering::Relaxed);
         match self.owner().close_if_empty() {
-            true => self.begin_stop(),
+            true => self.end_leaving(),
             false => retired.store(false, Ordering::Relaxed),
         }
     }

@@ -45,8 +45,8 @@ use std::sync::Arc as StdArc;
 /// Who leaves last decides about the queue:
 ///
 /// - It is emptied, so that nothing is lost that was sent before, when the router
-///   [drains](super::Router::drain), when routees are removed of which none stays, and when one that was to leave others
-///   behind turns out to be the last.
+///   [drains](super::Router::drain), when routees are removed of which none stays, when one that was to leave others
+///   behind turns out to be the last, and when the last one [retires](Context::retire).
 /// - What is left goes to dead letters whose recipient is the router when the last one stops otherwise, or after a
 ///   [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell); so does what a sender adds at the
 ///   very moment at which the last one leaves.

@@ -995,3 +995,26 @@ fn a_routee_that_finds_more_than_it_takes_wakes_another_before_it_begins() {
         assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
 }
+
+/// Retires at each message.
+struct Retiring;
+
+impl Actor for Retiring {
+    type Message = u64;
+    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
+        ctx.retire();
+        Ok(())
+    }
+}
+
+#[test]
+fn the_last_routee_that_retires_leaves_nothing_in_the_queue() {
+    let system = TestSystem::new();
+    let router = system.router("pool").balancing_pool(2, |_| Retiring).spawn().unwrap();
+    (0..5u64).for_each(|message| router.tell(message));
+    system.run_until_idle();
+    let ledger = system.ledger();
+    assert_eq!((ledger.handled, ledger.dead_lettered), (5, 0), "{ledger}");
+    assert!(router.is_closed());
+    system.finish();
+}
