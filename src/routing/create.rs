@@ -47,7 +47,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     pub(super) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
         // The board needs the head's reference, and the head its board: its first turn is kept back. It comes
-        // in any case, also when the logic's code panics below: without a board the head then ends.
+        // in any case, also when the logic's code panics below: without a board the head fails there, and ends.
         let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
         let late = board.clone();
         let plan = Plan {
@@ -65,6 +65,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         };
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
+        // Dropped before `held`, after which the head begins.
+        let unmade = Unmade(Some(head.clone()));
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
         let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
@@ -116,6 +118,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let _ = board.set(made);
         match grown {
             Ok((routees, controller)) => {
+                unmade.is_made();
                 let head = held.start();
                 drop(routees);
                 if let Some(controller) = controller {
@@ -123,10 +126,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 }
                 Ok(Router { reference, head, shared })
             }
-            Err(error) => {
-                head.stop();
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
     }
 
@@ -163,5 +163,23 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             system.timers().start_early().map_err(|error| SpawnError::Thread(StartError::Thread(error)))?;
         }
         Ok(())
+    }
+}
+
+/// The head of a router that is not made yet. Should it come to nothing, also by a panic in the user's code, the head
+/// stops: without a board it could only fail, and whoever judges that might restart it for ever.
+struct Unmade(Option<AnyRef>);
+
+impl Unmade {
+    fn is_made(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unmade {
+    fn drop(&mut self) {
+        if let Some(head) = &self.0 {
+            head.stop();
+        }
     }
 }

@@ -308,3 +308,51 @@ fn impossible_pools_are_refused_before_anything_begins_and_the_name_is_free() {
     router.drain().unwrap();
     system.finish();
 }
+
+/// Panics at the first list that is not empty.
+struct Broken;
+
+impl RoutingLogic<u64> for Broken {
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+        Pick::None
+    }
+    fn prepare(&self, routees: &[Routee<u64>]) -> Option<Box<dyn std::any::Any + Send + Sync>> {
+        assert!(routees.is_empty(), "planted");
+        None
+    }
+}
+
+#[test]
+fn a_panic_while_a_router_is_made_leaves_nothing_behind_whatever_its_parent_does_about_failures() {
+    let system = TestSystem::builder().turn_limit(1000).build();
+    let (log, _notes) = channel();
+    let (tell, told) = channel();
+    let strategies: [fn() -> Strategy; 3] =
+        [Strategy::resume, Strategy::default, || Strategy::decide(|_| pointsman::Directive::Restart)];
+    for strategy in strategies {
+        let parent = system.spawn(Role::new("parent", &log).strategy(strategy).recipe()).unwrap();
+        let tell = tell.clone();
+        parent.tell(Tell::new(move |_, ctx| {
+            let (make, _got) = workers();
+            let text = panic_of(|| drop(ctx.router("pool").pool(2, make).logic(Broken).spawn()));
+            Ok(tell.send(text)?)
+        }));
+        system.run_until_idle();
+        assert!(told.recv().unwrap().contains("planted"));
+        let path = parent.path().join("pool").unwrap().to_string();
+        assert!(system.actor_at(&path).is_err(), "{path}");
+        parent.stop();
+    }
+    // The head of a router in GoAkt's words is resumed by a strategy of its own.
+    let by_hash = |hash: fn(&[u8]) -> u64| {
+        let plan = system.spawn_router("goakt", 2, |_| Demanding);
+        plan.consistent_hash_by(|number: &u64, key| Some(key.feed(number)))
+            .hasher(hash)
+            .mailbox(Mailbox::bounded(9))
+            .spawn()
+    };
+    assert!(panic_of(|| drop(by_hash(|_| panic!("planted")))).contains("planted"));
+    system.run_until_idle();
+    by_hash(|_| 7).unwrap().stop();
+    system.finish();
+}
