@@ -68,7 +68,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         // Dropped before `held`, after which the head begins.
         let unmade = Unmade(Some(head.clone()));
         let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
-        let found_empty = self.ends_when_found_empty.then(FoundEmpty::new::<M, L>);
+        // With a resizer, which the system may have given to it, the pool grows instead.
+        let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
+        let found_empty = ends_when_found_empty.then(FoundEmpty::new::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic);
         let (reference, handed_back) = resizer::references(&shared, &logic);

@@ -3,9 +3,9 @@
 use crate::router_support::{END, FAIL, Worker};
 use pointsman::goakt::{MAX_RETRIES, RETRY_WINDOW, Router, RouterError, SpawnRouter, StatusFailure, Unset};
 use pointsman::prelude::*;
-use pointsman::routing::{KeySink, ManageError, Ring};
+use pointsman::routing::{KeySink, ManageError, ResizerSettings, Ring, RouterSettings};
 use pointsman::testkit::TestSystem;
-use pointsman::{AttemptEnd, DeadLetterReason, SendError, SpawnError, SystemRef};
+use pointsman::{AttemptEnd, DeadLetterReason, Deployment, SendError, SpawnError, SystemRef};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
@@ -1181,5 +1181,44 @@ fn an_empty_router_stays_if_wanted() {
     router.resize_by(1).unwrap();
     router.tell(8u64);
     assert_eq!(since(&system, &got), [(1, 8)]);
+    end(system, &router);
+}
+
+/// A system that gives a resizer to the router, which looks at each message.
+fn resized(resizer: ResizerSettings) -> TestSystem {
+    let resizer = resizer.messages_per_resize(1).pressure_threshold(1000).without_ticks(true);
+    let says = Deployment::new().router(RouterSettings::new().resizer(resizer));
+    TestSystem::builder().seed(1).configure(|builder| builder.deploy("/workers", says)).build()
+}
+
+#[test]
+fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
+    let system = resized(ResizerSettings::new().lower_bound(1).upper_bound(9));
+    let (plan, _got) = workers(&system, 6);
+    let router = plan.spawn().unwrap();
+    let mut size = || {
+        system.run_until_idle();
+        router.routees().unwrap().len()
+    };
+    assert_eq!(size(), 5);
+    assert_eq!(router.fan_out(7), 5);
+    assert_eq!(size(), 4, "nobody is busy");
+    assert_eq!(router.broadcast(8), 4);
+    assert_eq!(size(), 3);
+    end(system, &router);
+}
+
+#[test]
+fn a_resizer_that_the_system_says_lets_an_empty_router_grow_instead_of_ending() {
+    let system = resized(ResizerSettings::new().lower_bound(0).upper_bound(9));
+    let (plan, got) = workers(&system, 1);
+    let router = plan.spawn().unwrap();
+    assert_eq!(router.routees().unwrap().len(), 0);
+    router.tell(7u64);
+    system.run_until_idle();
+    assert_eq!((router.is_closed(), system.ledger().dead_lettered), (false, 1));
+    assert_eq!(router.routees().unwrap().len(), 1);
+    router.tell(8u64);
+    assert_eq!(since(&system, &got), [(0, 8)]);
     end(system, &router);
 }

@@ -53,22 +53,33 @@ impl<M: Send + 'static> Router<M> {
         M: Clone,
     {
         let shared = &self.0.shared;
-        let unsent = {
+        let taken = {
             let section = grace::section();
             let table = shared.table.read(&section);
             if table.is_empty() {
-                message
+                Err(message)
             } else {
                 let row = shared.info.system.ledger().mine();
                 row.sent(1);
                 let cx = RouteContext::new(row, &shared.info);
-                let accepted = cx.deliver_counting(message, table.iter());
+                let taken = cx.deliver_counting(message, table.iter());
                 cx.settle();
-                return accepted;
+                Ok(taken)
             }
         };
-        self.0.tell(unsent);
-        0
+        match taken {
+            Ok(taken) => {
+                // The system may have given it one.
+                if let Some(resizing) = &shared.info.resizing {
+                    resizing.sent(&shared.info.head);
+                }
+                taken
+            }
+            Err(unsent) => {
+                self.0.tell(unsent);
+                0
+            }
+        }
     }
 }
 
