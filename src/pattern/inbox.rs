@@ -311,14 +311,12 @@ impl<M: Send + 'static> Keeper<M> {
             self.messages.push_back(message);
         } else {
             row.dropped(1);
-            self.tell_of_surplus(ctx);
-            drop_guarded(message);
+            ctx.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || ctx.path());
+            self.warn_of_surplus(ctx);
         }
     }
 
-    fn tell_of_surplus(&mut self, ctx: &Context<M>) {
-        let name = std::any::type_name::<M>();
-        ctx.core().system.dead_letters().publish(DeadLetterReason::Dropped, name, || ctx.path());
+    fn warn_of_surplus(&mut self, ctx: &Context<M>) {
         if !std::mem::replace(&mut self.warned, true) {
             let (path, capacity) = (ctx.path(), self.capacity);
             // The logger is user code.

@@ -158,6 +158,28 @@ fn surplus_is_dropped_and_counted() {
 }
 
 #[test]
+fn surplus_goes_to_the_sink_of_its_type_and_is_suppressed_as_other_dead_messages_are() {
+    let stage = Stage::turns();
+    let (_subscription, letters) = letters(&stage);
+    let (sender, taken) = std::sync::mpsc::channel();
+    let sink = move |undelivered: pointsman::Undelivered<u32>| {
+        let _ = sender.send((undelivered.message, undelivered.letter.reason));
+    };
+    let _sink = stage.system.dead_letters().take_by(|_| {}, sink).unwrap();
+    stage.system.dead_letters().suppress(|number: &u32| *number == 3);
+    let inbox: Inbox<u32> = stage.system.inbox_with_capacity(1).unwrap();
+    for number in 1..=3 {
+        inbox.to_ref().tell(number as u32);
+    }
+    wait_until(|| stage.system.ledger().dropped == 2);
+    let dropped = DeadLetterReason::Dropped;
+    assert_eq!(taken.try_iter().collect::<Vec<_>>(), [(2, dropped), (3, dropped)]);
+    assert_eq!(letters.try_iter().collect::<Vec<_>>(), [(inbox.to_ref().path().to_string(), dropped)]);
+    drop(inbox);
+    stage.end(&[]);
+}
+
+#[test]
 fn a_system_says_how_much_its_inboxes_keep_that_are_given_no_number() {
     let stage = Stage::turns_with(|builder| builder.inbox_capacity(2));
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
