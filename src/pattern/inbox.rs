@@ -17,6 +17,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
+/// How long who waits for no message waits at most for the look at those that there are: its thread may be busy. As Akka
+/// waits.
+const LOOK_MAX: Duration = Duration::from_secs(60);
+
 /// Receives messages outside actors: in tests, in `main`, in threads of other libraries.
 ///
 /// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
@@ -47,7 +51,8 @@ use std::time::Duration;
 /// # Waiting
 ///
 /// Times go by the system's clock. On a work-stealing worker and in a turn on a calling-thread dispatcher, which must not
-/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message.
+/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message. With a time of zero a message is taken that
+/// is there already.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }
@@ -115,13 +120,19 @@ impl<M: Send + 'static> Inbox<M> {
             return Err(InboxError::WouldBlockWorker);
         }
         let any = self.actor.any_local();
+        // Who waits for no message waits for the look at those that there are, unless it is this very thread that has to
+        // look.
+        let at_once = timeout.is_zero() && !any.runs_only_here();
+        let limit = if at_once { LOOK_MAX } else { timeout };
         let (port, ask) = ask::begin(Timekeeper::Target(any));
-        let query = Query { accepts: accepts.map(Guarded::new), port };
+        let query = Query { accepts: accepts.map(Guarded::new), at_once, port };
         self.apply(move |keeper, ctx| keeper.serve(query, ctx));
-        match ask.within(timeout).wait() {
+        match ask.within(limit).wait() {
             Ok(Answer::Message(message)) => Ok(message),
             Ok(Answer::PredicatePanicked) => Err(InboxError::PredicatePanicked),
-            Err(AskError::Timeout { after }) => Err(InboxError::Timeout { after }),
+            Ok(Answer::Nothing) | Err(AskError::Timeout { .. }) => {
+                Err(InboxError::Timeout { after: timeout })
+            }
             Err(AskError::WouldBlockWorker) => Err(InboxError::WouldBlockWorker),
             Err(AskError::Stalled) => Err(InboxError::Stalled),
             Err(_) => Err(InboxError::Closed),
@@ -206,12 +217,16 @@ type MakeNotice<M> = dyn FnOnce(Terminated) -> M + Send;
 enum Answer<M> {
     Message(M),
     PredicatePanicked,
+    /// To who waits for none.
+    Nothing,
 }
 
 /// Somebody waits for a message.
 struct Query<M> {
     /// `None`: any will do.
     accepts: Option<Guarded<Box<Predicate<M>>>>,
+    /// It takes one that is there, or none.
+    at_once: bool,
     port: ReplyTo<Answer<M>>,
 }
 
@@ -227,13 +242,13 @@ impl<M> Query<M> {
         drop_guarded(self.accepts);
         self.port.send(Answer::Message(message)).map_err(|late| match late.into_inner() {
             Answer::Message(message) => message,
-            Answer::PredicatePanicked => unreachable!("it comes back as it was given"),
+            _ => unreachable!("it comes back as it was given"),
         })
     }
 
-    /// Answers that the predicate is not to be asked.
-    fn fail(self) {
-        let late = self.port.send(Answer::PredicatePanicked);
+    /// Answers without a message.
+    fn refuse(self, answer: Answer<M>) {
+        let late = self.port.send(answer);
         drop(late);
         drop_guarded(self.accepts);
     }
@@ -279,10 +294,13 @@ impl<M: Send + 'static> Keeper<M> {
                     return;
                 }
                 Ok(false) => {}
-                Err(()) => return query.fail(),
+                Err(()) => return query.refuse(Answer::PredicatePanicked),
             }
         }
-        self.queries.push_back(query);
+        match query.at_once {
+            true => query.refuse(Answer::Nothing),
+            false => self.queries.push_back(query),
+        }
     }
 
     /// Offers a message, which is counted as handled, to those who wait.
@@ -300,7 +318,7 @@ impl<M: Send + 'static> Keeper<M> {
                     Ok(()) => return,
                     Err(refused) => message = refused,
                 },
-                Some(Err(())) => query.fail(),
+                Some(Err(())) => query.refuse(Answer::PredicatePanicked),
                 None => drop_guarded(query),
             }
         }

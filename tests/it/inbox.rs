@@ -180,6 +180,27 @@ fn surplus_goes_to_the_sink_of_its_type_and_is_suppressed_as_other_dead_messages
 }
 
 #[test]
+fn who_waits_for_no_message_gets_one_that_is_there() {
+    const NOTHING: InboxError = InboxError::Timeout { after: Duration::ZERO };
+    for stage in [Stage::turns(), Stage::threads("at-once")] {
+        let inbox: Inbox<u32> = stage.system.inbox().unwrap();
+        assert_eq!(inbox.receive(Duration::ZERO), Err(NOTHING));
+        for number in 1..=20 {
+            inbox.to_ref().tell(number as u32);
+            assert_eq!(inbox.select(Duration::ZERO, |number| *number > 20), Err(NOTHING));
+            let panics = inbox.select(Duration::ZERO, |_| panic!("planted"));
+            assert_eq!(panics, Err(InboxError::PredicatePanicked));
+            assert_eq!(inbox.receive(Duration::ZERO), Ok(number));
+        }
+        // Nobody waits any more.
+        inbox.to_ref().tell(21u32);
+        wait_for_queued(&stage, 1);
+        drop(inbox);
+        stage.end(&[]);
+    }
+}
+
+#[test]
 fn a_system_says_how_much_its_inboxes_keep_that_are_given_no_number() {
     let stage = Stage::turns_with(|builder| builder.inbox_capacity(2));
     let inbox: Inbox<u32> = stage.system.inbox().unwrap();
