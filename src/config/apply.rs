@@ -119,6 +119,9 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     let key = |key: &str| format!("{at}.{key}");
     let mut mailbox = match (section.kind, known) {
         (None, Some(known)) => known,
+        // It is of this type, and stays what else it is: also sorted, which the file cannot say.
+        (Some(MailboxType::Bounded), Some(known)) if known.capacity.is_some() => known,
+        (Some(MailboxType::Unbounded), Some(known)) if known.capacity.is_none() => known,
         (None | Some(MailboxType::Unbounded), _) => Mailbox::unbounded(),
         (Some(MailboxType::Bounded), _) => match section.capacity {
             Some(capacity) => Mailbox::bounded(capacity.usize()),
@@ -134,9 +137,13 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     if let Some(capacity) = section.capacity {
         mailbox = mailbox.capacity(capacity.usize());
     }
+    let waits = matches!(mailbox.on_full, Full::Wait(_));
     mailbox = match (section.on_full, section.wait) {
         (None, None) => mailbox,
         (Some(OnFull::Wait), Some(limit)) => mailbox.on_full(Full::Wait(limit.0)),
+        // The other key is as the code says.
+        (None, Some(limit)) if waits => mailbox.on_full(Full::Wait(limit.0)),
+        (Some(OnFull::Wait), None) if waits => mailbox,
         (Some(OnFull::Wait), None) => {
             return Err(ConfigError::key(
                 key("wait"),
@@ -190,7 +197,10 @@ pub fn dispatcher(
     let key = |key: &str| format!("{at}.{key}");
     let place = builder.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
     let known = place.map(|place| builder.dispatchers.dispatchers[place].1.clone());
-    let known_kind = known.as_ref().map(kind_of);
+    let aliases = &builder.dispatchers.aliases;
+    let known_target = aliases.iter().find(|(known, _)| *known == name).map(|(_, target)| target.clone());
+    let known_alias = known_target.as_ref().map(|_| DispatcherType::Alias);
+    let known_kind = known.as_ref().map(kind_of).or(known_alias);
     let kind = section.kind.or(known_kind).unwrap_or(DispatcherType::WorkStealing);
     let said = toml::Table::try_from(&section).unwrap_or_default();
     let allowed = keys(kind);
@@ -207,7 +217,7 @@ pub fn dispatcher(
     let known = known.filter(|_| known_kind == Some(kind));
     let recipe = match kind {
         DispatcherType::Alias => {
-            let Some(of) = section.of else {
+            let Some(of) = section.of.or(known_target) else {
                 return Err(ConfigError::key(
                     key("of"),
                     "an alias needs it: the name of the dispatcher it stands for",

@@ -222,6 +222,44 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
 }
 
 #[test]
+fn the_file_changes_one_key_of_what_needs_two() {
+    let builder = || {
+        System::builder("keys")
+            .dispatcher("one", Dispatcher::blocking())
+            .dispatcher("two", Dispatcher::blocking())
+            .dispatcher_alias("files", "one")
+            .mailbox("waits", Mailbox::bounded(10).on_full(Full::Wait(7 * MS)))
+            .mailbox("sorts", Mailbox::priority(|number: &u32| i64::from(*number)).capacity(10))
+    };
+    for (toml, expected) in [
+        ("[dispatcher.files]\nof = \"two\"", "[dispatcher.files]\ntype = \"alias\"\nof = \"two\"\n"),
+        ("[dispatcher.files]\ntype = \"alias\"", "[dispatcher.files]\ntype = \"alias\"\nof = \"one\"\n"),
+        ("[mailbox.waits]\nwait = \"9ms\"", "capacity = 10\non-full = \"wait\"\nwait = \"9ms\"\n"),
+        ("[mailbox.waits]\non-full = \"wait\"", "capacity = 10\non-full = \"wait\"\nwait = \"7ms\"\n"),
+        (
+            "[mailbox.waits]\ntype = \"bounded\"\nwait = \"9ms\"",
+            "capacity = 10\non-full = \"wait\"\nwait = \"9ms\"\n",
+        ),
+        (
+            "[mailbox.sorts]\ntype = \"bounded\"\ncapacity = 20",
+            "# mailbox.sorts: sorts by a function in the code: bounded priority mailbox (capacity 20",
+        ),
+    ] {
+        let system = builder().config(toml).unwrap().build().unwrap();
+        let printed = system.settings().to_string();
+        assert!(printed.contains(expected), "{toml}\n{printed}");
+    }
+    // An alias is not replaced by a dispatcher of its name unless that is said.
+    let Err(ConfigError::Key { key, fault }) = builder().config("[dispatcher.files]\nthroughput = 5") else {
+        panic!("it is accepted")
+    };
+    assert_eq!(key, "dispatcher.files.throughput");
+    assert!(fault.contains("alias"), "{fault}");
+    let anew = builder().config("[dispatcher.files]\ntype = \"pinned\"\nthroughput = 5").unwrap();
+    assert!(anew.build().unwrap().settings().to_string().contains("[dispatcher.files]\ntype = \"pinned\""));
+}
+
+#[test]
 fn printed_settings_make_the_same_system() {
     let full = include_str!("../../examples/pointsman.toml");
     // Without sockets there are no listeners to say anything of.
