@@ -79,7 +79,7 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
     for (name, table) in file.topology {
         let section = GroupConfig::of(table)
             .map_err(|fault| ConfigError::key(format!("topology.{}", key::part(&name)), fault))?;
-        builder.topology.insert(name, section);
+        builder.topology.entry(name).or_default().change(section);
     }
     Ok(builder)
 }

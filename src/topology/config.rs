@@ -43,6 +43,19 @@ impl GroupConfig {
         &self.table
     }
 
+    /// Changes it as another section says, key by key.
+    pub(crate) fn change(&mut self, said: Self) {
+        fn change(table: &mut toml::Table, said: toml::Table) {
+            for (key, value) in said {
+                match (table.get_mut(&key), value) {
+                    (Some(toml::Value::Table(table)), toml::Value::Table(said)) => change(table, said),
+                    (_, value) => _ = table.insert(key, value),
+                }
+            }
+        }
+        change(&mut self.table, said.table);
+    }
+
     /// The section as it was read, or what is wrong with it.
     pub(crate) fn of(table: toml::Table) -> Result<Self, String> {
         match table.values().map(depth).max() {

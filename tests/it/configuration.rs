@@ -260,6 +260,16 @@ fn the_file_changes_one_key_of_what_needs_two() {
 }
 
 #[test]
+fn a_second_file_changes_the_section_of_a_group_key_by_key() {
+    let first = "[topology.shop]\nopen = true\nlist = [1, 2]\n[topology.shop.till]\ncount = 1\nname = \"a\"";
+    let second = "[topology.shop]\nlist = [3]\n[topology.shop.till]\ncount = 2";
+    let system = System::builder("files").config(first).unwrap().config(second).unwrap().build().unwrap();
+    let printed = system.settings().to_string();
+    let both = "[topology.shop]\nlist = [3]\nopen = true\n\n[topology.shop.till]\ncount = 2\nname = \"a\"\n";
+    assert!(printed.ends_with(both), "{printed}");
+}
+
+#[test]
 fn printed_settings_make_the_same_system() {
     let full = include_str!("../../examples/pointsman.toml");
     // Without sockets there are no listeners to say anything of.
