@@ -64,7 +64,8 @@ impl ListenerSettings {
     /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
     /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
     pub fn marks(mut self, low: usize, high: usize) -> Self {
-        (self.low_mark, self.high_mark) = (Some(low), Some(high));
+        // As it is taken, so that it prints as what may stand in a file.
+        (self.low_mark, self.high_mark) = (Some(low.min(high)), Some(high));
         self
     }
 

@@ -5,8 +5,8 @@ use super::file::{
     DeadLettersSection, DeploymentSection, DispatcherSection, DispatcherType, File, MailboxSection,
     MailboxType, OnFailure, OnFull, PhaseSection, Requirement, ShutdownSection, SupervisionSection,
 };
-use super::router;
 use super::values::{LetterCount, Seed, Span, Whole};
+use super::{key, router};
 use crate::dispatch::{Mailboxes, default_thread_count};
 use crate::mailbox::recipe::Choice;
 use crate::{Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
@@ -141,6 +141,7 @@ fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> Dispa
         None => {}
         Some(Choice::Name(mailbox)) => section.mailbox = Some(mailbox.clone()),
         Some(Choice::Recipe(mailbox)) => {
+            let name = key::part(name);
             notes.push(format!("dispatcher.{name}.mailbox: without a name, in the code: {mailbox}"));
         }
     }
@@ -165,6 +166,8 @@ fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> Dispa
 
 fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSection {
     if mailbox.sorts() {
+        // A name may have line breaks, and what stands behind one would be no comment.
+        let name = key::part(name);
         notes.push(format!("mailbox.{name}: sorts by a function in the code: {mailbox}"));
     }
     let kind = if mailbox.capacity.is_some() { MailboxType::Bounded } else { MailboxType::Unbounded };

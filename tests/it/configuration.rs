@@ -304,6 +304,22 @@ fn printed_settings_make_the_same_system() {
     let large = System::builder("fifth").seed(u64::MAX).build().unwrap().settings().to_string();
     assert!(large.contains(&format!("seed = \"{}\"", u64::MAX)), "{large}");
     assert!(System::builder("sixth").config(&large).is_ok());
+    // What may not stand in a file as it was said.
+    let said = || {
+        let builder = System::builder("odd")
+            .mailbox("two\nlines", Mailbox::priority(|number: &u32| i64::from(*number)));
+        #[cfg(feature = "net")]
+        let gate = Deployment::new().listener(pointsman::net::ListenerSettings::new().marks(10, 5));
+        #[cfg(feature = "net")]
+        let builder = builder.deploy("/gate", gate);
+        builder
+    };
+    let printed = said().build().unwrap().settings().to_string();
+    // The file changes what the code has said.
+    let sorts =
+        System::builder("even").mailbox("two\nlines", Mailbox::priority(|number: &u32| i64::from(*number)));
+    let again = sorts.config(&printed).unwrap().build().unwrap();
+    assert_eq!(again.settings().to_string(), printed);
 }
 
 #[test]
