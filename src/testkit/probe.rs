@@ -117,8 +117,9 @@ impl<M: Send + 'static> Probe<M> {
     pub fn on(system: &SystemRef) -> Self {
         let inbox = StdArc::new(Inbox { events: Mutex::default(), came: Condvar::new() });
         let kept = inbox.clone();
-        let actor =
-            ActorBuilder::new(system.core().system_guardian(), None).spawn(move || Keeper(kept.clone()));
+        // Internal: a mailbox that is meant for the actors under test could refuse what it is to keep.
+        let builder = ActorBuilder::new(system.core().system_guardian(), None).internal();
+        let actor = builder.spawn(move || Keeper(kept.clone()));
         let actor = actor.unwrap_or_else(|error| panic!("cannot make a probe: {error}"));
         Self { actor, system: system.clone(), inbox }
     }

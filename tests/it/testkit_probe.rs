@@ -57,6 +57,23 @@ fn a_probe_works_on_a_system_with_threads() {
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// What is said of the mailboxes of actors is said of those under test.
+#[test]
+fn a_probe_keeps_all_that_comes_whatever_mailbox_the_others_have() {
+    let mailboxes = |builder: pointsman::SystemBuilder| {
+        let small = Dispatcher::work_stealing().mailbox(Mailbox::bounded(1));
+        builder
+            .dispatcher("default", small)
+            .mailbox("tiny", Mailbox::bounded(1))
+            .deploy("/*", pointsman::Deployment::new().mailbox("tiny"))
+    };
+    let system = TestSystem::builder().configure(mailboxes).build();
+    let probe = system.probe::<u32>();
+    (1..=3u32).for_each(|number| probe.actor_ref().tell(number));
+    (1..=3).for_each(|number| probe.expect(number));
+    system.finish();
+}
+
 #[test]
 fn failures_say_what_was_expected_what_came_and_the_seed() {
     let system = TestSystem::with_seed(12);
