@@ -258,13 +258,16 @@ impl<M: Debug + Send + 'static> Probe<M> {
     ///
     /// # Panics
     ///
-    /// If something has come.
+    /// If something has come; or if actors keep each other busy, so that something may come yet.
     #[track_caller]
     pub fn expect_none(&self) {
-        let _ = self.system.core().run_turns(&mut || false);
+        let reached = self.system.core().run_turns(&mut || false);
         let came = lock(&self.inbox.events).pop_front();
         if let Some(came) = came {
             self.fail("nothing", format_args!("{came:?}"));
+        }
+        if reached == Reached::Livelock {
+            self.fail("nothing", "nothing yet, though actors keep each other busy");
         }
     }
 

@@ -74,6 +74,34 @@ fn a_probe_keeps_all_that_comes_whatever_mailbox_the_others_have() {
     system.finish();
 }
 
+/// Never comes to rest.
+struct Restless;
+
+impl Actor for Restless {
+    type Message = ();
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+        ctx.me().tell(());
+        Ok(())
+    }
+}
+
+#[test]
+fn nobody_knows_that_nothing_comes_while_actors_keep_each_other_busy() {
+    let system = TestSystem::builder().seed(12).turn_limit(100).build();
+    let probe = system.probe::<u32>();
+    let restless = system.spawn(|| Restless).unwrap();
+    restless.tell(());
+    let fault = panic_of(|| probe.expect_none());
+    let again = "(seed 12: run the test again with POINTSMAN_SEED=12)";
+    assert_eq!(
+        fault,
+        format!("expected nothing, came nothing yet, though actors keep each other busy {again}")
+    );
+    restless.stop();
+    probe.expect_none();
+    system.finish();
+}
+
 #[test]
 fn failures_say_what_was_expected_what_came_and_the_seed() {
     let system = TestSystem::with_seed(12);
