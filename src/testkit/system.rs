@@ -320,9 +320,10 @@ impl TestSystemBuilder {
     }
 
     /// Changes what is underneath: dispatchers that the code under test names, supervision. Clock and seed
-    /// are the test system's own.
+    /// are the test system's own. What is said at several calls counts all, in their order.
     pub fn configure(mut self, configure: impl FnOnce(SystemBuilder) -> SystemBuilder + 'static) -> Self {
-        self.configure = Box::new(configure);
+        let before = self.configure;
+        self.configure = Box::new(move |builder| configure(before(builder)));
         self
     }
 

@@ -102,6 +102,18 @@ fn what_cannot_be_built_is_an_error_or_a_panic_with_it() {
 }
 
 #[test]
+fn what_is_configured_at_several_calls_counts_all() {
+    let system = TestSystem::builder()
+        .configure(|builder| builder.dispatcher("files", Dispatcher::blocking()))
+        .configure(|builder| builder.dispatcher_alias("disk", "files"))
+        .build();
+    for dispatcher in ["files", "disk"] {
+        system.actor(dispatcher).dispatcher(dispatcher).spawn(|| Slow).unwrap().stop();
+    }
+    system.finish();
+}
+
+#[test]
 fn a_step_is_one_turn_of_one_actor() {
     for_seeds(20, |system| {
         let (sender, seen) = channel();
