@@ -317,7 +317,7 @@ impl ShutdownRun {
         /// How long the thread of a test sleeps before it looks for turns to run again.
         const NAP: Duration = Duration::from_millis(1);
         let core = self.system.core();
-        if crate::dispatch::must_not_wait() || core.runs_current_thread() || run::is_task() {
+        if crate::dispatch::must_not_wait() || core.runs_current_thread() || run::is_task_of(core) {
             return Err(ShutdownRunError::OwnThread);
         }
         loop {

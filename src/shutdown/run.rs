@@ -25,13 +25,14 @@ pub type Work = Box<dyn FnOnce() -> Running + Send>;
 type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 per_thread! {
-    /// Whether this thread performs a task.
-    static IS_TASK: Cell<bool> = Cell::new(false);
+    /// The system for whose run this thread performs a task. Only compared: the task keeps it.
+    static TASK_OF: Cell<*const SystemCore> = Cell::new(std::ptr::null());
 }
 
-/// Whether the calling thread performs a task, for which its run waits.
-pub fn is_task() -> bool {
-    IS_TASK.try_with(Cell::get).unwrap_or(false)
+/// Whether the calling thread performs a task of this system's run, which waits for it. The task of another system's may
+/// wait here, and so end one system with the other.
+pub fn is_task_of(core: &SystemCore) -> bool {
+    TASK_OF.try_with(|system| std::ptr::eq(system.get(), core)).unwrap_or(false)
 }
 
 /// The task that ends the system.
@@ -239,7 +240,7 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
         names.push(task.name);
         let (core, shared) = (core.clone(), progress.clone());
         let body = move || {
-            let _ = IS_TASK.try_with(|is_task| is_task.set(true));
+            let _ = TASK_OF.try_with(|system| system.set(StdArc::as_ptr(&core)));
             shared.perform(task.work, place, || core.now().saturating_sub(began));
         };
         if let Err(error) = builder.spawn(body) {

@@ -507,6 +507,27 @@ fn a_task_is_told_not_to_wait_for_its_own_run() {
 }
 
 #[test]
+fn a_task_may_end_another_system_and_wait_for_that() {
+    let (stage, other) = (staged("outer", |phases| phases), staged("inner", |phases| phases));
+    add(&other, "first", "of the other");
+    let (inner, log) = (other.system.coordinated_shutdown(), stage.log.clone());
+    let task = move || {
+        inner.run("with the outer one").wait()?;
+        log.send("waited".to_owned())?;
+        Ok(())
+    };
+    stage.system.coordinated_shutdown().add_task("first", "waits", task).unwrap();
+    let report = stage.system.coordinated_shutdown().run("both").wait().unwrap();
+    assert_eq!(
+        report.phases.iter().flat_map(|phase| &phase.tasks).next().unwrap().outcome,
+        TaskOutcome::Done
+    );
+    assert_eq!((notes(&other), notes(&stage)), (vec!["of the other".to_owned()], vec!["waited".to_owned()]));
+    end(other);
+    end(stage);
+}
+
+#[test]
 fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
     let stage = Stage::threads("callbacks");
     stage.spawn(&stage.role("a"));
