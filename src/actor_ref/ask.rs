@@ -593,7 +593,12 @@ impl<R> Waiting<R> {
             unreachable!("`try_end` ends all others")
         };
         let left = promise.leave();
-        self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare)
+        let end = self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare);
+        if matches!(self.timekeeper, Timekeeper::Served(_)) {
+            // The actor that serves it ends now, and not when a future is dropped that has given its answer.
+            self.timekeeper = Timekeeper::Static(&NO_SYSTEM);
+        }
+        end
     }
 
     #[inline]

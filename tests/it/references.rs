@@ -148,6 +148,26 @@ fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
 }
 
 #[test]
+fn a_promise_ends_at_its_deadline_although_the_future_is_kept() {
+    let stage = Stage::turns();
+    let (reference, reply) = stage.system.promise::<u32>();
+    let mut reply = reply.within(SECOND);
+    let mut poll = || {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::Pin::new(&mut reply).poll(&mut cx)
+    };
+    assert!(poll().is_pending());
+    stage.clock.advance(SECOND);
+    assert_eq!(poll(), std::task::Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+    run_turns();
+    assert!(reference.is_closed());
+    let ledger = stage.system.ledger();
+    assert_eq!((ledger.asks.begun, ledger.asks.timed_out, ledger.asks.pending()), (1, 1, 0));
+    drop(reply);
+    stage.end(&[]);
+}
+
+#[test]
 fn a_promise_that_is_stopped_fails_at_once() {
     let stage = Stage::turns();
     let (reference, reply) = stage.system.promise::<u32>();
