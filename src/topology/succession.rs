@@ -3,7 +3,7 @@
 use super::GroupKey;
 use super::board::{Board, Seat};
 use super::seed::Seed;
-use crate::actor_ref::delivery::{LeftOver, Way};
+use crate::actor_ref::delivery::{Counted, LeftOver, Way};
 use crate::actor_ref::{ActorRef, Mode, Next, Succession};
 use crate::grace;
 use std::sync::Arc as StdArc;
@@ -37,11 +37,17 @@ impl<M: Send + 'static, K: GroupKey> Succession<M> for ToHeir<M, K> {
         let left = self.board.to_key(key, self.seed.hash, message, &way.delivery(None), || key.clone()).err();
         match way.finish(left) {
             Ok(_) => Next::Accepted,
-            Err(LeftOver::Message(message)) if way.report().full > 0 => match self.present() {
-                Some(actor) => Next::Full(actor, message),
-                // It has gone meanwhile.
-                None => Next::Again(message),
-            },
+            Err(LeftOver::Message(message)) if way.report().full > 0 => {
+                // Keys are compared while it is counted.
+                let counted = Counted::begin(&self.board.system);
+                let present = self.present();
+                counted.end();
+                match present {
+                    Some(actor) => Next::Full(actor, message),
+                    // It has gone meanwhile.
+                    None => Next::Again(message),
+                }
+            }
             Err(LeftOver::Message(message)) => Next::Closed(message),
             Err(LeftOver::Waited(..)) => unreachable!("nothing waits that is only tried"),
         }

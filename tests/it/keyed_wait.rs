@@ -4,6 +4,10 @@ use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
 use crate::support::{LONG, Stage};
 use pointsman::prelude::*;
 use pointsman::topology::{Group, Outcome, Start};
+use std::cell::Cell;
+use std::fmt::{self, Display};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -93,6 +97,89 @@ impl Actor for Leaver {
             self.anyone.get().expect("set first").tell(to(1, "between"));
         }
     }
+}
+
+thread_local! {
+    /// How many comparisons of keys go well before one panics.
+    static COMPARISONS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// A key of which there is one.
+#[derive(Clone)]
+struct Brittle;
+
+impl PartialEq for Brittle {
+    fn eq(&self, _: &Self) -> bool {
+        let left = COMPARISONS_LEFT.get();
+        COMPARISONS_LEFT.set(left.and_then(|left| left.checked_sub(1)));
+        assert_ne!(left, Some(0), "planted");
+        true
+    }
+}
+
+impl Eq for Brittle {}
+
+impl Hash for Brittle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        "one".hash(state);
+    }
+}
+
+impl Display for Brittle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one")
+    }
+}
+
+/// Retires where it is told to; when the first ends, it sends one more to its key.
+struct Goer {
+    anyone: Arc<OnceLock<Group<bool, Brittle>>>,
+    once: Arc<AtomicBool>,
+}
+
+impl Actor for Goer {
+    type Message = bool;
+
+    fn receive(&mut self, retires: bool, ctx: &mut Context<bool>) -> Done {
+        if retires {
+            ctx.retire();
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<bool>) {
+        if !self.once.swap(true, SeqCst) {
+            self.anyone.get().expect("set first").tell(false);
+        }
+    }
+}
+
+#[test]
+fn a_message_that_waits_is_counted_whichever_comparison_of_keys_takes_it_down() {
+    let mut panics = 0;
+    for left in 0.. {
+        let stage = Stage::turns();
+        let known: Arc<OnceLock<Group<bool, Brittle>>> = Arc::default();
+        let (anyone, once) = (known.clone(), Arc::new(AtomicBool::new(false)));
+        let recipe = move |_: &mut Context<bool>, _: &Start<Brittle>| Goer {
+            anyone: anyone.clone(),
+            once: once.clone(),
+        };
+        let group =
+            stage.system.group("heirs").by_key(|_: &bool| Brittle, recipe).mailbox(narrow()).spawn().unwrap();
+        let _ = known.set(group.clone());
+        group.tell(true);
+        COMPARISONS_LEFT.set(Some(left));
+        // Waits until the first has retired, and then where the next one has got another message.
+        let sent = catch_unwind(AssertUnwindSafe(|| group.try_tell(false).is_ok()));
+        let were_enough = COMPARISONS_LEFT.take().is_some();
+        panics += u32::from(sent.is_err());
+        books(stage);
+        if were_enough {
+            break;
+        }
+    }
+    assert!(panics >= 3, "at first, when it goes on, and when it is to wait again");
 }
 
 const SENDERS: usize = 4;
