@@ -16,9 +16,11 @@ use std::ptr::NonNull;
 /// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// It went on to another reference, or was counted by whoever took it.
+    /// It is still the same delivery, and is counted by whoever has it. Not for what goes on by
+    /// [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another one: the ledger would miss
+    /// the end of this one.
     Passed,
-    /// It was handled here and now.
+    /// It was handled here and now; so is one that was told to another reference.
     Handled,
 }
 

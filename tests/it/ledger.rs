@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{Accepted, Recipient, SendError, SystemRef};
+use pointsman::{Accepted, AnyRef, Recipient, SendError, SystemRef};
 use std::time::Duration;
 
 #[test]
@@ -34,6 +34,47 @@ fn every_term_is_counted_where_it_happens() {
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.ticked), (8, 5, 0, 1), "{ledger}");
     assert_eq!(ledger.balance(), 0);
+}
+
+/// Tells somebody else, whom it shows or does not.
+struct Front {
+    behind: ActorRef<Tell>,
+    shows: bool,
+}
+
+impl Recipient<Tell> for Front {
+    fn deliver(&self, message: Tell) -> Result<Accepted, SendError<Tell>> {
+        // What is told is another message.
+        self.behind.tell(message);
+        Ok(Accepted::Handled)
+    }
+    fn any(&self) -> Option<AnyRef> {
+        self.behind.any().filter(|_| self.shows)
+    }
+}
+
+#[test]
+fn a_recipient_that_tells_somebody_else_has_handled_its_message() {
+    let stage = Stage::turns();
+    let behind = stage.spawn(&stage.role("a"));
+    for shows in [false, true] {
+        let front = ActorRef::to_recipient(Front { behind: behind.clone(), shows });
+        let before = stage.system.ledger();
+        front.tell(Tell::new(|_, _| Ok(())));
+        let router =
+            stage.system.router(if shows { "shown" } else { "hidden" }).group([front]).spawn().unwrap();
+        router.tell(Tell::new(|_, _| Ok(())));
+        run_turns();
+        let ledger = stage.system.ledger();
+        // Its own message is counted where somebody knows whose it is: at a router, and if it shows the actor behind.
+        let messages = 2 + 1 + u64::from(shows);
+        assert_eq!(
+            (ledger.sent - before.sent, ledger.handled - before.handled, ledger.balance()),
+            (messages, messages, 0),
+            "{ledger}"
+        );
+    }
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 /// Loses what it gets.
