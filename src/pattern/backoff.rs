@@ -189,12 +189,15 @@ impl<M: Send + 'static> Backoff<M> {
     }
 
     /// Changes how each child is made: its mailbox, its dispatcher. Its strategy is
-    /// [`supervision`](Self::supervision).
+    /// [`supervision`](Self::supervision). What is said at several calls counts all, in their order.
     pub fn child(mut self, configure: impl Fn(ActorBuilder) -> ActorBuilder + Send + Sync + 'static) -> Self {
-        let configure = Guarded::new(configure);
+        let (before, configure) = (self.configure.take(), Guarded::new(configure));
         self.configure = Some(Box::new(move |child| {
             let configure = &*configure;
-            configure(child)
+            configure(match &before {
+                Some(before) => before(child),
+                None => child,
+            })
         }));
         self
     }

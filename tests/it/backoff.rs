@@ -313,6 +313,27 @@ fn a_limit_with_a_window_counts_within_it() {
 }
 
 #[test]
+fn what_is_said_of_the_child_at_several_calls_counts_all() {
+    let stage = Stage::turns();
+    let small = || Backoff::on_stop(SECOND, SECOND).child(|child| child.mailbox(Mailbox::bounded(1)));
+    let spawn = |name: &str, backoff| {
+        let mut recipe = stage.role("child").recipe();
+        let recipe = Mutex::new(move || recipe());
+        stage
+            .system
+            .actor(name)
+            .spawn_backoff(backoff, move |_: &mut Context<Tell>| (recipe.lock().unwrap())())
+    };
+    let refused = spawn("first", small().child(|child| child.dispatcher("none")).child(|child| child));
+    assert!(matches!(refused, Err(SpawnError::UnknownDispatcher { .. })), "{refused:?}");
+    let supervisor = spawn("second", small().child(|child| child.dispatcher("default"))).unwrap();
+    let nothing = || Tell::new(|_, _| Ok(()));
+    assert!(supervisor.try_tell(nothing()).is_ok());
+    assert!(matches!(supervisor.try_tell(nothing()), Err(SendError::Full(_))));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
 fn while_there_is_no_child_messages_are_refused() {
     let ward = Ward::new(on_stop());
     ward.end_child();
