@@ -181,8 +181,8 @@ sections! {
     /// How a listener treats its connections.
     ListenerSection {
         max_connections: Count,
-        low_mark: Count,
-        high_mark: Count,
+        low_mark: Whole<0, { i64::MAX as u64 }>,
+        high_mark: Whole<0, { i64::MAX as u64 }>,
         linger: Span,
         nodelay: bool,
     }

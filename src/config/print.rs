@@ -7,6 +7,7 @@ use super::file::{
 };
 use super::values::{LetterCount, Seed, Span, Whole};
 use super::{key, router};
+use crate::actor::stash_limit;
 use crate::dispatch::{Mailboxes, default_thread_count};
 use crate::mailbox::recipe::Choice;
 use crate::{Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
@@ -191,7 +192,7 @@ fn deployment(deployment: &Deployment) -> DeploymentSection {
     DeploymentSection {
         dispatcher: deployment.dispatcher.clone(),
         mailbox: deployment.mailbox.clone(),
-        stash_capacity: deployment.stash_capacity.map(|capacity| whole(capacity as u64)),
+        stash_capacity: deployment.stash_capacity.map(|capacity| whole(stash_limit(capacity).into())),
         router: router::print(&deployment.router),
         #[cfg(feature = "net")]
         listener: listener(&deployment.listener),

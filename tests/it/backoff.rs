@@ -317,8 +317,7 @@ fn what_is_said_of_the_child_at_several_calls_counts_all() {
     let stage = Stage::turns();
     let small = || Backoff::on_stop(SECOND, SECOND).child(|child| child.mailbox(Mailbox::bounded(1)));
     let spawn = |name: &str, backoff| {
-        let mut recipe = stage.role("child").recipe();
-        let recipe = Mutex::new(move || recipe());
+        let recipe = Mutex::new(stage.role("child").recipe());
         stage
             .system
             .actor(name)

@@ -311,8 +311,10 @@ fn printed_settings_make_the_same_system() {
         #[cfg(feature = "net")]
         let gate = Deployment::new().listener(pointsman::net::ListenerSettings::new().marks(10, 5));
         #[cfg(feature = "net")]
-        let builder = builder.deploy("/gate", gate);
-        builder
+        let none = Deployment::new().listener(pointsman::net::ListenerSettings::new().marks(0, 5));
+        #[cfg(feature = "net")]
+        let builder = builder.deploy("/gate", gate).deploy("/none", none);
+        builder.deploy("/stash", Deployment::new().stash_capacity(usize::MAX))
     };
     let printed = said().build().unwrap().settings().to_string();
     // The file changes what the code has said.
