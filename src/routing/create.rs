@@ -120,7 +120,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let _ = board.set(made);
         match grown {
             Ok((routees, controller)) => {
-                unmade.is_made();
+                unmade.made();
                 let head = held.start();
                 drop(routees);
                 if let Some(controller) = controller {
@@ -173,7 +173,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 struct Unmade(Option<AnyRef>);
 
 impl Unmade {
-    fn is_made(mut self) {
+    fn made(mut self) {
         self.0 = None;
     }
 }
