@@ -1196,7 +1196,7 @@ fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
     let system = resized(ResizerSettings::new().lower_bound(1).upper_bound(9));
     let (plan, _got) = workers(&system, 6);
     let router = plan.spawn().unwrap();
-    let mut size = || {
+    let size = || {
         system.run_until_idle();
         router.routees().unwrap().len()
     };

@@ -186,7 +186,7 @@ fn who_waits_for_no_message_gets_one_that_is_there() {
         let inbox: Inbox<u32> = stage.system.inbox().unwrap();
         assert_eq!(inbox.receive(Duration::ZERO), Err(NOTHING));
         for number in 1..=20 {
-            inbox.to_ref().tell(number as u32);
+            inbox.to_ref().tell(number);
             assert_eq!(inbox.select(Duration::ZERO, |number| *number > 20), Err(NOTHING));
             let panics = inbox.select(Duration::ZERO, |_| panic!("planted"));
             assert_eq!(panics, Err(InboxError::PredicatePanicked));

@@ -346,10 +346,13 @@ fn a_panic_while_a_router_is_made_leaves_nothing_behind_whatever_its_parent_does
     // The head of a router in GoAkt's words is resumed by a strategy of its own.
     let by_hash = |hash: fn(&[u8]) -> u64| {
         let plan = system.spawn_router("goakt", 2, |_| Demanding);
-        plan.consistent_hash_by(|number: &u64, key| Some(key.feed(number)))
-            .hasher(hash)
-            .mailbox(Mailbox::bounded(9))
-            .spawn()
+        plan.consistent_hash_by(|number: &u64, key| {
+            key.feed(number);
+            Some(())
+        })
+        .hasher(hash)
+        .mailbox(Mailbox::bounded(9))
+        .spawn()
     };
     assert!(panic_of(|| drop(by_hash(|_| panic!("planted")))).contains("planted"));
     system.run_until_idle();
