@@ -58,7 +58,28 @@ struct State {
     idle_count: usize,
     /// Threads alive or just being started.
     thread_count: usize,
+    /// Those of them that have not come here yet, and never will if the system refuses them.
+    starting_count: usize,
     stopping: bool,
+}
+
+impl State {
+    /// A thread is about to be started.
+    fn begin_start(&mut self) {
+        self.thread_count += 1;
+        self.starting_count += 1;
+    }
+
+    /// The system has refused it.
+    fn start_refused(&mut self) {
+        self.thread_count -= 1;
+        self.starting_count -= 1;
+    }
+
+    /// How many threads live for certain.
+    fn started_count(&self) -> usize {
+        self.thread_count - self.starting_count
+    }
 }
 
 impl Settings {
@@ -87,7 +108,7 @@ impl BlockingPool {
         let pool = Self(Arc::new(Shared {
             threads: Threads::new(&settings.name),
             settings,
-            state: Mutex::new(State { thread_count: min, ..State::default() }),
+            state: Mutex::new(State { thread_count: min, starting_count: min, ..State::default() }),
             changed: Condvar::new(),
         }));
         for _ in 0..min {
@@ -152,12 +173,12 @@ impl BlockingPool {
             drop(state);
             self.0.changed.notify_one();
         } else if state.thread_count < *self.0.settings.thread_count.end() {
-            state.thread_count += 1;
+            state.begin_start();
             drop(state);
             if self.spawn().is_err() {
                 // The system has no thread for us now. The minimum of threads lives, so the task waits
                 // for one of them, as it would at the bound.
-                lock(&self.0.state).thread_count -= 1;
+                lock(&self.0.state).start_refused();
             }
         }
     }
@@ -173,6 +194,7 @@ impl BlockingPool {
         let turn = Turn::new(self.0.settings.throughput).with_deadline(self.0.settings.deadline);
         let mut unfinished = None;
         let mut busy_run = 0;
+        lock(&self.0.state).starting_count -= 1;
         while let Some(task) = self.next_task(unfinished.take()) {
             match task.run(&turn) {
                 Outcome::Idle => busy_run = 0,
@@ -202,7 +224,8 @@ impl BlockingPool {
             if let Some(task) = state.queue.pop_front() {
                 return Some(task);
             }
-            let above_min = state.thread_count > *self.0.settings.thread_count.start();
+            // Not for the sake of one that may be refused: the last to live would leave the next task to nobody.
+            let above_min = state.started_count() > *self.0.settings.thread_count.start();
             let patience = match self.0.settings.keep_alive {
                 // At the minimum nobody ever ends: then no clock wakes an idle thread.
                 Some(keep_alive) if above_min => {
@@ -236,5 +259,45 @@ impl BlockingPool {
 impl fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockingPool").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::scheduler::{Ran, Task};
+    use std::ptr::NonNull;
+
+    /// It would have left because there were two, and the system then refuses the other one.
+    #[test]
+    fn the_last_thread_does_not_leave_for_one_that_is_refused() {
+        /// # Safety
+        ///
+        /// None: it touches nothing.
+        unsafe fn idle(_: NonNull<Task>, _: &Turn) -> Ran {
+            Ran::Idle
+        }
+        let pool = BlockingPool::start(Settings {
+            name: "refused".to_owned(),
+            thread_count: 1..=2,
+            keep_alive: Some(Duration::ZERO),
+            throughput: 1,
+            deadline: None,
+        });
+        let pool = pool.expect("a thread");
+        // Somebody finds too few threads, and one takes the task before the other is refused.
+        lock(&pool.0.state).begin_start();
+        let task = Task::new(idle);
+        // SAFETY: scheduled once, and alive until the threads are joined.
+        pool.schedule(unsafe { TaskRef::new(NonNull::from(&task)) });
+        let has_left_or_waits =
+            |state: &State| state.queue.is_empty() && state.idle_count == state.started_count();
+        while !has_left_or_waits(&lock(&pool.0.state)) {
+            crate::sync::thread::yield_now();
+        }
+        lock(&pool.0.state).start_refused();
+        assert_eq!(pool.thread_count(), 1);
+        pool.stop();
+        pool.join().expect("none of its threads");
     }
 }
