@@ -278,6 +278,9 @@ impl WorkStealing {
 
     /// Pins each worker to one of these cores, in order: as many cores as threads. A core may be named
     /// more than once. Cores that the operating system keeps out of normal use may be named, too.
+    ///
+    /// What the engine starts on such a worker, as a thread of another dispatcher, is not pinned with it. On Linux a thread
+    /// that a handler starts itself is.
     pub fn pin_to(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
         self.pin_to = Some(cores.into_iter().collect());
         self
@@ -587,7 +590,7 @@ pub fn must_not_wait() -> bool {
 
 /// As many threads as the operating system recommends.
 pub(crate) fn default_thread_count() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(scheduler::WORKER_COUNT_MAX)
+    scheduler::recommended_thread_count().min(scheduler::WORKER_COUNT_MAX)
 }
 
 /// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.

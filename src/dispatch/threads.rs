@@ -1,6 +1,6 @@
 //! Threads that come and go, and that are all joined in the end.
 
-use crate::scheduler::JoinError;
+use crate::scheduler::{JoinError, unpinned};
 use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
 use crate::sync::{Arc, Mutex, lock, per_thread, thread_has_ended};
 use std::cell::Cell;
@@ -44,11 +44,12 @@ impl Threads {
         let own_roster = self.roster.clone();
         let mut roster = lock(&self.roster);
         let name = format!("{}-{}", self.name, roster.started_count);
-        let handle = thread::Builder::new().name(name).spawn(move || {
+        let body = move || {
             // Made here: a thread that is refused has no end, and its closure is dropped under the lock.
             let _at_end = NoteEnd(own_roster);
             body();
-        })?;
+        };
+        let handle = thread::Builder::new().name(name).spawn(unpinned(body))?;
         let thread = handle.thread().clone();
         roster.started_count += 1;
         roster.handles.push(handle);

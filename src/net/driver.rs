@@ -15,6 +15,7 @@ use crate::dispatch::without_waiting;
 use crate::net::Ready;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
+use crate::scheduler::unpinned;
 use crate::sync::{Mutex, lock, thread};
 use crate::topology::{Mode, Sending};
 use mio::event::{Event, Source};
@@ -153,7 +154,7 @@ impl Driver {
         let served = driver.clone();
         // What it tells runs code of users, which may end the system: that would wait for this very thread.
         let serve = move || without_waiting(|| served.serve(poll));
-        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(serve)?;
+        let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(unpinned(serve))?;
         Ok((driver, thread))
     }
 

@@ -1,5 +1,6 @@
 //! Starting threads all or none.
 
+use super::affinity::unpinned;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use std::io;
@@ -65,7 +66,7 @@ pub(super) fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     // A zero byte in a thread's name would panic.
     let name = format!("{}-{index}", pool.replace('\0', ""));
-    thread::Builder::new().name(name).spawn(body)
+    thread::Builder::new().name(name).spawn(unpinned(body))
 }
 
 /// Joins a thread of ours. They don't unwind; if one does, the message is on stderr already and whoever

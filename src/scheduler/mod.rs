@@ -15,6 +15,7 @@ pub mod stalled;
 pub mod task;
 pub mod worker;
 
+pub use affinity::{recommended_thread_count, unpinned};
 #[cfg(feature = "testkit")]
 pub use current::standing_for;
 pub use current::{aside, blocking, is_worker_of, on_worker};
@@ -160,7 +161,6 @@ impl Pool {
     ) -> Result<Arc<Pool>, StartError> {
         let (pool, workers) = Pool::assemble(settings)?;
         let settings = &pool.settings;
-        // Asked before anything is pinned; see `affinity`.
         let available = settings.pin_to.as_ref().map(|_| affinity::available_cores());
         let launch = Launch::new();
         // std's count: it only keeps the factory alive.

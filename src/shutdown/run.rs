@@ -11,6 +11,7 @@ use super::{
 use crate::actor::{Done, SystemCore, drop_guarded, guarded};
 use crate::actor_ref::Alarms;
 use crate::event_stream::quietly;
+use crate::scheduler::unpinned;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use std::cell::Cell;
@@ -52,7 +53,7 @@ impl CoordinatedShutdown {
         if is_first {
             let core = self.system.core().clone();
             let leader = thread::Builder::new().name("pointsman-shutdown".to_owned());
-            if let Err(error) = leader.spawn(move || lead(&core, reason, first)) {
+            if let Err(error) = leader.spawn(unpinned(move || lead(&core, reason, first))) {
                 end(self.system.core(), Err(ShutdownRunError::Thread { text: error.to_string() }));
             }
         }

@@ -2,6 +2,7 @@
 
 use super::{CoordinatedShutdown, ShutdownReason};
 use crate::actor::SystemRef;
+use crate::scheduler::unpinned;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock, process_wide, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -50,7 +51,7 @@ impl CoordinatedShutdown {
                 has_begun = true;
             }
         };
-        thread::Builder::new().name("pointsman-signals".to_owned()).spawn(listen)?;
+        thread::Builder::new().name("pointsman-signals".to_owned()).spawn(unpinned(listen))?;
         // Only now: as long as a call may fail, a signal does what it did before.
         let listener = Listener::new(defaults);
         let close = handle.clone();

@@ -10,6 +10,7 @@
 use crate::actor::Control;
 use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
+use crate::scheduler::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::Clock;
 use crate::time::scheduler::Scheduled;
@@ -190,7 +191,7 @@ impl Timers {
         let shared = self.shared.clone();
         let clock = self.clock.clone();
         let builder = crate::sync::thread::Builder::new().name(self.thread_name.clone());
-        let handle = builder.spawn(move || shared.serve(&*clock))?;
+        let handle = builder.spawn(unpinned(move || shared.serve(&*clock)))?;
         table.thread = Thread::Running(Some(handle));
         Ok(())
     }

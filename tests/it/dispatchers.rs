@@ -405,6 +405,50 @@ fn threads_that_no_actor_ever_used_end_too() {
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// Else a worker's pin would become that of whatever it is the first to need: threads of its system start when they are
+/// needed, and a new thread begins with the cores of the one that starts it.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_a_pinned_worker_starts_have_the_cores_that_others_have() {
+    const SECOND: Duration = Duration::from_secs(1);
+    fn cores() -> Vec<usize> {
+        core_affinity::get_core_ids().expect("the system tells").into_iter().map(|core| core.id).collect()
+    }
+    let cores_of = |actor: &ActorRef<Tell>| query(actor, |_, _| cores()).unwrap();
+    let all = cores();
+    let first = all[0];
+    let stage = Stage::threads_with("unpin", |builder| {
+        builder
+            .dispatcher("one", Dispatcher::work_stealing().pin_to([first]))
+            .dispatcher("p", Dispatcher::pinned())
+            .dispatcher("b", Dispatcher::blocking().threads(1..=8))
+            .dispatcher("w", Dispatcher::work_stealing().idle_shutdown(SECOND))
+    });
+    let starter = spawn_on(&stage, "one", "starter");
+    assert_eq!(cores_of(&starter), [first]);
+    let spawn = |dispatcher: &'static str| {
+        let role = stage.role(dispatcher);
+        let made = query(&starter, move |_, ctx| {
+            ctx.system().actor(dispatcher).dispatcher(dispatcher).spawn(role.recipe()).unwrap()
+        });
+        made.unwrap()
+    };
+    // A thread for an actor.
+    assert_eq!(cores_of(&spawn("p")), all);
+    // One more for those that block.
+    let blocked = spawn_on(&stage, "b", "blocked");
+    let release = hold(&blocked);
+    assert_eq!(cores_of(&spawn("b")), all);
+    drop(release);
+    // All that have ended, and as many as before.
+    let workers = threads_named("unpin-w-");
+    stage.clock.advance(SECOND);
+    wait_until(|| threads_named("unpin-w-") == 0);
+    assert_eq!(cores_of(&spawn("w")), all);
+    wait_until(|| threads_named("unpin-w-") >= workers);
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 #[test]
 fn a_thread_that_ends_may_make_the_actor_for_which_threads_start_again() {
     /// Acts when its thread destroys its thread-locals.
