@@ -150,10 +150,11 @@ impl Header {
         Self { task: Task::new(run), vtable, home, refs: AtomicU32::new(refs), kind }
     }
 
-    /// Whether the actor runs on the calling thread and on no other, so that what this thread waits for it cannot do.
+    /// Whether the actor runs on the calling thread and on no other, or in this very turn, so that what this thread waits
+    /// for it cannot do.
     pub fn runs_only_here(&self) -> bool {
         // SAFETY: null, or as the field says; and who has a header keeps its core alive.
-        unsafe { self.home.as_ref() }.is_some_and(Home::is_this_thread_alone)
+        unsafe { self.home.as_ref() }.is_some_and(|home| home.needs_this_thread(&self.task))
     }
 
     /// Counts one more reference.

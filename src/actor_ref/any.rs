@@ -89,8 +89,8 @@ impl AnyRef {
         unsafe { crate::actor::send_system(self.0, message, position) }
     }
 
-    /// Whether it runs on the calling thread and on no other, as on a blocking dispatcher of one thread: waiting here for
-    /// it would never end.
+    /// Whether it runs on the calling thread and on no other, as on a blocking dispatcher of one thread, or in this very
+    /// turn: waiting here for it would never end.
     pub(crate) fn runs_only_here(&self) -> bool {
         // SAFETY: the reference keeps the cell alive.
         unsafe { self.0.as_ref() }.runs_only_here()

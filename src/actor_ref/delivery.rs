@@ -613,7 +613,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 self.drop_by_policy(local, message);
                 Ok(())
             }
-            (FullPolicy::Wait(limit), Mode::Wait | Mode::Within(_)) if !crate::dispatch::must_not_wait() => {
+            (FullPolicy::Wait(limit), Mode::Wait | Mode::Within(_)) if !self.waits_in_vain() => {
                 Err(NotYet::MayWait(message, limit))
             }
             _ => Err(NotYet::Refused(SendError::Full(message))),

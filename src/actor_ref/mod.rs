@@ -275,7 +275,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 Ok(())
             }
             // A worker that waited could be the one that has to make the room.
-            FullPolicy::Wait(_) if crate::dispatch::must_not_wait() => Err(SendError::Full(message)),
+            FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
             FullPolicy::Wait(limit) => match full::push_waiting(local, message, limit) {
                 Ok(Pushed::Wake) => {
                     self.schedule();
@@ -286,6 +286,11 @@ impl<M: Send + 'static> ActorRef<M> {
                 Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
             },
         }
+    }
+
+    /// Whether the calling thread must not wait for this local actor to make room, or would do so for ever.
+    fn waits_in_vain(&self) -> bool {
+        crate::dispatch::must_not_wait() || self.any_local().runs_only_here()
     }
 
     #[cold]

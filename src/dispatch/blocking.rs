@@ -14,11 +14,13 @@
 
 use super::threads::Threads;
 use crate::scheduler::task::Outcome;
-use crate::scheduler::{JoinError, StartError, TaskRef, Turn};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, per_thread};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 /// Most threads in one pool.
@@ -49,6 +51,16 @@ struct Shared {
     /// Notified for a task pushed while somebody waits, and at the stop.
     changed: Condvar,
     threads: Threads,
+}
+
+per_thread! {
+    /// The task that this thread of a pool runs now; only compared.
+    static TURN_OF: Cell<*const Task> = Cell::new(ptr::null());
+}
+
+/// Whether the calling thread is one of a pool's, in a turn of this task.
+pub fn is_in_turn_of(task: *const Task) -> bool {
+    TURN_OF.try_with(Cell::get).is_ok_and(|turn_of| ptr::eq(turn_of, task))
 }
 
 #[derive(Debug, Default)]
@@ -196,7 +208,10 @@ impl BlockingPool {
         let mut busy_run = 0;
         lock(&self.0.state).starting_count -= 1;
         while let Some(task) = self.next_task(unfinished.take()) {
-            match task.run(&turn) {
+            TURN_OF.with(|turn_of| turn_of.set(task.address()));
+            let outcome = task.run(&turn);
+            TURN_OF.with(|turn_of| turn_of.set(ptr::null()));
+            match outcome {
                 Outcome::Idle => busy_run = 0,
                 Outcome::Requeue(task) => {
                     busy_run = 0;
@@ -265,7 +280,7 @@ impl fmt::Debug for BlockingPool {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::scheduler::{Ran, Task};
+    use crate::scheduler::Ran;
     use std::ptr::NonNull;
 
     /// It would have left because there were two, and the system then refuses the other one.

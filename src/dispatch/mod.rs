@@ -30,7 +30,7 @@ pub use mailboxes::Mailboxes;
 pub use on_demand::OnDemand;
 
 use crate::scheduler::stalled::Wait;
-use crate::scheduler::{self, JoinError, Pool, StartError, TaskRef, TurnHooks};
+use crate::scheduler::{self, JoinError, Pool, StartError, Task, TaskRef, TurnHooks};
 use crate::sync::{Arc, hint, per_thread, thread};
 use blocking::BlockingPool;
 use pinned::{PinnedHome, PinnedThreads};
@@ -551,9 +551,14 @@ impl Home {
         }
     }
 
-    /// Whether the calling thread is the only one that it ever runs on, of a blocking dispatcher.
-    pub fn is_this_thread_alone(&self) -> bool {
-        matches!(self, Self::Blocking(pool) if pool.is_current_thread_alone())
+    /// Whether the actor of this task, whose home it is, cannot run as long as the calling thread waits, though that may:
+    /// on a thread of its own, on the only one of a blocking dispatcher, or in its own turn.
+    pub fn needs_this_thread(&self, task: *const Task) -> bool {
+        match self {
+            Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
+            Self::Pinned(home) => home.is_this_thread(),
+            _ => false,
+        }
     }
 
     /// The actor is gone and will not be scheduled again: a thread of its own ends.

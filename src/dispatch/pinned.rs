@@ -129,6 +129,11 @@ impl PinnedHome {
         self.unpark();
     }
 
+    /// Whether it is the calling one.
+    pub fn is_this_thread(&self) -> bool {
+        self.seat.thread.get().is_some_and(|own| own.id() == thread::current().id())
+    }
+
     fn unpark(&self) {
         self.seat.thread.get().expect("set before anyone has the home").unpark();
     }

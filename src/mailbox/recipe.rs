@@ -102,7 +102,8 @@ pub enum Full {
     DropNewest,
     /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
     /// which must not wait, and in what a timer runs, such as a tail-chopping router's later attempts, it is refused at
-    /// once. The owner pays a fence for each message.
+    /// once. So is what an actor sends to itself, or to another one that only its own thread runs: the room would never be
+    /// made. The owner pays a fence for each message.
     ///
     /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
     /// replaced table of any router in the process is freed, and a router that has 1,024 of them refuses changes

@@ -202,6 +202,11 @@ impl TaskRef {
         self.0
     }
 
+    /// Where the task is, to tell it from others.
+    pub(crate) fn address(&self) -> *const Task {
+        self.0.as_ptr()
+    }
+
     /// Runs one turn.
     ///
     /// By contract a turn never unwinds: the cell catches what user code throws. Should it happen all the

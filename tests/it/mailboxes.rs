@@ -2,6 +2,7 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
+use pointsman::topology::{Mode, Sending};
 use pointsman::{BuildError, DeadLetterReason, MailboxFault, MailboxRequirement, SendError, SpawnError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -207,6 +208,38 @@ fn on_a_worker_waiting_is_refused_at_once() {
     assert_eq!(refused.recv_timeout(LONG), Ok(true));
     drop(release);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+/// Fills its own mailbox, and then tells whether one more is refused: first by itself, then by what spreads it.
+struct Own(Sender<bool>);
+
+impl Actor for Own {
+    type Message = u64;
+    fn receive(&mut self, number: u64, ctx: &mut Context<u64>) -> Done {
+        if number == 0 {
+            ctx.me().try_tell(1u64)?;
+            self.0.send(matches!(ctx.me().try_tell(2u64), Err(SendError::Full(2))))?;
+            self.0.send(ctx.me().send_by(2u64, Mode::Wait).is_err_and(|refusal| refusal.report.full == 1))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn nobody_waits_for_room_that_only_the_waiting_thread_could_make() {
+    for dispatcher in [
+        Dispatcher::from(Dispatcher::pinned()),
+        Dispatcher::blocking().into(),
+        Dispatcher::blocking().threads(1..=1).into(),
+    ] {
+        let system = System::builder("own").dispatcher("slow", dispatcher.clone()).build().unwrap();
+        let (sender, refused) = channel();
+        let builder = system.actor("own").dispatcher("slow");
+        let own = builder.mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)));
+        own.spawn(move || Own(sender.clone())).unwrap().tell(0u64);
+        assert_eq!([refused.recv_timeout(LONG), refused.recv_timeout(LONG)], [Ok(true); 2], "{dispatcher:?}");
+        assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+    }
 }
 
 #[test]
