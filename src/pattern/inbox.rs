@@ -51,8 +51,9 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 /// # Waiting
 ///
 /// Times go by the system's clock. On a work-stealing worker and in a turn on a calling-thread dispatcher, which must not
-/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message. With a time of zero a message is taken that
-/// is there already.
+/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message. So it is on the thread that the inbox's own
+/// actor runs on, if there is no other, as where the default or internal dispatcher is a blocking one of one thread. With
+/// a time of zero a message is taken that is there already.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }
@@ -116,13 +117,12 @@ impl<M: Send + 'static> Inbox<M> {
     }
 
     fn query(&self, timeout: Duration, accepts: Option<Box<Predicate<M>>>) -> Result<M, InboxError> {
-        if crate::dispatch::must_not_wait() {
+        let any = self.actor.any_local();
+        if crate::dispatch::must_not_wait() || any.runs_only_here() {
             return Err(InboxError::WouldBlockWorker);
         }
-        let any = self.actor.any_local();
-        // Who waits for no message waits for the look at those that there are, unless it is this very thread that has to
-        // look.
-        let at_once = timeout.is_zero() && !any.runs_only_here();
+        // Who waits for no message waits for the look at those that there are.
+        let at_once = timeout.is_zero();
         let limit = if at_once { LOOK_MAX } else { timeout };
         let (port, ask) = ask::begin(Timekeeper::Target(any));
         let query = Query { accepts: accepts.map(Guarded::new), at_once, port };
@@ -392,7 +392,7 @@ pub enum InboxError {
         after: Duration,
     },
     /// Tried on a work-stealing worker, or in a turn on a calling-thread dispatcher, whose other actors would stand still
-    /// and perhaps never send the message.
+    /// and perhaps never send the message; or on the only thread that the inbox's own actor runs on.
     WouldBlockWorker,
     /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for ever,
     /// and no message is there.

@@ -475,6 +475,25 @@ fn who_may_not_wait_for_an_inbox_takes_no_message_with_him() {
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
+/// The message is there, and nobody could ever hand it over.
+#[test]
+fn who_has_the_only_thread_of_an_inbox_may_not_wait_for_it() {
+    let stage = Stage::threads_with("alone", |builder| {
+        builder.dispatcher("internal", Dispatcher::blocking().threads(1..=1))
+    });
+    let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
+    inbox.to_ref().tell(1u32);
+    let recipe = stage.role("a").recipe();
+    let actor = stage.system.actor("a").dispatcher("internal").spawn(recipe).unwrap();
+    let waiting = inbox.clone();
+    assert_eq!(
+        query(&actor, move |_, _| waiting.receive(Duration::MAX)),
+        Ok(Err(InboxError::WouldBlockWorker))
+    );
+    assert_eq!(inbox.receive(LONG_BY_HAND), Ok(1));
+    assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 struct Waits(Arc<Inbox<u32>>, std::sync::mpsc::Sender<Result<u32, InboxError>>);
 
 impl Actor for Waits {
