@@ -212,7 +212,9 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
-    #[inline]
+    // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code that
+    // has nothing to do with it.
+    #[inline(always)]
     pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         local.mailbox.push_or(message, Ok(()), |claimed, message| {
             self.go_on(local, claimed, message).map_or(Ok(()), Err)
