@@ -187,6 +187,26 @@ fn a_selection_prints_as_one_that_reaches_the_same() {
 }
 
 #[test]
+fn a_selection_from_an_actor_with_a_star_in_its_name_prints_as_one_from_that_actor() {
+    let town = Town::new();
+    let shop = town.stage.system.typed_at::<Tell>("/user/shop").unwrap();
+    let star = child(&shop, &town.stage.role("till*"));
+    child(&star, &town.stage.role("coin"));
+    let uid = star.uid();
+    for (text, printed) in [
+        ("coin", format!("/user/shop/till*#{uid}/coin")),
+        ("*", format!("/user/shop/till*#{uid}/*")),
+        ("../till-1", "/user/shop/till-1".to_owned()),
+    ] {
+        let selection = query(&star, move |_, ctx| ctx.select(text).unwrap()).unwrap();
+        assert_eq!(selection.to_string(), printed, "{text}");
+        let again = town.select(&printed);
+        assert_eq!((again.to_string(), again.has_wildcard()), (printed, selection.has_wildcard()));
+    }
+    town.end();
+}
+
+#[test]
 fn a_text_that_is_no_selection_is_refused() {
     let stage = Stage::turns();
     for (text, element, position, fault) in [

@@ -372,16 +372,27 @@ impl Hash for Selection {
 /// From the root, and as it was written otherwise: it parses to a selection that reaches the same actors.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let anchor = self.anchor.as_ref().map(AnyRef::path);
-        let mut names: Vec<&str> = anchor.iter().flat_map(ActorPath::elements).collect();
         // From where it begins, the way up is known.
         let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
-        names.truncate(names.len().saturating_sub(ups));
+        let up = |actor: &AnyRef| actor.core().parent.clone();
+        let mut base = (0..ups).fold(self.anchor.clone(), |at, _| at.as_ref().and_then(up));
+        let mut names = Vec::new();
+        // The root has no parent and no name.
+        while let Some(parent) = base.as_ref().and_then(up) {
+            names.extend(base.replace(parent));
+        }
         let written = &self.elements[ups..];
         if names.is_empty() && written.is_empty() {
             return f.write_str("/");
         }
-        names.iter().try_for_each(|name| write!(f, "/{name}"))?;
+        for actor in names.iter().rev() {
+            let name = actor.core().name.text();
+            write!(f, "/{name}")?;
+            // Names may have stars, too, which mean themselves only where the incarnation is named.
+            if name.contains('*') {
+                write!(f, "#{}", actor.uid())?;
+            }
+        }
         written.iter().try_for_each(|element| write!(f, "/{element}"))
     }
 }
