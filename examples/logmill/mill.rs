@@ -16,6 +16,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The shortest receive timeout that there is. With a shorter one no host's actor would begin, and each line that is parsed
+/// would be lost.
+const IDLE_MIN: Duration = Duration::from_millis(1);
+
 /// How a mill is to run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -81,6 +85,9 @@ impl Mill {
     /// Starts one that writes where it is told: lines and windows, for each sink.
     pub fn start_with(settings: &Settings, outputs: Vec<(Output, Output)>) -> Result<Mill, Box<dyn Error>> {
         let Settings { width, window, idle_after, drain_for, line_max, .. } = *settings;
+        if idle_after < IDLE_MIN {
+            return Err(format!("idle after {idle_after:?}: must be at least {IDLE_MIN:?}").into());
+        }
         let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
         let phases =
             Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);

@@ -207,6 +207,14 @@ fn hosts_that_come_and_go_all_the_time_lose_nothing() {
 }
 
 #[test]
+fn an_idle_time_that_no_host_can_have_is_refused() {
+    let outputs: Vec<(Output, Output)> = vec![(Box::new(Disk::default()), Box::new(Disk::default()))];
+    let started = Mill::start_with(&Settings { idle_after: Duration::ZERO, ..Settings::default() }, outputs);
+    let error = started.err().expect("it is refused").to_string();
+    assert_eq!(error, "idle after 0ns: must be at least 1ms");
+}
+
+#[test]
 fn hostile_streams_harm_nobody_and_are_kept() {
     let (mill, lines, _) = mill(&Settings { line_max: 1000, ..Settings::default() });
     let send = |bytes: &[u8]| {
