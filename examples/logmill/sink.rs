@@ -98,8 +98,24 @@ impl Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         self.lines.write()?;
+        // Windows have no tickets: while they cannot be written, those of the lines bound how many there are.
+        self.windows.write()?;
+        self.settle();
+        Ok(())
+    }
+
+    /// The last time.
+    fn flush_at_end(&mut self) -> io::Result<()> {
+        let flushed = self.flush();
+        if self.lines.bytes.is_empty() {
+            self.settle();
+        }
+        flushed
+    }
+
+    /// The lines are in their file.
+    fn settle(&mut self) {
         self.tickets.drain(..).for_each(Ticket::written);
-        self.windows.write()
     }
 }
 
@@ -138,9 +154,46 @@ impl Actor for Sink {
     }
 
     fn stopped(&mut self, _: &mut Context<SinkMsg>) {
-        if let Err(error) = self.flush() {
+        if let Err(error) = self.flush_at_end() {
             // Their tickets will say so.
-            eprintln!("logmill: {} lines are lost: {error}", self.tickets.len());
+            let windows = if self.windows.bytes.is_empty() { "no" } else { "some" };
+            eprintln!("logmill: {} lines and {windows} windows are lost: {error}", self.tickets.len());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Gate;
+
+    /// A file on a disk that is full.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn while_windows_cannot_be_written_no_more_lines_come() {
+        let gate = Gate::new(1);
+        let mut sink = Sink::new(Box::new(io::sink()), Box::new(Full));
+        sink.tickets.push(gate.enter().expect("room"));
+        sink.lines.bytes.extend_from_slice(b"line\n");
+        sink.windows.bytes.extend_from_slice(b"window\n");
+        assert!(sink.flush().is_err());
+        assert!(gate.enter().is_none(), "its place is not free");
+        assert!(sink.flush_at_end().is_err());
+        assert_eq!(
+            [&gate.books.written, &gate.books.lost].map(|count| count.get()),
+            [1, 0],
+            "it is in its file"
+        );
     }
 }
