@@ -36,7 +36,7 @@ impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
     }
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
-        cx.deliver_to_each(message, routees.iter())
+        cx.deliver_to_all(message, routees).map(drop)
     }
 
     fn name(&self) -> Option<&str> {
@@ -65,9 +65,38 @@ impl RouteContext<'_> {
         Ok(())
     }
 
+    /// Delivers a copy to each routee of a table, and returns how many were taken.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if there is none.
+    pub(super) fn deliver_to_all<M: Clone + Send + 'static>(
+        &self,
+        message: M,
+        routees: &Routees<M>,
+    ) -> Result<usize, SendError<M>> {
+        if routees.is_empty() {
+            return Err(SendError::NoRoutee(message));
+        }
+        let taken = self.deliver_counting(message, routees.iter());
+        if taken == 0 {
+            self.nobody_took_a_copy(routees);
+        }
+        Ok(taken)
+    }
+
+    /// No copy was taken. Routees that have ended are listed until the head has heard of it: where there is no other, the
+    /// message has found nobody, as it would have in the table that is to come.
+    #[cold]
+    pub(super) fn nobody_took_a_copy<M: Send + 'static>(&self, routees: &Routees<M>) {
+        if routees.have_all_ended() {
+            self.nobody_took();
+        }
+    }
+
     /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were
     /// taken.
-    pub(super) fn deliver_counting<'r, M: Clone + Send + 'static>(
+    fn deliver_counting<'r, M: Clone + Send + 'static>(
         &self,
         message: M,
         mut routees: impl ExactSizeIterator<Item = &'r Routee<M>>,
@@ -87,8 +116,8 @@ impl RouteContext<'_> {
 
 /// Delivers a message to all routees; where there is none it is a dead letter.
 pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
-    match cx.deliver_to_each(message, routees.iter()) {
-        Ok(()) => cx.settle(),
+    match cx.deliver_to_all(message, routees) {
+        Ok(_) => cx.settle(),
         Err(nobody) => {
             cx.nobody_took();
             cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee);

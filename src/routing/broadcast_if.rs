@@ -34,7 +34,7 @@ where
 
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         match (self.is_for_all)(&message) {
-            true => cx.deliver_to_each(message, routees.iter()),
+            true => cx.deliver_to_all(message, routees).map(drop),
             false => self.logic.route(message, routees, cx),
         }
     }

@@ -225,15 +225,19 @@ pub fn ask_all<M: Answerable + Clone + Send + 'static>(
     cx.copies(routees.len());
     let mut rest = routees.iter().enumerate();
     let last = rest.next_back();
+    let mut taken = 0;
     for (index, routee) in rest {
         race.look(|open| open.begin(now));
-        race.attempt(routee.actor(), index as u32, cx, || message.clone());
+        taken += usize::from(race.attempt(routee.actor(), index as u32, cx, || message.clone()));
     }
     if let Some((index, routee)) = last {
         race.look(|open| open.begin(now));
-        race.attempt(routee.actor(), index as u32, cx, || message);
+        taken += usize::from(race.attempt(routee.actor(), index as u32, cx, || message));
     }
     starting.done();
+    if taken == 0 {
+        cx.nobody_took_a_copy(routees);
+    }
 }
 
 /// Asks the routees, of which there is at least one, one after the other, in the order of `rest`.
@@ -256,15 +260,20 @@ pub fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     let starting = Starting { race: &race, is_done: false };
     race.look(|open| open.begin(now));
     race.set_alarm();
-    if is_last {
-        race.attempt(routee.actor(), first, cx, || message);
+    let is_taken = if is_last {
+        race.attempt(routee.actor(), first, cx, || message)
     } else {
-        race.attempt(routee.actor(), first, cx, || message.clone());
+        let is_taken = race.attempt(routee.actor(), first, cx, || message.clone());
         race.keep(message);
-    }
+        is_taken
+    };
     // What the first attempt has made due by failing already.
     let unwound = race.start_due();
     starting.done();
+    if !is_taken {
+        // Whoever is left to be asked will not take it either, where none lives.
+        cx.nobody_took_a_copy(routees);
+    }
     if let Some(payload) = unwound {
         resume_unwind(payload);
     }
@@ -343,14 +352,14 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         (StdArc::new(Self { router, first_completion: rules.first_completion, open }), now)
     }
 
-    /// Makes an attempt that has begun.
+    /// Makes an attempt that has begun. Whether the routee has taken the copy.
     fn attempt(
         self: &StdArc<Self>,
         routee: &ActorRef<M>,
         index: u32,
         cx: &RouteContext<'_>,
         make: impl FnOnce() -> M,
-    ) {
+    ) -> bool {
         let mut copy = None;
         // Dropped before the copy, whose port would say `NoReply`.
         let making = Making { race: self, index };
@@ -364,11 +373,13 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);
+        let is_taken = done.is_ok();
         if let Err(refused) = done {
             // Before the copy is dropped.
             self.clone().lose(index, AttemptEnd::Refused(DeadLetterReason::of(&refused)));
             cx.refuse_copy(routee, refused);
         }
+        is_taken
     }
 
     /// Makes an attempt that has begun, as a delivery of its own.

@@ -15,7 +15,7 @@
 use super::found_empty::FoundEmpty;
 use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic, logic};
-use crate::actor::{SystemCore, SystemRef, drop_guarded, guarded};
+use crate::actor::{SystemCore, SystemRef};
 use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
 use crate::grace::{self, Published};
@@ -243,12 +243,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     /// Whether there is no routee that lives, so that nobody could have taken a message. A logic may also choose nobody.
     fn is_deserted(&self) -> bool {
         let section = grace::section();
-        let table = self.shared.table.read(&section);
-        // It may be user code, and a message is in hand.
-        guarded(|| Ok(table.iter().all(|routee| routee.actor().is_closed()))).unwrap_or_else(|failure| {
-            drop_guarded(failure);
-            false
-        })
+        self.shared.table.read(&section).have_all_ended()
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The published table of routees.
 
 use super::Pick;
-use crate::actor::{Found, Selection};
+use crate::actor::{Found, Selection, drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
 use std::fmt;
@@ -178,6 +178,15 @@ impl<M: Send + 'static> Routees<M> {
     pub(super) fn first_open(&self, start: usize) -> Pick {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
+    }
+
+    /// Whether there is no routee that lives, so that nobody could have taken a message.
+    pub(super) fn have_all_ended(&self) -> bool {
+        // It may be user code, and a message may be in hand.
+        guarded(|| Ok(self.iter().all(|routee| routee.actor.is_closed()))).unwrap_or_else(|failure| {
+            drop_guarded(failure);
+            false
+        })
     }
 
     /// How much the one with the least to do has to do; closed if there are none.

@@ -1064,10 +1064,11 @@ fn dead_letters(system: &TestSystem) -> Arc<Mutex<Vec<(DeadLetterReason, String)
     seen
 }
 
-#[test]
-fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every_strategy() {
-    type Choose = fn(SpawnRouter<Call<Get>, Unset>) -> Router<Call<Get>>;
-    let strategies: [Choose; 6] = [
+type Choose = fn(SpawnRouter<Call<Get>, Unset>) -> Router<Call<Get>>;
+
+/// Routers by every strategy.
+fn strategies() -> [Choose; 6] {
+    [
         |plan| plan.spawn().unwrap(),
         |plan| plan.round_robin().spawn().unwrap(),
         |plan| plan.random().spawn().unwrap(),
@@ -1078,8 +1079,12 @@ fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every
         },
         |plan| plan.scatter_gather_first(SECOND).spawn().unwrap(),
         |plan| plan.tail_chopping(SECOND, MS).spawn().unwrap(),
-    ];
-    for choose in strategies {
+    ]
+}
+
+#[test]
+fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every_strategy() {
+    for choose in strategies() {
         let system = TestSystem::with_seed(1);
         let letters = dead_letters(&system);
         let router = choose(Desks::plan(&system, 2).0);
@@ -1097,6 +1102,26 @@ fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every
         // Its name is free.
         let again = choose(Desks::plan(&system, 1).0);
         end(system, &again);
+    }
+}
+
+/// The router's head has yet to hear that its last routee has ended.
+#[test]
+fn a_message_that_finds_only_routees_that_have_ended_ends_the_router_by_every_strategy() {
+    for choose in strategies() {
+        let system = TestSystem::with_seed(1);
+        let router = choose(Desks::plan(&system, 1).0);
+        let routee = (*router).routees().unwrap().remove(0);
+        routee.stop();
+        while !routee.is_closed() {
+            assert!(system.step());
+        }
+        let asked = router.ask(Get(1));
+        assert_eq!(system.ledger().dead_lettered, 1);
+        system.run_until_idle();
+        assert!(router.is_closed());
+        assert!(asked.wait().is_err());
+        system.finish();
     }
 }
 

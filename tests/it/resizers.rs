@@ -379,6 +379,32 @@ fn an_empty_pool_grows_when_a_question_finds_nobody_whatever_the_logic() {
     grows(TailChopping::new());
 }
 
+/// The head has yet to hear that the last routee has ended.
+#[test]
+fn a_message_that_finds_only_routees_that_have_ended_has_the_size_looked_at_whatever_the_logic() {
+    fn looks(logic: impl RoutingLogic<Call<Get>>) {
+        let system = TestSystem::new();
+        let resizer = Scripted::every(1000);
+        let plan = system.router("desks").pool(1, |_| Desk);
+        let router = plan.logic(logic).resizer(resizer.clone()).spawn().unwrap();
+        let routee = router.routees().unwrap().remove(0);
+        routee.stop();
+        while !routee.is_closed() {
+            assert!(system.step());
+        }
+        assert_eq!(resizer.asked(), []);
+        let asked = router.ask(Get);
+        system.run_until_idle();
+        assert_eq!(resizer.asked().iter().map(|(_, new)| *new).collect::<Vec<_>>(), [1]);
+        assert!(asked.wait().is_err());
+        router.stop();
+    }
+    looks(RoundRobin::new());
+    looks(Broadcast);
+    looks(ScatterGatherFirstCompleted::new());
+    looks(TailChopping::new());
+}
+
 #[test]
 fn a_message_for_which_the_logic_chooses_nobody_of_those_who_live_is_no_reason_to_look_at_the_size() {
     let yard = Yard::new();

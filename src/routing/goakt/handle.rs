@@ -1,5 +1,6 @@
 //! The handle of a router in GoAkt's words.
 
+use crate::error::SendError;
 use crate::grace;
 use crate::routing::{ManageError, RouteContext};
 use std::fmt;
@@ -62,9 +63,9 @@ impl<M: Send + 'static> Router<M> {
                 let row = shared.info.system.ledger().mine();
                 row.sent(1);
                 let cx = RouteContext::new(row, &shared.info);
-                let taken = cx.deliver_counting(message, table.iter());
+                let taken = cx.deliver_to_all(message, table).map_err(SendError::into_inner);
                 cx.settle();
-                Ok(taken)
+                taken
             }
         };
         match taken {
