@@ -132,7 +132,7 @@ impl Drop for Job {
     /// A runner that ends leaves its jobs behind.
     fn drop(&mut self) {
         if let Some(task) = self.0.take() {
-            task.close();
+            task.left_behind();
         }
     }
 }
@@ -426,6 +426,21 @@ impl Scheduled {
             state.phase = Phase::Over;
         }
         drop_guarded(work);
+    }
+
+    /// Its runner has ended and will not come to it. What is to run at the end waits for that: other actors may be there
+    /// yet.
+    fn left_behind(self: StdArc<Self>) {
+        if self.on_close {
+            let mut state = lock(&self.state);
+            if state.phase == Phase::Waiting {
+                state.timer = self.system.core().timers().keep_until_the_end(self.clone());
+                if state.timer.is_some() {
+                    return;
+                }
+            }
+        }
+        self.close();
     }
 
     /// The system ends: what waits is dropped, or has its run now.

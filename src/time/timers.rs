@@ -136,6 +136,15 @@ impl Timers {
         Some(self.insert_into(&mut table, due, Fire::Scheduled(task)))
     }
 
+    /// Keeps a task of the scheduler's until the timers stop, which closes it; `None` once they have. Needs no thread.
+    pub fn keep_until_the_end(&self, task: StdArc<Scheduled>) -> Option<TimerHandle> {
+        let mut table = lock(&self.shared.table);
+        if matches!(table.thread, Thread::Stopped) {
+            return None;
+        }
+        Some(TimerHandle(table.wheel.insert(u64::MAX, Fire::Scheduled(task))))
+    }
+
     fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
         self.insert_into(&mut lock(&self.shared.table), due, fire)
     }

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
+use pointsman::testkit::TestSystem;
 use pointsman::{ScheduleError, Scheduler, SpawnError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -349,6 +350,26 @@ fn what_the_runner_leaves_behind_is_closed_too() {
     // The runner may have got to them first.
     assert!(texts == ["at the end"] || texts == ["never", "at the end"], "{texts:?}");
     assert!(!dropped.cancel() && !marked.cancel());
+}
+
+/// In the runner's mailbox, or when its time comes behind the runner's end.
+#[test]
+fn what_is_to_run_at_the_end_and_is_left_behind_by_its_runner_waits_for_the_last_actor() {
+    for delay in [Duration::ZERO, MS] {
+        let system = TestSystem::with_seed(1);
+        let (sender, ran) = channel();
+        let scheduler = system.scheduler().unwrap();
+        let (handle, marked) = ((*system).clone(), sender.clone());
+        let at_the_end = move || marked.send(handle.living_actors()).unwrap();
+        let task = scheduler.once_or_on_close(delay, at_the_end).unwrap();
+        let cancelled = scheduler.once_or_on_close(delay, move || sender.send(99).unwrap()).unwrap();
+        system.actor_at("/system/scheduler-default").unwrap().stop();
+        system.advance(2 * MS);
+        assert!(ran.try_recv().is_err() && !task.is_over());
+        assert!(cancelled.cancel());
+        assert_eq!(system.finish().dead_lettered, 2);
+        assert_eq!((ran.try_iter().collect::<Vec<_>>(), task.is_over()), (vec![0], true));
+    }
 }
 
 #[test]
