@@ -389,6 +389,8 @@ pub enum BuildError {
         /// What is wrong with it.
         fault: String,
     },
+    /// [Inboxes](crate::Inbox) that are given no other number were to keep 0 messages.
+    ZeroInboxCapacity,
     /// The phases of the coordinated shutdown depend on each other in a circle.
     PhaseCycle(crate::shutdown::PhaseCycle),
 }
@@ -458,6 +460,7 @@ impl fmt::Display for BuildError {
             BuildError::RoutingLogic { name, fault } => {
                 write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
             }
+            BuildError::ZeroInboxCapacity => f.write_str("inbox capacity 0: must be at least 1"),
             BuildError::PhaseCycle(error) => error.fmt(f),
         }
     }

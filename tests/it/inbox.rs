@@ -3,7 +3,7 @@
 use crate::references::letters;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{DeadLetterReason, Inbox, InboxError, SpawnError, Terminated, WatchError};
+use pointsman::{BuildError, DeadLetterReason, Inbox, InboxError, SpawnError, Terminated, WatchError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -211,6 +211,14 @@ fn a_system_says_how_much_its_inboxes_keep_that_are_given_no_number() {
     wait_until(|| stage.system.ledger().dropped == 3);
     drop(inbox);
     stage.end(&[]);
+}
+
+/// Nobody could open one, and the settings would print what no file may say.
+#[test]
+fn inboxes_that_keep_nothing_are_no_system() {
+    let error = System::builder("none").inbox_capacity(0).build().unwrap_err();
+    assert!(matches!(error, BuildError::ZeroInboxCapacity), "{error}");
+    assert_eq!(error.to_string(), "inbox capacity 0: must be at least 1");
 }
 
 #[test]

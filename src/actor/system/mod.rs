@@ -353,7 +353,8 @@ impl SystemBuilder {
         self
     }
 
-    /// How many messages an [inbox](crate::Inbox) keeps that is given no other number: 1000 unless said otherwise.
+    /// How many messages an [inbox](crate::Inbox) keeps that is given no other number: at least 1, and 1000 unless said
+    /// otherwise.
     pub fn inbox_capacity(mut self, message_count: usize) -> Self {
         self.inbox_capacity = message_count;
         self
@@ -394,9 +395,10 @@ impl SystemBuilder {
     /// # Errors
     ///
     /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
-    /// mailbox that no actor could have, settings that no router could have, a [deployment](Self::deploy) that names
-    /// an unknown dispatcher or mailbox, a dispatcher that cannot be started as described, for example because a
-    /// core that it is to be pinned to does not exist. Every worker has reported by then, and no thread is left.
+    /// mailbox that no actor could have, inboxes that keep nothing, settings that no router could have, a
+    /// [deployment](Self::deploy) that names an unknown dispatcher or mailbox, a dispatcher that cannot be started as
+    /// described, for example because a core that it is to be pinned to does not exist. Every worker has reported by
+    /// then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         #[cfg(feature = "config")]
         let settings = crate::config::Settings::of(&self);
@@ -423,6 +425,9 @@ impl SystemBuilder {
         }
         if let Some(error) = bad_pattern {
             return Err(BuildError::Deployment(error));
+        }
+        if inbox_capacity == 0 {
+            return Err(BuildError::ZeroInboxCapacity);
         }
         let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
