@@ -94,7 +94,8 @@ impl ActorBuilder {
 
     /// Gives the actor this mailbox, or the one that the system knows by this name:
     /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
-    /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else an unbounded one.
+    /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else the one that is
+    /// [required](crate::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
     ///
     /// ```
     /// # use pointsman::prelude::*;

@@ -214,7 +214,7 @@ pub trait Actor: Send + Sized + 'static {
     }
 
     /// What this actor demands of its mailbox, whoever chooses it; a mailbox that is not so is an error when the
-    /// actor is created.
+    /// actor is created. Where nobody chooses one, it [may be made](MailboxRequirement) as it is demanded.
     fn mailbox_requirement() -> Option<MailboxRequirement> {
         None
     }

@@ -38,7 +38,8 @@ macro_rules! say {
             }
 
             /// Demands this of the mailbox of each actor on this dispatcher: one that is not so is an error when
-            /// the actor is created. The engine's own actors are not meant.
+            /// the actor is created, and where nobody has chosen one it [may be made](MailboxRequirement) so. The
+            /// engine's own actors are not meant.
             pub fn requires_mailbox(mut self, requirement: MailboxRequirement) -> Self {
                 self.mailboxes.required = Some(requirement);
                 self

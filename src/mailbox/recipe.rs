@@ -100,10 +100,10 @@ pub enum Full {
     DropOldest,
     /// It is dropped and counted.
     DropNewest,
-    /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker,
-    /// which must not wait, and in what a timer runs, such as a tail-chopping router's later attempts, it is refused at
-    /// once. So is what an actor sends to itself, or to another one that only its own thread runs: the room would never be
-    /// made. The owner pays a fence for each message.
+    /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker and in a turn on
+    /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
+    /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
+    /// runs: the room would never be made. The owner pays a fence for each message.
     ///
     /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
     /// replaced table of any router in the process is freed, and a router that has 1,024 of them refuses changes
@@ -326,6 +326,9 @@ impl<M> Prepared<M> {
 }
 
 /// What an actor or a dispatcher demands of mailboxes. Checked when an actor is created.
+///
+/// An actor for which nobody has chosen a mailbox gets one that is bounded or unbounded as is demanded: a bounded one
+/// holds 1,000 messages, and refuses more. One that sorts needs to be told how, so that must be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MailboxRequirement {
