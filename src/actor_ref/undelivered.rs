@@ -181,6 +181,9 @@ impl DeadLetters {
     /// in a mailbox, ones that a full mailbox lets go. Each is handed over once, after the ledger has counted it
     /// (it stays a dead letter) and the subscribers have been told. Ends when the subscription is dropped.
     ///
+    /// A letter whose message is gone brings none: of one that was lost in a panic, of one that a routing logic let fall,
+    /// and of a copy that one recipient of a keyed group or a topology has refused and that went on to the next.
+    ///
     /// **Reply ports.** Whoever has asked is told before, and never waits for what the sink does with the
     /// message: a refused request fails with [`AskError::Undeliverable`](crate::AskError::Undeliverable); one
     /// that is found in a mailbox loses its reply port before the sink sees it, and fails with

@@ -48,7 +48,7 @@ impl SystemBuilder {
 
 impl SystemRef {
     /// All settings of the system, whoever has made them. It prints as a [configuration](crate::config) that
-    /// makes the same system, but for what is a function.
+    /// makes the same system, but for what a file cannot say, as a function: comments at its beginning name that.
     pub fn settings(&self) -> &Settings {
         &self.core().settings
     }

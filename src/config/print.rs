@@ -15,7 +15,7 @@ use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
 ///
-/// What is a function cannot be printed; a comment says so.
+/// What a file cannot say, as a function, is not printed; a comment says so.
 #[derive(Debug, Clone)]
 pub struct Settings {
     file: File,

@@ -29,7 +29,7 @@ pub enum Outcome<K> {
     Unicast(K),
     /// The actor of this key, if there is one.
     GentleUnicast(K),
-    /// The actors of these keys, in this order; those that are absent are created.
+    /// The actors of these keys: those that are absent first, which are created, and then the others, each in this order.
     Multicast(Vec<K>),
     /// Those of these keys that there are, in this order.
     GentleMulticast(Vec<K>),
