@@ -236,6 +236,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         self.take_lane();
+        if self.has_unstashed() {
+            // It goes before all that comes from elsewhere.
+            return;
+        }
         if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
             if let Some(message) = self.take_shared() {
                 self.deliver(message);

@@ -253,11 +253,13 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    pub fn has_unstashed(&self) -> bool {
+        self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.stash.has_unstashed()))
+    }
+
     /// Handles the next message that was unstashed. It counts as a message of this turn, as others do.
     pub fn handle_unstashed(&mut self) -> Acted {
-        let none = self
-            .private(|private| private.extras.as_ref().is_none_or(|extras| !extras.stash.has_unstashed()));
-        if none {
+        if !self.has_unstashed() {
             return Acted::NothingDue;
         }
         if !self.spend() {

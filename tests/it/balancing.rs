@@ -1018,3 +1018,47 @@ fn the_last_routee_that_retires_leaves_nothing_in_the_queue() {
     assert!(router.is_closed());
     system.finish();
 }
+
+/// Puts its orders aside until the shop opens.
+struct Shop {
+    is_open: bool,
+    log: Sender<u32>,
+}
+
+enum Order {
+    Do(u32),
+    Open,
+}
+
+impl Actor for Shop {
+    type Message = Order;
+    fn receive(&mut self, order: Order, ctx: &mut Context<Order>) -> Done {
+        match order {
+            Order::Open => {
+                self.is_open = true;
+                ctx.unstash_all();
+            }
+            Order::Do(number) if self.is_open => self.log.send(number)?,
+            early => ctx.stash(early)?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_unstashed_is_handled_before_more_of_the_queue_is_taken() {
+    for_seeds(30, |system: &TestSystem| {
+        let (log, done) = channel();
+        let plan =
+            system.router("shops").balancing_pool(1, move |_| Shop { is_open: false, log: log.clone() });
+        let router = plan.spawn().unwrap();
+        let shop = router.routees().unwrap().remove(0);
+        (0..3).for_each(|number| router.tell(Order::Do(number)));
+        system.run_until_idle();
+        shop.tell(Order::Open);
+        (3..6).for_each(|number| router.tell(Order::Do(number)));
+        system.run_until_idle();
+        assert_eq!(done.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        router.drain().unwrap();
+    });
+}
