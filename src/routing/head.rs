@@ -159,12 +159,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if size == 0 && !self.board.stays_when_empty {
             return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
         }
+        self.forget_closed();
         self.set_size(size, ctx)?;
         Ok(size)
     }
 
     fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
+        self.forget_closed();
         let before = self.board.count();
         if before == 0 && delta <= 0 {
             return Ok(0);
@@ -217,14 +219,22 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(true)
     }
 
-    /// Takes a routee that has ended out of the table, and any whose notice came while the logic panicked.
+    /// Takes a routee that has ended out of the table, and any that [takes nothing](Self::forget_closed) any more, as one
+    /// whose notice came while the logic panicked.
     fn forget(&mut self, ended: &AnyRef) {
+        self.forget_all(|any| any == ended || any.is_closed());
+    }
+
+    /// Takes those out of the table that have ended, or are ending and take nothing any more: their notices are still to
+    /// come, and who changes a pool's size is to count those that live.
+    pub fn forget_closed(&mut self) {
+        self.forget_all(AnyRef::is_closed);
+    }
+
+    fn forget_all(&mut self, is_gone: impl Fn(&AnyRef) -> bool) {
         let list = self.board.list();
         let count = list.len();
-        let stays = |member: &Member<M>| match member.routee.watched() {
-            Some(any) => any != *ended && !any.is_closed(),
-            None => true,
-        };
+        let stays = |member: &Member<M>| member.routee.watched().is_none_or(|any| !is_gone(&any));
         let staying: Vec<_> = list.into_iter().filter(stays).collect();
         if staying.len() < count {
             self.board.publish(staying);

@@ -314,3 +314,54 @@ fn a_farewell_that_panics_removes_nobody() {
     router.drain().unwrap();
     system.finish();
 }
+
+/// Retires at the message 0, and ends when its child has.
+struct Retiring {
+    number: usize,
+    log: std::sync::mpsc::Sender<(usize, u64)>,
+}
+
+impl Actor for Retiring {
+    type Message = u64;
+    fn started(&mut self, ctx: &mut Context<u64>) -> Done {
+        let (number, (log, _)) = (self.number, channel());
+        ctx.spawn(move || Worker { number, log: log.clone() })?;
+        Ok(())
+    }
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+        self.log.send((self.number, message))?;
+        if message == 0 {
+            ctx.retire();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pool_that_changes_its_size_counts_no_routee_that_is_ending() {
+    type Change = fn(&Router<u64>) -> Result<usize, ManageError>;
+    let changes: [(Change, usize); 3] = [
+        (|router| router.resize_to(1), 1),
+        (|router| router.resize_to(2), 2),
+        (|router| router.adjust(1), 2),
+    ];
+    for (change, size) in changes {
+        for_seeds(10, |system| {
+            let (log, got) = channel();
+            let make =
+                move |ctx: &mut Context<u64>| Retiring { number: ctx.routee_index(), log: log.clone() };
+            let router = system.router("pool").pool(2, make).spawn().unwrap();
+            let first = router.routees().unwrap().remove(0);
+            first.tell(0u64);
+            while !first.is_closed() {
+                system.step();
+            }
+            assert_eq!(change(&router).unwrap(), size);
+            router.tell(1u64);
+            system.run_until_idle();
+            assert_eq!(handled(&got), [0, 1]);
+            assert_eq!(router.routees().unwrap().len(), size);
+            router.drain().unwrap();
+        });
+    }
+}
