@@ -381,16 +381,18 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         self.board.is_closed()
     }
 
-    /// As much as its actor has to do; what would be created has nothing to do.
+    /// As much as its actor has to do; what would be created, also in the place of one that has retired, has nothing to
+    /// do.
     fn load(&self) -> Load {
         if self.board.is_closed() {
             return Load::Closed;
         }
         let section = grace::section();
         match self.board.find(&self.key, self.hash, &section) {
-            Some(Seat { actor: Some(actor), .. }) => actor.load(),
-            Some(_) => Load::Suspended,
-            None => Load::Idle,
+            Some(Seat { actor: Some(actor), .. }) if !actor.is_retired() => actor.load(),
+            Some(Seat { actor: None, .. }) => Load::Suspended,
+            Some(_) | None if self.board.spawns() => Load::Idle,
+            Some(_) | None => Load::Closed,
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::keyed_support::{Do, Note, books, closed, gently, lodgers, noted, plan, to};
 use crate::support::{LONG, Stage};
+use pointsman::Load;
 use pointsman::prelude::*;
+use pointsman::routing::SmallestMailbox;
 use pointsman::topology::{Group, RestartPolicy, Start};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
@@ -226,4 +228,25 @@ fn a_storm_of_retirements_loses_nothing_and_keeps_the_order() {
     assert!(lives.load(SeqCst) > KEYS as u64, "somebody has retired");
     let sent = EACH * (KEYS * SENDERS) as u64;
     assert_eq!((ledger.handled, ledger.dead_lettered, ledger.balance()), (sent, 0, 0), "{ledger}");
+}
+
+#[test]
+fn a_key_whose_actor_ends_by_retiring_is_known_as_one_with_nothing_to_do() {
+    let stage = Stage::turns();
+    let router = Arc::<OnceLock<Router<Note>>>::default();
+    let (known, once) = (router.clone(), AtomicBool::new(false));
+    let group = leavers(&stage, move |group| {
+        if !once.swap(true, SeqCst) {
+            assert_eq!(group.key(1).load(), Load::Idle);
+            known.get().unwrap().tell(to(1, "b"));
+        }
+    });
+    let plan = stage.system.router("router").group([group.key(1)]).logic(SmallestMailbox::new());
+    router.get_or_init(|| plan.spawn().unwrap()).tell(to(1, "a"));
+    let expected = ["begins", "a", "stopped", "begins", "b", "stopped"];
+    assert_eq!(noted(&stage), expected.map(|event| format!("/user/leavers/1 {event}")));
+    // Nobody would be created for it any more.
+    group.stop_spawning();
+    assert_eq!(group.key(1).load(), Load::Closed);
+    assert_eq!(books(stage).dead_lettered, 0);
 }
