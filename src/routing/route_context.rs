@@ -23,10 +23,12 @@ use crate::ledger::Row;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 
-/// Why a router among the routees has not taken the message.
+/// Why a routee has not taken the message of which nobody knew that it would not.
 #[derive(Clone, Copy)]
 enum PassedOver {
+    /// A router without routees, or one who has refused and does not say that it has stopped.
     Empty,
+    /// A router.
     Full,
 }
 
@@ -38,12 +40,12 @@ pub struct RouteContext<'a> {
     open: Cell<u64>,
     /// What is delivered are copies.
     copying: Cell<bool>,
-    /// Why routers among the routees were passed over: full, if any of them was.
+    /// Why routees were passed over: full, if any of them was.
     passed_over: Cell<Option<PassedOver>>,
     pub(super) refusals: Cell<usize>,
     /// The routee that has refused last.
     refused_by: Cell<usize>,
-    /// The routers that were passed over; behind a pointer, since hardly any message needs them.
+    /// Those that were passed over; behind a pointer, since hardly any message needs them.
     passed: OnceCell<Box<RefCell<Vec<usize>>>>,
 }
 
@@ -194,13 +196,12 @@ impl<'a> RouteContext<'a> {
     ) -> SendError<M> {
         self.refused_by.set(index);
         let why = match refused {
-            SendError::NoRoutee(_) => PassedOver::Empty,
-            SendError::Full(_) => PassedOver::Full,
+            SendError::NoRoutee(_) if routee.is_router() => PassedOver::Empty,
+            SendError::Full(_) if routee.is_router() => PassedOver::Full,
+            // As what it says of its load, by which it may be chosen again and again.
+            SendError::Closed(_) if !routee.is_closed() => PassedOver::Empty,
             _ => return refused,
         };
-        if !routee.is_router() {
-            return refused;
-        }
         self.passed.get_or_init(Box::default).borrow_mut().push(index);
         if !matches!(self.passed_over.get(), Some(PassedOver::Full)) {
             self.passed_over.set(Some(why));
@@ -226,13 +227,14 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// Whether a router among the routees was passed over, whose load said nothing of its being empty or full.
+    /// Whether a routee was passed over whose load said nothing of its refusal: a router that is empty or full, or one
+    /// that does not say that it takes nothing.
     #[inline]
     pub(super) fn has_passed_over(&self) -> bool {
         self.passed_over.get().is_some()
     }
 
-    /// Whether the routee of this index is a router that was passed over.
+    /// Whether the routee of this index was passed over.
     pub(super) fn was_passed_over(&self, index: usize) -> bool {
         self.passed.get().is_some_and(|passed| passed.borrow().contains(&index))
     }

@@ -285,6 +285,28 @@ fn the_smallest_mailbox_is_found_in_the_documented_order() {
     assert_eq!(smallest(&[Closed, Suspended, Suspended], 8), [0, 4, 4], "suspended where all that live are");
 }
 
+/// Refuses everything, and says nothing of it before.
+struct Gone;
+
+impl Recipient<u64> for Gone {
+    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+        Err(SendError::Closed(message))
+    }
+}
+
+#[test]
+fn the_smallest_mailbox_is_not_that_of_one_who_has_refused() {
+    let system = system();
+    let (suspended, _, got) = loaded(&[Load::Suspended]);
+    let gone = || ActorRef::to_recipient(Gone);
+    let routees = [gone(), suspended[0].clone(), gone()];
+    let router = value(&system, SmallestMailbox::new(), &routees);
+    (0..8u64).for_each(|message| router.route(message));
+    assert_eq!(got[0].load(Ordering::Relaxed), 8);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
 #[test]
 fn equal_mailboxes_take_turns() {
     assert_eq!(smallest(&[Load::Idle; 4], 40), [10; 4]);
