@@ -58,8 +58,8 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
-    /// Those handle everything that they have been sent, and end. One that is ending already counts for none. A [resizer's](super::Resizer::clamp) bounds
-    /// hold, here and for [`adjust`](Self::adjust).
+    /// Those handle everything that they have been sent, and end. One that is ending already counts for none. A
+    /// [resizer's](super::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
     ///
     /// Returns the size after: `size`, or the bound next to it.
     ///

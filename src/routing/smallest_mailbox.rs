@@ -14,7 +14,8 @@ use std::fmt;
 /// the scan starts behind the one that was chosen last, for each sending thread.
 ///
 /// Where the one chosen is a router that turns out to be empty or full, or one that refuses and does not say that it has
-/// stopped, the others are tried in the same order. Routers known to be empty come last of all: by the message they learn that they are wanted, and may grow.
+/// stopped, the others are tried in the same order. Routers known to be empty come last of all: by the message they learn
+/// that they are wanted, and may grow.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
 /// Costs two loads for each routee; for large pools prefer [`TwoChoices`](super::TwoChoices).
