@@ -48,7 +48,7 @@
 //! whoever replaces sees it offline, or it sees that the epoch has moved. A section that ends, or a thread that rests while
 //! it blocks, looks for nothing: each send from outside would pay for it, and what is freed runs user code, under locks of
 //! a user perhaps. So what was replaced while such a thread was reading stays until the next replacement anywhere, until
-//! a worker announces an epoch that is new to it, or until a system ends. That costs memory alone.
+//! a worker announces an epoch that is new to it, or until the threads of a system are joined. That costs memory alone.
 
 use crate::payload;
 use crate::sync::asymmetric_fence;
@@ -446,8 +446,8 @@ impl<'d> Standing<'d> {
         record.resume(self.domain);
     }
 
-    /// Frees what has become free since the thread's last announcement, or by its rest. After each replacement all workers come here, and
-    /// only who finds that all others have announced it makes every thread execute a fence.
+    /// Frees what has become free since the thread's last announcement, or by its rest. After each replacement all workers
+    /// come here, and only who finds that all others have announced it makes every thread execute a fence.
     ///
     /// Not part of the worker's loop, which would keep what this needs in mind in each of its turns (14 instructions).
     #[cold]

@@ -13,7 +13,7 @@
 //! idle and sleeps.
 //!
 //! **Neither starves.** The mailbox goes first. But a turn that ends because its throughput is used up, and has taken
-//! nothing from the shared queue, takes one message more, from there.
+//! nothing from the shared queue, takes one message more, from there, unless something is unstashed, which goes first.
 //!
 //! **Senders are not chased.** Where routees are as fast as the senders, the queue holds a few messages all the time, and
 //! each look for the next one takes the line from the senders that they are to push to: a message from one thread took 76

@@ -285,7 +285,8 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// The ask fails if the listener has stopped: its port is closed then, too.
+    /// The ask fails if the listener has stopped: its port is closed then, too. If the listener is restarted meanwhile, as
+    /// a sibling's strategy may have it, its port closes at once, before those who wait there.
     pub fn unbind(&self) -> Ask<()> {
         self.messages.ask_with(Message::Unbind)
     }
@@ -359,7 +360,6 @@ struct Accepting<F> {
     acceptable: bool,
     /// Whether a [`Message::Rested`] is on its way.
     resting: bool,
-    open: usize,
     /// Who waits until the port is closed.
     unbinding: Vec<ReplyTo<()>>,
 }
@@ -395,7 +395,8 @@ where
                 this.acceptable = true;
             }
             Message::Rested => this.resting = false,
-            Message::Ended => this.open -= 1,
+            // [`Counted`] has counted it already, also for a state before this one. There may be room again.
+            Message::Ended => {}
             Message::Unbind(done) => {
                 this.acceptable = true;
                 this.unbinding.push(done);
@@ -409,8 +410,10 @@ where
         Ok(())
     }
 
-    /// A listener that shares the restart of a sibling keeps its port; who waits there is served by the next state.
+    /// A listener that shares the restart of a sibling keeps its port, unless it is told to close it; who waits there is
+    /// served by the next state.
     fn restarting(&mut self, _: &Failure, ctx: &mut Context<Message>) -> Done {
+        self.0.end_unbinding();
         ctx.stop_children();
         Ok(())
     }
@@ -443,7 +446,6 @@ impl<F: Send + Sync + 'static> Accepting<F> {
             registration,
             acceptable: false,
             resting: false,
-            open: 0,
             unbinding: Vec::new(),
         };
         Ok(AcceptingFor(accepting, std::marker::PhantomData))
@@ -456,7 +458,9 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         for _ in 0..ACCEPTS_MAX {
-            if !self.acceptable || self.resting || self.open >= self.settings.max_connections {
+            // Ordering: Relaxed; this actor alone counts up, and who counts down tells it then by `Ended`.
+            let open = self.shared.open.load(Ordering::Relaxed);
+            if !self.acceptable || self.resting || open >= self.settings.max_connections {
                 return false;
             }
             let accepted = match &*lock(&self.shared.socket) {
@@ -523,7 +527,6 @@ impl<F: Send + Sync + 'static> Accepting<F> {
             Ok(child) => {
                 // Ordering: Relaxed; a statistic.
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
-                self.open += 1;
                 let _ = ctx.watch_with(&child, Message::Ended);
             }
             // Stopping, or no thread for it: the socket went down with the recipe.

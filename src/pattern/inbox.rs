@@ -53,7 +53,8 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 /// Times go by the system's clock. On a work-stealing worker and in a turn on a calling-thread dispatcher, which must not
 /// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message. So it is on the thread that the inbox's own
 /// actor runs on, if there is no other, as where the default or internal dispatcher is a blocking one of one thread. With
-/// a time of zero a message is taken that is there already.
+/// a time of zero a message is taken that is there already: for that it waits until the inbox's actor has looked, a minute
+/// at most.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }

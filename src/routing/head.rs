@@ -189,6 +189,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             let leavers = self.board.prepare_to_leave(&leaving);
             self.board.publish(staying);
             self.board.let_go(leavers, ctx);
+            if size == 0 {
+                // Also those that were ending before, or whose notices are on their way: a pool that becomes empty by this
+                // lives on. (`drain` watches its children again.)
+                ctx.unwatch_all();
+            }
         }
         Ok(())
     }
@@ -227,8 +232,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Takes those out of the table that have ended, or are ending and take nothing any more: their notices are still to
     /// come, and who changes a pool's size is to count those that live.
-    pub fn forget_closed(&mut self) {
-        self.forget_all(AnyRef::is_closed);
+    ///
+    /// Not where routees share a queue: the last of them handles what is in it before it ends, whatever it takes else.
+    fn forget_closed(&mut self) {
+        if self.board.shares_queue {
+            return;
+        }
+        // One that stops keeps its mailbox open until its children have ended; what comes into it is not handled.
+        self.forget_all(|any| any.is_closed() || any.core().children.is_closed());
     }
 
     fn forget_all(&mut self, is_gone: impl Fn(&AnyRef) -> bool) {

@@ -391,7 +391,8 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         match self.board.find(&self.key, self.hash, &section) {
             Some(Seat { actor: Some(actor), .. }) if !actor.is_retired() => actor.load(),
             Some(Seat { actor: None, .. }) => Load::Suspended,
-            Some(_) | None if self.board.spawns() => Load::Idle,
+            // Without the lock that `spawns` takes: what is refused all the same goes to the next.
+            Some(_) | None if self.board.openness() == Openness::Open => Load::Idle,
             Some(_) | None => Load::Closed,
         }
     }

@@ -824,6 +824,70 @@ fn a_listener_goes_on_when_it_shares_the_restart_of_a_sibling() {
 }
 
 #[test]
+fn a_listener_that_is_restarted_while_a_connection_ends_counts_anew() {
+    let system = System::builder("net")
+        .dispatcher("default", Dispatcher::work_stealing().threads(1))
+        .dispatcher("internal", Dispatcher::blocking().threads(1..=1))
+        .dispatcher("others", Dispatcher::blocking())
+        .build()
+        .unwrap();
+    let together = pointsman::Strategy::default().all_for_one();
+    let sibling =
+        system.actor("sibling").dispatcher("others").on_failure(together).spawn(|| Sibling).unwrap();
+    let (accepted, accepts) = mpsc::channel();
+    let listener = system.listener("echo", local()).dispatcher("others").max_connections(1);
+    let listener = listener
+        .spawn(move |connection, ctx| {
+            accepted.send(ctx.me().clone()).unwrap();
+            Echo::new(connection)
+        })
+        .unwrap();
+    let (begun, begins) = mpsc::channel();
+    let last = move || {
+        begun.send(()).unwrap();
+        Sibling
+    };
+    system.actor("last").dispatcher("others").spawn(last).unwrap();
+    begins.recv_timeout(LONG).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    echoes(&mut client, b"before");
+    // The listener's thread is held, so that it finds the end of its connection and its restart side by side.
+    let (inside, is_inside) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let held = Holder(Some((inside, released)));
+    let mut held = Some(held);
+    let holder =
+        system.actor("holder").dispatcher("default").spawn(move || held.take().unwrap_or(Holder(None)));
+    holder.unwrap().tell(());
+    is_inside.recv_timeout(LONG).unwrap();
+    drop(client);
+    accepts.recv_timeout(LONG).unwrap().when_ended().wait().unwrap();
+    sibling.tell(());
+    begins.recv_timeout(LONG).unwrap();
+    release.send(()).unwrap();
+    for text in [b"after", b"again"] {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_read_timeout(Some(LONG)).unwrap();
+        echoes(&mut client, text);
+    }
+    ends_balanced(system);
+}
+
+/// Holds its thread at the first message until it is released.
+struct Holder(Option<(Sender<()>, mpsc::Receiver<()>)>);
+
+impl Actor for Holder {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        if let Some((inside, released)) = self.0.take() {
+            inside.send(())?;
+            released.recv()?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
 fn an_unbound_listener_takes_nobody_and_lets_its_connections_go_on() {
     let system = System::builder("net").build().unwrap();
     let path = socket_path("unbound");

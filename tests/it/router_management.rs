@@ -315,13 +315,14 @@ fn a_farewell_that_panics_removes_nobody() {
     system.finish();
 }
 
-/// Retires at the message 0, and ends when its child has.
-struct Retiring {
+/// Ends at the message 0, when its child has.
+struct Ending {
     number: usize,
+    end: fn(&mut Context<u64>),
     log: std::sync::mpsc::Sender<(usize, u64)>,
 }
 
-impl Actor for Retiring {
+impl Actor for Ending {
     type Message = u64;
     fn started(&mut self, ctx: &mut Context<u64>) -> Done {
         let (number, (log, _)) = (self.number, channel());
@@ -331,7 +332,7 @@ impl Actor for Retiring {
     fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
         self.log.send((self.number, message))?;
         if message == 0 {
-            ctx.retire();
+            (self.end)(ctx);
         }
         Ok(())
     }
@@ -345,23 +346,51 @@ fn a_pool_that_changes_its_size_counts_no_routee_that_is_ending() {
         (|router| router.resize_to(2), 2),
         (|router| router.adjust(1), 2),
     ];
-    for (change, size) in changes {
+    let ends: [fn(&mut Context<u64>); 2] = [|ctx| ctx.retire(), |ctx| ctx.stop()];
+    for (end, (change, size)) in ends.into_iter().flat_map(|end| changes.map(|change| (end, change))) {
         for_seeds(10, |system| {
             let (log, got) = channel();
             let make =
-                move |ctx: &mut Context<u64>| Retiring { number: ctx.routee_index(), log: log.clone() };
+                move |ctx: &mut Context<u64>| Ending { number: ctx.routee_index(), end, log: log.clone() };
             let router = system.router("pool").pool(2, make).spawn().unwrap();
-            let first = router.routees().unwrap().remove(0);
-            first.tell(0u64);
-            while !first.is_closed() {
+            router.routees().unwrap().remove(0).tell(0u64);
+            let mut was_handled = Vec::new();
+            while was_handled.is_empty() {
                 system.step();
+                was_handled = handled(&got);
             }
             assert_eq!(change(&router).unwrap(), size);
             router.tell(1u64);
             system.run_until_idle();
-            assert_eq!(handled(&got), [0, 1]);
+            assert_eq!((was_handled, handled(&got)), (vec![0], vec![1]));
             assert_eq!(router.routees().unwrap().len(), size);
             router.drain().unwrap();
         });
     }
+}
+
+#[test]
+fn a_pool_that_becomes_empty_by_adjust_lives_on_though_one_was_ending_before() {
+    for_seeds(10, |system| {
+        let (log, got) = channel();
+        let make = move |ctx: &mut Context<u64>| Ending {
+            number: ctx.routee_index(),
+            end: |ctx| ctx.retire(),
+            log: log.clone(),
+        };
+        let router = system.router("pool").pool(2, make).spawn().unwrap();
+        let first = router.routees().unwrap().remove(0);
+        first.tell(0u64);
+        while !first.is_closed() {
+            system.step();
+        }
+        assert_eq!(router.adjust(-2).unwrap(), 0);
+        system.run_until_idle();
+        assert!(!router.is_closed());
+        assert_eq!(router.adjust(1).unwrap(), 1);
+        router.tell(1u64);
+        system.run_until_idle();
+        assert_eq!(handled(&got), [0, 1]);
+        router.drain().unwrap();
+    });
 }

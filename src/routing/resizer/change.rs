@@ -98,8 +98,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.board.is_ending()) else {
                 return Ok(0);
             };
-            // What it is shown is what its say is added to.
-            head.forget_closed();
             let loads = {
                 let section = grace::section();
                 resizing.loads(shared.table.read(&section), &shared)
