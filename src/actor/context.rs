@@ -136,8 +136,9 @@ impl<M: Send + 'static> Context<M> {
         self.core().children.get(name)
     }
 
-    /// Tells all children to stop, and takes back watches of them: no notice of an old child reaches a new
-    /// state. Within [`Actor::restarting`] the restart waits until they have ended.
+    /// Tells all children to stop, and takes back watches of them: no notice of a child that ends by this reaches a new
+    /// state. One of a child that had ended just before may. Within [`Actor::restarting`] the restart waits until they have
+    /// ended.
     pub fn stop_children(&mut self) {
         let children = self.core().children.all();
         if children.is_empty() {

@@ -186,8 +186,8 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Says of a refusal by the routee of this index whether another one is to be chosen: then it is `Closed`. A router
-    /// that is empty or full is passed over like one that has stopped, and so is who refuses as stopped and does not say so of
-    /// itself; what an actor or anything else answers besides is final.
+    /// that is empty or full is passed over like one that has stopped, and so is who refuses as stopped and does not say
+    /// so of itself; what an actor or anything else answers besides is final.
     #[cold]
     pub(super) fn pass_over<M: Send + 'static>(
         &self,

@@ -8,8 +8,8 @@
 //! loaded Relaxed in `quiescent`; any store of `announced` Relaxed; its load in the scan Relaxed; `read`
 //! Relaxed; the swap without Release; stamps too small by one; an inner section that ends the outer one or
 //! announces anew; `quiescent`, `rest` or `resume` that ignores the depth; a resting thread that still counts
-//! as standing; a rest that looks for no new epoch, or before the fence; `replace_if` Relaxed. Not caught: the swap without Acquire, for loom's fence in the scan also acquires
-//! what another thread has read.
+//! as standing; a rest that looks for no new epoch, or before the fence; `replace_if` Relaxed. Not caught: the swap
+//! without Acquire, for loom's fence in the scan also acquires what another thread has read.
 
 use crate::support::{model, must_fail};
 use loom::cell::UnsafeCell;
