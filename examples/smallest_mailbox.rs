@@ -4,7 +4,7 @@
 //!                 ┌──────────────────┐
 //!                 │ cashier 0  ■■■■■ │  stuck with a large trolley
 //!   customer ──┐  ├──────────────────┤
-//!              └─▶│ cashier 1        │  idle: gets the next one
+//!              └─▶│ cashier 1        │  free: gets the next one
 //!                 └──────────────────┘
 //! ```
 //!
@@ -19,6 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(5);
+/// How many wait behind the trolley.
+const WAITING: usize = 5;
 
 enum Customer {
     /// Takes until the customer says that the trolley is empty.
@@ -64,6 +66,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     cashiers.tell(Customer::Trolley { began, empty });
     let stuck = beginnings.recv_timeout(SOON)?;
 
+    // These go to that till by themselves, past the router, and wait there. From now on it has the most to do, even
+    // while both others have not yet closed the drawer behind the customer before.
+    let till = cashiers.routees()?[stuck].clone();
+    let (paid_late, late_payments) = channel();
+    (0..WAITING).for_each(|_| till.tell(Customer::Basket { paid: paid_late.clone() }));
+
     let (paid, payments) = channel();
     let mut served = [0; 3];
     for _ in 0..20 {
@@ -73,6 +81,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cashier {stuck} has the trolley; baskets of each: {served:?}");
     assert_eq!(served[stuck], 0, "nobody queues behind a trolley while another till is free");
     emptied.send(())?;
+    for _ in 0..WAITING {
+        assert_eq!(late_payments.recv_timeout(SOON)?, stuck, "who waits there is served there");
+    }
     assert_eq!(system.shutdown(SOON)?.balance(), 0);
     Ok(())
 }
