@@ -21,6 +21,7 @@ use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, T
 use crate::error::SendError;
 use crate::ledger::Row;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::fmt;
 
 /// Why a routee has not taken the message of which nobody knew that it would not.
@@ -46,7 +47,7 @@ pub struct RouteContext<'a> {
     /// The routee that has refused last.
     refused_by: Cell<usize>,
     /// Those that were passed over; behind a pointer, since hardly any message needs them.
-    passed: OnceCell<Box<RefCell<Vec<usize>>>>,
+    passed: OnceCell<Box<RefCell<HashSet<usize>>>>,
 }
 
 impl<'a> RouteContext<'a> {
@@ -203,7 +204,7 @@ impl<'a> RouteContext<'a> {
             SendError::Closed(_) if !routee.is_closed() => PassedOver::Empty,
             _ => return refused,
         };
-        self.passed.get_or_init(Box::default).borrow_mut().push(index);
+        self.passed.get_or_init(Box::default).borrow_mut().insert(index);
         if !matches!(self.passed_over.get(), Some(PassedOver::Full)) {
             self.passed_over.set(Some(why));
         }

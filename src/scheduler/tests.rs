@@ -185,6 +185,32 @@ fn what_is_woken_between_two_sweeps_of_a_search_is_run_although_nobody_else_can_
     }
 }
 
+/// Tells at its end whether that is on a worker.
+struct TellsWhereItEnds(Arc<AtomicBool>);
+impl TurnHooks for TellsWhereItEnds {
+    fn quiescent(&mut self) {}
+    fn rest(&mut self) -> bool {
+        true
+    }
+    fn resume(&mut self) {}
+}
+impl Drop for TellsWhereItEnds {
+    fn drop(&mut self) {
+        self.0.store(on_worker(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_the_last_hook_frees_is_freed_on_a_worker_still_so_that_it_must_not_wait() {
+    let (pool, workers) = Pool::assemble(Settings::new("ends", 1)).expect("the settings are good");
+    let [worker]: [Worker; 1] = workers.try_into().expect("one");
+    pool.stop();
+    let was_worker = Arc::new(AtomicBool::new(false));
+    let hooks = TellsWhereItEnds(was_worker.clone());
+    thread::spawn(move || worker.run(hooks)).join().expect("it ends");
+    assert!(was_worker.load(Ordering::Relaxed));
+}
+
 #[test]
 fn every_wake_is_run_once_by_one_worker_at_a_time() {
     stress(Settings::new("stress", 4));

@@ -108,6 +108,8 @@ impl Worker {
         // it, is dropped before it.
         let _attached = unsafe { current::Attached::new(&core) };
         core.main_loop(&mut hooks);
+        // Before the thread is a worker no more: the hooks may free what is a user's, who must not wait here.
+        drop(hooks);
         debug_assert!(core.deque.is_empty(), "worker {} left tasks behind", core.index);
     }
 

@@ -14,7 +14,7 @@ use crate::scheduler::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::Clock;
 use crate::time::scheduler::Scheduled;
-use crate::time::wheel::{Key, Wheel, tick_begun_at, tick_not_before};
+use crate::time::wheel::{Key, NEVER, Wheel, tick_begun_at, tick_not_before};
 use std::fmt;
 use std::io;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
@@ -142,7 +142,7 @@ impl Timers {
         if matches!(table.thread, Thread::Stopped) {
             return None;
         }
-        Some(TimerHandle(table.wheel.insert(u64::MAX, Fire::Scheduled(task))))
+        Some(TimerHandle(table.wheel.insert(NEVER, Fire::Scheduled(task))))
     }
 
     fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
@@ -176,10 +176,11 @@ impl Timers {
         lock(&self.shared.table).wheel.len()
     }
 
-    /// When to look next: nothing fires before it. `None` if no timer waits.
+    /// When to look next: nothing fires before it. `None` if no timer waits, but for those that wait for the end.
     #[cfg(feature = "testkit")]
     pub fn next_deadline(&self) -> Option<Duration> {
-        lock(&self.shared.table).wheel.next_deadline().map(Duration::from_millis)
+        let next = lock(&self.shared.table).wheel.next_deadline();
+        next.filter(|tick| *tick != NEVER).map(Duration::from_millis)
     }
 
     /// Starts the timer thread before there is a timer, if the clock needs one: for those whose timers come
@@ -214,7 +215,7 @@ impl Timers {
         };
         self.shared.changed.notify_all();
         let mut waiting = waiting;
-        waiting.advance(u64::MAX, &mut |_, fire| match fire {
+        waiting.advance(NEVER, &mut |_, fire| match fire {
             // Who waits by this clock looks at it again, and finds an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
             Fire::Scheduled(task) => run_guarded(Fire::Call(Box::new(move || task.close()))),

@@ -38,14 +38,17 @@ use slab::Slab;
 /// What one tick lasts.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// The last tick that has begun at `time`: what to advance to.
+/// The tick that no clock reaches: what is inserted at it waits until the wheel is emptied.
+pub const NEVER: u64 = u64::MAX;
+
+/// The last tick that has begun at `time`: what to advance to. Below [`NEVER`], however late it is.
 pub fn tick_begun_at(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(time.as_millis()).map_or(NEVER - 1, |tick| tick.min(NEVER - 1))
 }
 
 /// The first tick that begins at `time` or after it: the deadline to insert, so that nothing fires early.
 pub fn tick_not_before(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX)
+    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(NEVER)
 }
 
 /// Values that wait for their ticks.
@@ -641,6 +644,6 @@ mod tests {
         assert_eq!((tick_begun_at(Duration::ZERO), tick_not_before(Duration::ZERO)), (0, 0));
         assert_eq!((tick_begun_at(milli), tick_not_before(milli)), (1, 1));
         assert_eq!((tick_begun_at(milli + nano), tick_not_before(milli + nano)), (1, 2));
-        assert_eq!((tick_begun_at(Duration::MAX), tick_not_before(Duration::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!((tick_begun_at(Duration::MAX), tick_not_before(Duration::MAX)), (NEVER - 1, NEVER));
     }
 }
