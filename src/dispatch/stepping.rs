@@ -33,6 +33,9 @@ pub trait Stepper: Send + Sync + std::fmt::Debug {
     /// Whether the calling thread is within a turn.
     fn in_turn(&self) -> bool;
 
+    /// More turns than this without a rest are too many.
+    fn turn_max(&self) -> u64;
+
     /// What its choices derive from.
     fn seed(&self) -> u64;
 }
@@ -76,7 +79,11 @@ pub fn attach(stepper: &StdArc<dyn Stepper>) {
 pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let steppers = OF_THIS_THREAD.try_with(|steppers| steppers.borrow().clone()).unwrap_or_default();
     let steppers: Vec<_> = steppers.iter().filter_map(StdWeak::upgrade).collect();
-    while steppers.iter().any(|stepper| !stepper.is_idle()) {
+    // Each round gives somebody a turn. Actors of two systems that keep each other busy let each of them come to rest, again
+    // and again.
+    let mut rounds = steppers.iter().map(|stepper| stepper.turn_max()).max().unwrap_or(0);
+    while rounds > 0 && steppers.iter().any(|stepper| !stepper.is_idle()) {
+        rounds -= 1;
         for stepper in &steppers {
             if matches!(stepper.run_turns(done), Reached::Done | Reached::Livelock) {
                 return;

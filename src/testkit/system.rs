@@ -32,7 +32,7 @@ const NAMED_MAX: usize = 32;
 ///
 /// Dispatchers keep their names and lose their threads: actors on blocking and pinned ones take their turns here,
 /// too. A handler on such a dispatcher may wait for an answer, and the others get their turns within its own;
-/// on a work-stealing one it is refused, as in service.
+/// on a work-stealing or calling-thread one it is refused, as in service.
 ///
 /// It dereferences to [`SystemRef`]; `/user` and its failures, names, timers, routers, and books are the
 /// engine's own. Other threads may send to its actors, too; then the course depends on them as well.

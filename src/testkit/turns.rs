@@ -92,7 +92,8 @@ impl Turns {
             state.depth += 1;
             (ready, turn)
         };
-        let outcome = standing_for(kind == Kind::WorkStealing, || task.run(&turn));
+        let stands_for_worker = matches!(kind, Kind::WorkStealing | Kind::CallingThread);
+        let outcome = standing_for(stands_for_worker, || task.run(&turn));
         let mut state = lock(&self.state);
         state.depth -= 1;
         match outcome {
@@ -145,10 +146,6 @@ impl Turns {
     pub fn clear_trace(&self) {
         lock(&self.state).trace.clear();
     }
-
-    pub fn turn_max(&self) -> u64 {
-        self.turn_max
-    }
 }
 
 impl State {
@@ -192,6 +189,10 @@ impl Stepper for Turns {
 
     fn in_turn(&self) -> bool {
         thread::current().id() == self.owner && lock(&self.state).depth > 0
+    }
+
+    fn turn_max(&self) -> u64 {
+        self.turn_max
     }
 
     fn seed(&self) -> u64 {

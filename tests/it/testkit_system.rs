@@ -305,6 +305,36 @@ fn an_ask_runs_turns_even_if_it_is_not_known_whom_it_asks() {
     systems.into_iter().for_each(|system| _ = system.finish());
 }
 
+#[test]
+fn actors_of_two_systems_that_keep_each_other_busy_keep_no_ask_for_ever() {
+    let systems = [(); 2].map(|()| TestSystem::builder().turn_limit(100).build());
+    let players = systems.each_ref().map(|system| system.spawn(|| Endless(None)).unwrap());
+    players[0].tell(Serve(Some(players[1].clone())));
+    players[1].tell(Serve(Some(players[0].clone())));
+    let (sender, ports) = channel();
+    let nobody = ActorRef::from_fn(move |port: ReplyTo<()>| sender.send(port).unwrap());
+    // Each of the two comes to rest after each of its turns.
+    let question = nobody.ask_with(|port| port).within(Duration::from_nanos(1));
+    assert_eq!(question.wait(), Err(AskError::Timeout { after: Duration::from_nanos(1) }));
+    assert!(!ports.recv().unwrap().wanted());
+    players.iter().for_each(ActorRef::stop);
+    systems.into_iter().for_each(|system| _ = system.finish());
+}
+
+/// Plays with the first that it hears of, for ever.
+struct Endless(Option<ActorRef<Serve>>);
+
+struct Serve(Option<ActorRef<Serve>>);
+
+impl Actor for Endless {
+    type Message = Serve;
+    fn receive(&mut self, Serve(peer): Serve, _: &mut Context<Serve>) -> Done {
+        let peer = self.0.get_or_insert_with(|| peer.expect("the first says who"));
+        peer.tell(Serve(None));
+        Ok(())
+    }
+}
+
 /// Passes everything on.
 struct Relay(ActorRef<SlowMsg>);
 
@@ -325,11 +355,13 @@ fn a_handler_may_wait_where_it_may_in_service() {
                 builder
                     .dispatcher("files", Dispatcher::blocking())
                     .dispatcher("own", Dispatcher::pinned().throughput(1))
+                    .dispatcher("here", Dispatcher::calling_thread())
             })
             .build();
         let probe = system.probe();
         let mut actors = Vec::new();
-        let answers = [("default", Err(AskError::WouldBlockWorker)), ("files", Ok(9)), ("own", Ok(9))];
+        let refused = Err(AskError::WouldBlockWorker);
+        let answers = [("default", refused.clone()), ("files", Ok(9)), ("own", Ok(9)), ("here", refused)];
         for (dispatcher, expected) in answers {
             let asker = system.actor(dispatcher).dispatcher(dispatcher).spawn(|| Doer).unwrap();
             let answerer = doer(&system, &format!("asked-by-{dispatcher}"));
