@@ -8,6 +8,7 @@
 use crate::actor::{ActorPath, drop_guarded};
 use crate::actor_ref::dead_letter_log::LetterLog;
 use crate::actor_ref::undelivered::Rules;
+use crate::dispatch::calling;
 use crate::error::SendError;
 use crate::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -368,23 +369,29 @@ impl fmt::Debug for DeadLetters {
 }
 
 per_thread! {
-    /// What is dropped now has been read by nobody.
-    static UNREAD: Cell<bool> = Cell::new(false);
+    /// What is dropped now has been read by nobody: in a turn on a calling-thread dispatcher, or in none. A turn that begins
+    /// meanwhile, as that of an actor which is told of the drop, is about other messages.
+    static UNREAD: Cell<Option<InTurn>> = Cell::new(None);
 }
+
+/// Whether the thread is in a turn on a calling-thread dispatcher. Such turns do not nest.
+type InTurn = bool;
 
 /// Drops messages that nobody has read; their reply ports can [tell](is_unread).
 pub fn unread<R>(drop: impl FnOnce() -> R) -> R {
-    struct Back(bool);
+    struct Back(Option<InTurn>);
     impl Drop for Back {
         fn drop(&mut self) {
             let _ = UNREAD.try_with(|unread| unread.set(self.0));
         }
     }
-    let _back = Back(UNREAD.try_with(|unread| unread.replace(true)).unwrap_or(false));
+    let in_turn = Some(calling::is_in_turn());
+    let _back = Back(UNREAD.try_with(|unread| unread.replace(in_turn)).unwrap_or(None));
     drop()
 }
 
 /// Whether the reply port that is being dropped is that of a message which nobody has read.
 pub fn is_unread() -> bool {
-    UNREAD.try_with(Cell::get).unwrap_or(false)
+    let unread_in = UNREAD.try_with(Cell::get).unwrap_or(None);
+    unread_in.is_some_and(|in_turn| in_turn == calling::is_in_turn())
 }

@@ -271,6 +271,54 @@ fn unread_is_failed_and_read_is_ignored() {
     court.end();
 }
 
+/// Keeps a request until a question of its own has its outcome.
+#[derive(Default)]
+struct Keeper(Option<Call<Behave>>);
+
+#[derive(Clone, Message)]
+enum KeeperMsg {
+    Behave(Call<Behave>),
+    Ask(ActorRef<Msg>),
+    Over(Result<u32, AskError>),
+}
+
+impl Actor for Keeper {
+    type Message = KeeperMsg;
+    fn receive(&mut self, message: KeeperMsg, ctx: &mut Context<KeeperMsg>) -> Done {
+        match message {
+            KeeperMsg::Behave(call) => self.0 = Some(call),
+            KeeperMsg::Ask(other) => ctx.ask(&other, behave([]), KeeperMsg::Over),
+            KeeperMsg::Over(outcome) => {
+                assert_eq!(outcome, Err(AskError::NoReply));
+                self.0 = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A test system has no calling thread.
+#[test]
+fn what_a_turn_drops_that_a_dead_letter_has_led_to_on_this_very_thread_was_read() {
+    let system = System::builder("court").dispatcher("here", Dispatcher::calling_thread()).build().unwrap();
+    let keeper = system.actor("keeper").dispatcher("here").spawn(Keeper::default).unwrap();
+    let asked = keeper.request(behave([])).all();
+    let (sender, _kept) = channel();
+    // Not started before it has been asked and told to stop: the question lies in its mailbox then.
+    let (start, starts) = channel::<()>();
+    let mut starts = Some(starts);
+    let other = system.actor("other").spawn_with(move |ctx: &mut Context<Msg>| {
+        starts.take().expect("it is made once").recv().expect("the test lets it start");
+        ctx.stop();
+        Asked { name: "other", kept: sender.clone() }
+    });
+    let other = other.unwrap();
+    keeper.tell(KeeperMsg::Ask(other));
+    start.send(()).unwrap();
+    assert_eq!(asked.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
+}
+
 #[test]
 fn a_message_that_a_mailbox_lets_go_by_its_policy_has_failed() {
     let stage = Stage::turns();
