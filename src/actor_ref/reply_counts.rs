@@ -26,8 +26,8 @@ pub struct ReplyCounts {
     pub undeliverable: u64,
     /// Asks that nobody waited for to the end.
     pub cancelled: u64,
-    /// Replies to asks that were over already, as counted by the threads that sent them: an actor's in its system, those
-    /// of other threads in the system that the thread has used last, if any.
+    /// Replies to asks that were over already, as counted by the threads that sent them: in the system that the thread has
+    /// used last, if any. That is an actor's own, unless it has just sent something to an actor of another system.
     pub late: u64,
 }
 
