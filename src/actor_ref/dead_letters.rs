@@ -356,7 +356,7 @@ impl DeadLetters {
 }
 
 /// Where the recipient stands. A user's recipient is asked itself, and may panic.
-fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
+pub(super) fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
     let mut path = None;
     quietly(|| path = Some(recipient()));
     path.unwrap_or_else(nowhere)

@@ -11,7 +11,7 @@
 //! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
 //! the message that comes back, and is accounted for by whoever gets it back.
 
-use super::dead_letters::unread;
+use super::dead_letters::{asked, unread};
 use super::later::{Later, Succession, Waiter, wait_for_all};
 use super::{Accepted, ActorRef, DeadLetterReason, Target};
 use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
@@ -308,7 +308,9 @@ impl<'a> Way<'a> {
         recipient: impl FnOnce() -> ActorPath,
     ) {
         self.note(reason);
-        let before = self.owed.borrow_mut().replace(Owed { reason, message_type, recipient: recipient() });
+        // The delivery has begun: nothing may unwind before it is owed.
+        let recipient = asked(recipient);
+        let before = self.owed.borrow_mut().replace(Owed { reason, message_type, recipient });
         self.pay(before);
     }
 

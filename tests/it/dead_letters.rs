@@ -1,9 +1,11 @@
 //! Dead letters: who is told what, and that nothing goes round.
 
 use crate::logged::{lines, listen};
+use crate::router_support::shy;
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+use pointsman::topology::{Mode, Sending};
 use pointsman::{Answerable, AnyRef, Attempt, DeadLetterReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -151,6 +153,20 @@ fn what_user_code_takes_down_with_it_is_shown_once_and_counted_once() {
     assert_eq!(send(&router.to_ref(), 2), (false, vec![fell; 2]));
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (6, 0), "{ledger}");
+}
+
+#[test]
+fn a_message_comes_back_although_whoever_refused_it_panics_when_asked_who_it_is() {
+    let stage = Stage::turns();
+    let actor = stage.system.actor("numbers").spawn(|| Numbers).unwrap();
+    let (refuses, panics) = shy(&actor);
+    panics.store(true, Ordering::Relaxed);
+    assert!(matches!(refuses.try_send(7u64), Err(pointsman::SendError::Closed(7))));
+    let refusal = refuses.send_by(8u64, Mode::Unbounded).unwrap_err();
+    assert_eq!(refusal.report.closed, 1);
+    panics.store(false, Ordering::Relaxed);
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.handed_back, ledger.balance()), (2, 0), "{ledger}");
 }
 
 /// Neither sees nor keeps the letters of other types and systems.

@@ -2,7 +2,10 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
+use pointsman::{Accepted, AnyRef, Recipient, SendError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Who got what: the number of a routee, and the message.
@@ -64,4 +67,26 @@ pub fn handled(got: &Got) -> Vec<u64> {
     let mut handled: Vec<u64> = got.try_iter().map(|(_, message)| message).collect();
     handled.sort_unstable();
     handled
+}
+
+/// Takes nothing, and panics when it is asked who stands behind it, once it is told to.
+pub struct Shy {
+    behind: ActorRef<u64>,
+    panics: Arc<AtomicBool>,
+}
+
+impl Recipient<u64> for Shy {
+    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+        Err(SendError::Closed(message))
+    }
+    fn any(&self) -> Option<AnyRef> {
+        assert!(!self.panics.load(Ordering::Relaxed), "as told");
+        self.behind.any()
+    }
+}
+
+/// A recipient before this actor, and what makes it panic.
+pub fn shy(behind: &ActorRef<u64>) -> (ActorRef<u64>, Arc<AtomicBool>) {
+    let panics = Arc::new(AtomicBool::new(false));
+    (ActorRef::to_recipient(Shy { behind: behind.clone(), panics: panics.clone() }), panics)
 }
