@@ -67,10 +67,16 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity: Identity::AtPath(StdArc::new(WrittenPath { selection, text: text.into() })) }
     }
 
-    /// The actor whose end takes it out of the table; none behind a path, a function, or several.
+    /// The actor whose end takes it out of the table; none behind a path, a function, or several, and none that cannot
+    /// be told: a user's recipient is asked itself, in the middle of changes that are all or nothing.
     pub(super) fn watched(&self) -> Option<AnyRef> {
         match &self.identity {
-            Identity::Path(_) | Identity::Given(_) => self.actor.any(),
+            Identity::Path(_) | Identity::Given(_) => {
+                guarded(|| Ok(self.actor.any())).unwrap_or_else(|failure| {
+                    drop_guarded(failure);
+                    None
+                })
+            }
             Identity::Several(_) | Identity::None | Identity::AtPath(_) => None,
         }
     }

@@ -315,6 +315,29 @@ fn a_farewell_that_panics_removes_nobody() {
     system.finish();
 }
 
+#[test]
+fn a_routee_that_panics_when_it_is_asked_who_it_is_keeps_nobody_from_leaving() {
+    let system = TestSystem::new();
+    let (make, got) = workers();
+    let (behind, _) = foreign(&system, "behind", 9);
+    let (routee, panics) = shy(&behind);
+    let router = system.router("pool").pool(3, make).spawn().unwrap();
+    let own = router.routees().unwrap();
+    assert_eq!(router.add(routee).unwrap(), 4);
+    own.iter().for_each(|worker| worker.tell(1u64));
+    panics.store(true, Ordering::Relaxed);
+    assert!(router.remove(&own[0]).unwrap());
+    own[1].stop();
+    system.run_until_idle();
+    assert_eq!(router.routees().unwrap().len(), 2, "one is removed, one has ended");
+    router.drain().unwrap();
+    system.run_until_idle();
+    assert!(own.iter().all(ActorRef::is_closed) && router.head().is_closed());
+    assert!(handled(&got).len() >= 2);
+    behind.stop();
+    system.finish();
+}
+
 /// Ends at the message 0, when its child has.
 struct Ending {
     number: usize,
