@@ -205,7 +205,7 @@ impl BlockingPool {
     fn work(&self) {
         let turn = Turn::new(self.0.settings.throughput).with_deadline(self.0.settings.deadline);
         let mut unfinished = None;
-        let mut busy_run = 0;
+        let mut busy_run = 0u32;
         lock(&self.0.state).starting_count -= 1;
         while let Some(task) = self.next_task(unfinished.take()) {
             TURN_OF.with(|turn_of| turn_of.set(task.address()));
@@ -219,7 +219,7 @@ impl BlockingPool {
                 }
                 Outcome::Busy(task) => {
                     super::wait_for_sender(busy_run);
-                    busy_run += 1;
+                    busy_run = busy_run.saturating_add(1);
                     unfinished = Some(task);
                 }
             }

@@ -143,7 +143,7 @@ impl Seat {
     fn work(&self, shared: &Shared) {
         let turn = Turn::new(shared.throughput).with_deadline(shared.deadline);
         while let Some(mut task) = self.next_task(shared) {
-            let mut busy_run = 0;
+            let mut busy_run = 0u32;
             loop {
                 match task.run(&turn) {
                     Outcome::Idle => break,
@@ -153,7 +153,7 @@ impl Seat {
                     }
                     Outcome::Busy(same) => {
                         super::wait_for_sender(busy_run);
-                        busy_run += 1;
+                        busy_run = busy_run.saturating_add(1);
                         task = same;
                     }
                 }
