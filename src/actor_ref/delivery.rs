@@ -139,11 +139,17 @@ pub enum LeftOver<M> {
 }
 
 impl<M> LeftOver<M> {
-    /// The message; `turn_back` makes it of what has waited in vain.
-    pub fn into_message(self, turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M) -> M {
+    /// The message; `turn_back` makes it of what has waited in vain. That may be user code, and the caller cannot account
+    /// for a message that it takes down with it.
+    pub fn into_message(self, way: &Way<'_>, turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M) -> M {
         match self {
             Self::Message(message) => message,
-            Self::Waited(message, route) => turn_back(message, route),
+            Self::Waited(message, route) => {
+                let counted = Counted::begin(way.system);
+                let message = turn_back(message, route);
+                counted.end();
+                message
+            }
         }
     }
 }
@@ -168,8 +174,9 @@ pub fn spread_told<M: Send + 'static>(
     let way = Way::of_counted(system, Mode::Wait);
     let left = spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
-        let message =
-            left.into_message(|message, _| *message.downcast().expect("it waits as what it was offered as"));
+        let message = left.into_message(&way, |message, _| {
+            *message.downcast().expect("it waits as what it was offered as")
+        });
         match way.report() {
             report if report.full > 0 => SendError::Full(message),
             report if report.recipients() == 0 && way.is_discarded() => SendError::Discarded(message),

@@ -176,7 +176,7 @@ fn settled<M: Send + 'static>(
     left: Option<M>,
     turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
 ) -> Offered<M> {
-    let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(turn_back));
+    let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(way, turn_back));
     Offered { report: way.report(), empty: way.empty(), is_discarded: way.is_discarded(), left }
 }
 

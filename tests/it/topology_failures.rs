@@ -1,9 +1,9 @@
 //! What a topology makes of refusals beside waiting, of panics in its users' code, and of calls that meet.
 
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
-use crate::support::{LONG, Soon, Stage, run_turns};
+use crate::support::{LONG, Soon, Stage, panic_of, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Local, Mode, Outcome, Sending, Singleton, Start};
+use pointsman::topology::{Carries, Group, Local, Mode, Outcome, Sending, Singleton, Start};
 #[cfg(feature = "config")]
 use pointsman::topology::{GroupConfig, Topology};
 use pointsman::{Full, Mailbox, SendError};
@@ -20,12 +20,18 @@ struct Held {
     gate: Arc<Mutex<Receiver<()>>>,
 }
 
-impl Actor for Held {
-    type Message = Note;
-    fn receive(&mut self, _: Note, ctx: &mut Context<Note>) -> Done {
+impl Held {
+    fn hold<M: Send + 'static>(&mut self, ctx: &mut Context<M>) -> Done {
         self.inside.send(())?;
         let _ = ctx.blocking(|| self.gate.lock().expect("not poisoned").recv());
         Ok(())
+    }
+}
+
+impl Actor for Held {
+    type Message = Note;
+    fn receive(&mut self, _: Note, ctx: &mut Context<Note>) -> Done {
+        self.hold(ctx)
     }
 }
 
@@ -83,6 +89,59 @@ fn what_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_the_books_o
         drop(release);
         books(stage);
     }
+}
+
+/// Carries a note, and never gives it back.
+struct Keeps(Note);
+
+impl From<Note> for Keeps {
+    fn from(note: Note) -> Self {
+        Self(note)
+    }
+}
+
+impl Carries<Note> for Keeps {
+    fn give_back(self) -> Result<Note, Self> {
+        Err(self)
+    }
+}
+
+/// As [`Held`], for what carries its messages.
+struct HeldCarrier(Held);
+
+impl Actor for HeldCarrier {
+    type Message = Keeps;
+    fn receive(&mut self, _: Keeps, ctx: &mut Context<Keeps>) -> Done {
+        self.0.hold(ctx)
+    }
+}
+
+#[test]
+fn what_waits_in_vain_and_is_not_given_back_is_in_the_books_once() {
+    let stage = Stage::threads("keeps");
+    let (release, gate) = channel();
+    let (inside, is_inside) = channel();
+    let gate = Arc::new(Mutex::new(gate));
+    let recipe = move || HeldCarrier(Held { inside: inside.clone(), gate: gate.clone() });
+    let mailbox = Mailbox::bounded(1).on_full(Full::Wait(MOMENT));
+    let full = stage.system.actor("full").mailbox(mailbox).spawn(recipe).expect("the name is free");
+    full.tell(to(1, "in the handler"));
+    is_inside.soon().expect("it runs");
+    full.tell(to(1, "in the mailbox"));
+    let topology = stage.system.topology();
+    let source = topology.local::<Note>("source").expect("free");
+    let target = topology.local::<Keeps>("target").expect("free");
+    source.route_all_to::<Note, _>(&target);
+    target.mount(&full);
+    let outlet = source.outlet::<Note>();
+    source.mount(&ActorRef::from_fn(|_: Note| {}));
+    for mode in [Mode::Try, Mode::Wait] {
+        let text = panic_of(|| drop(outlet.send_by(to(1, "refused"), mode)));
+        assert!(text.contains("mend its `Carries::give_back`"), "{text}");
+    }
+    assert_eq!(stage.system.ledger().dead_lettered, 2);
+    drop(release);
+    books(stage);
 }
 
 #[test]
