@@ -29,8 +29,10 @@ impl Topology {
         let (topology, reason) = (self.clone(), reason.to_owned());
         async move {
             for members in topology.members_by_stop_order() {
-                let ends: Vec<Ask<()>> =
-                    members.iter().filter_map(|member| Some(member.watched()?.when_ended())).collect();
+                let ends: Vec<Ask<()>> = members
+                    .iter()
+                    .filter_map(|member| Some(asked(|| member.watched()).flatten()?.when_ended()))
+                    .collect();
                 members.iter().for_each(|member| terminate(&**member, &reason));
                 let core = topology.system().core();
                 let due = core.timers().now().saturating_add(patience);
@@ -106,20 +108,23 @@ impl Topology {
     }
 }
 
-/// Ends one group. What its user makes of it keeps nobody else from being told.
+/// Ends one group.
 fn terminate(member: &dyn Member, reason: &str) {
-    let told = guarded(|| {
-        member.terminate(reason);
-        Ok(())
-    });
+    asked(|| member.terminate(reason));
+}
+
+/// What one group does when it is to end. What its user makes of that keeps nobody else from being told.
+fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
+    let done = guarded(|| Ok(group()));
     // The logger and the text of the cause are user code, too.
     let logged = guarded(|| {
-        if let Err(failure) = &told {
+        if let Err(failure) = &done {
             log::error!(target: "pointsman", "a group could not be told to end: {failure}");
         }
         Ok(())
     });
-    drop_guarded((told, logged));
+    drop_guarded(logged);
+    done.map_err(drop_guarded).ok()
 }
 
 /// The second call, as long as somebody waits for the end.

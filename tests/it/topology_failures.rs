@@ -3,10 +3,10 @@
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Carries, Group, Local, Mode, Outcome, Sending, Singleton, Start};
+use pointsman::topology::{Carries, Group, Local, Member, Mode, Mount, Outcome, Sending, Singleton, Start};
 #[cfg(feature = "config")]
 use pointsman::topology::{GroupConfig, Topology};
-use pointsman::{Full, Mailbox, SendError};
+use pointsman::{AnyRef, Full, Mailbox, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -394,6 +394,46 @@ fn a_stop_that_is_dropped_closes_no_mailbox_later() {
     run_turns();
     assert!(group.is_empty());
     books(stage);
+}
+
+/// Panics at whatever it is asked about its end.
+struct Endless;
+
+impl Member for Endless {
+    fn terminate(&self, _: &str) {
+        panic!("as told")
+    }
+    fn watched(&self) -> Option<AnyRef> {
+        panic!("as told")
+    }
+    fn actors(&self) -> Vec<AnyRef> {
+        Vec::new()
+    }
+}
+
+impl Mount<Note> for Endless {
+    fn reference(&self) -> ActorRef<Note> {
+        ActorRef::from_fn(|_| {})
+    }
+    fn member(&self) -> Arc<dyn Member> {
+        Arc::new(Self)
+    }
+}
+
+#[test]
+fn a_group_that_panics_when_it_is_asked_about_its_end_keeps_no_other_from_ending() {
+    let stage = Stage::turns();
+    let topology = stage.system.topology();
+    topology.local("endless").expect("free").mount(&Endless);
+    let group = plan(&stage).spawn().expect("sound");
+    topology.local("behind").expect("free").stop_order(1).mount(&group);
+    group.tell(to(1, "a"));
+    let mut stop = Box::pin(topology.stop("over", Duration::ZERO));
+    let mut polled = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(stop.as_mut().poll(&mut polled).is_pending(), "the second is told, and has not ended yet");
+    assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "1 stopped"]);
+    assert!(stop.as_mut().poll(&mut polled).is_ready());
+    assert_eq!(books(stage).dead_lettered, 0);
 }
 
 #[test]
