@@ -92,7 +92,7 @@ fn what_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_the_books_o
 }
 
 /// Carries a note, and never gives it back.
-struct Keeps(Note);
+struct Keeps(#[expect(dead_code, reason = "it is never given back")] Note);
 
 impl From<Note> for Keeps {
     fn from(note: Note) -> Self {
