@@ -13,6 +13,7 @@
 //! later says so by `RouteContext::copies_later`.
 
 use super::{ActorRef, Target};
+use crate::actor::{drop_guarded, guarded};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 impl<M: Send + 'static> ActorRef<M> {
@@ -39,11 +40,18 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => set(&local.core.takes_copies),
             Target::Foreign(foreign) => {
-                if let Some(actor) = foreign.recipient.any() {
-                    set(&actor.core().takes_copies);
+                let told = guarded(|| {
+                    if let Some(actor) = foreign.recipient.any() {
+                        set(&actor.core().takes_copies);
+                    }
+                    foreign.recipient.expect_copies();
+                    Ok(())
+                });
+                match told {
+                    Ok(()) => set(&foreign.told_of_copies),
+                    // A user's recipient that panics is asked again, and costs nobody else a copy.
+                    Err(failure) => drop_guarded(failure),
                 }
-                foreign.recipient.expect_copies();
-                set(&foreign.told_of_copies);
             }
         }
     }

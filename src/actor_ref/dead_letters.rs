@@ -379,15 +379,24 @@ type InTurn = bool;
 
 /// Drops messages that nobody has read; their reply ports can [tell](is_unread).
 pub fn unread<R>(drop: impl FnOnce() -> R) -> R {
+    marked(Some(calling::is_in_turn()), drop)
+}
+
+/// Gives an actor of a test system a turn, in the midst of whatever the thread does: it is about other messages.
+#[cfg(feature = "testkit")]
+pub fn turn_within<R>(turn: impl FnOnce() -> R) -> R {
+    marked(None, turn)
+}
+
+fn marked<R>(mark: Option<InTurn>, act: impl FnOnce() -> R) -> R {
     struct Back(Option<InTurn>);
     impl Drop for Back {
         fn drop(&mut self) {
             let _ = UNREAD.try_with(|unread| unread.set(self.0));
         }
     }
-    let in_turn = Some(calling::is_in_turn());
-    let _back = Back(UNREAD.try_with(|unread| unread.replace(in_turn)).unwrap_or(None));
-    drop()
+    let _back = Back(UNREAD.try_with(|unread| unread.replace(mark)).unwrap_or(None));
+    act()
 }
 
 /// Whether the reply port that is being dropped is that of a message which nobody has read.

@@ -20,8 +20,8 @@ use crate::actor::{ActorPath, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, Target};
 use crate::error::SendError;
 use crate::ledger::Row;
+use crate::sync::HashSet;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashSet;
 use std::fmt;
 
 /// Why a routee has not taken the message of which nobody knew that it would not.

@@ -67,18 +67,21 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity: Identity::AtPath(StdArc::new(WrittenPath { selection, text: text.into() })) }
     }
 
-    /// The actor whose end takes it out of the table; none behind a path, a function, or several, and none that cannot
-    /// be told: a user's recipient is asked itself, in the middle of changes that are all or nothing.
+    /// The actor whose end takes it out of the table; none behind a path, a function, or several.
     pub(super) fn watched(&self) -> Option<AnyRef> {
         match &self.identity {
-            Identity::Path(_) | Identity::Given(_) => {
-                guarded(|| Ok(self.actor.any())).unwrap_or_else(|failure| {
-                    drop_guarded(failure);
-                    None
-                })
-            }
+            Identity::Path(_) | Identity::Given(_) => self.any(),
             Identity::Several(_) | Identity::None | Identity::AtPath(_) => None,
         }
+    }
+
+    /// The actor behind it, if it tells of one: a user's recipient is asked itself and may panic, in the middle of what is
+    /// all or nothing, or is for the others, too.
+    fn any(&self) -> Option<AnyRef> {
+        guarded(|| Ok(self.actor.any())).unwrap_or_else(|failure| {
+            drop_guarded(failure);
+            None
+        })
     }
 
     /// Whether whoever says `other` means this one: an equal one, or by a plain reference whatever has that.
@@ -94,7 +97,7 @@ impl<M: Send + 'static> Routee<M> {
                 Found::Missing(_) => Vec::new(),
             },
             Identity::Several(parts) => parts.list.iter().flat_map(Routee::actors).collect(),
-            Identity::Path(_) | Identity::Given(_) | Identity::None => self.actor.any().into_iter().collect(),
+            Identity::Path(_) | Identity::Given(_) | Identity::None => self.any().into_iter().collect(),
         }
     }
 

@@ -259,7 +259,7 @@ impl Shared {
                 continue;
             }
             let next = table.wheel.next_deadline();
-            table.sleeps_until = Some(next.unwrap_or(u64::MAX));
+            table.sleeps_until = Some(next.unwrap_or(NEVER));
             table = match next {
                 Some(tick) => {
                     let rest = Duration::from_millis(tick).saturating_sub(now);

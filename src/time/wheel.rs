@@ -41,14 +41,17 @@ pub const TICK: Duration = Duration::from_millis(1);
 /// The tick that no clock reaches: what is inserted at it waits until the wheel is emptied.
 pub const NEVER: u64 = u64::MAX;
 
+/// Where the ticks of all later times lie.
+const LAST: u64 = NEVER - 1;
+
 /// The last tick that has begun at `time`: what to advance to. Below [`NEVER`], however late it is.
 pub fn tick_begun_at(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).map_or(NEVER - 1, |tick| tick.min(NEVER - 1))
+    u64::try_from(time.as_millis()).map_or(LAST, |tick| tick.min(LAST))
 }
 
 /// The first tick that begins at `time` or after it: the deadline to insert, so that nothing fires early.
 pub fn tick_not_before(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(NEVER)
+    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).map_or(LAST, |tick| tick.min(LAST))
 }
 
 /// Values that wait for their ticks.
@@ -644,6 +647,6 @@ mod tests {
         assert_eq!((tick_begun_at(Duration::ZERO), tick_not_before(Duration::ZERO)), (0, 0));
         assert_eq!((tick_begun_at(milli), tick_not_before(milli)), (1, 1));
         assert_eq!((tick_begun_at(milli + nano), tick_not_before(milli + nano)), (1, 2));
-        assert_eq!((tick_begun_at(Duration::MAX), tick_not_before(Duration::MAX)), (NEVER - 1, NEVER));
+        assert_eq!((tick_begun_at(Duration::MAX), tick_not_before(Duration::MAX)), (LAST, LAST));
     }
 }

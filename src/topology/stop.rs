@@ -119,7 +119,7 @@ fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     // The logger and the text of the cause are user code, too.
     let logged = guarded(|| {
         if let Err(failure) = &done {
-            log::error!(target: "pointsman", "a group could not be told to end: {failure}");
+            log::error!(target: "pointsman", "a group panicked at what its end asks of it: {failure}");
         }
         Ok(())
     });

@@ -280,6 +280,7 @@ enum KeeperMsg {
     Behave(Call<Behave>),
     Ask(ActorRef<Msg>),
     Over(Result<u32, AskError>),
+    Drop(ReplyTo<()>),
 }
 
 impl Actor for Keeper {
@@ -292,9 +293,30 @@ impl Actor for Keeper {
                 assert_eq!(outcome, Err(AskError::NoReply));
                 self.0 = None;
             }
+            KeeperMsg::Drop(done) => {
+                self.0 = None;
+                let _ = done.send(());
+            }
         }
         Ok(())
     }
+}
+
+/// Whoever hears of a dead letter may wait on a blocking dispatcher, and on the thread of a test.
+#[test]
+fn what_is_dropped_while_somebody_waits_who_hears_of_a_dead_letter_was_read() {
+    let stage = Stage::turns();
+    let keeper = stage.system.actor("keeper").spawn(Keeper::default).unwrap();
+    let asked = keeper.request(behave([])).all();
+    let over = keeper.clone();
+    let hear = move |_| over.ask_with(KeeperMsg::Drop).wait().expect("it lives");
+    let _sink = stage.system.dead_letters().take::<KeeperMsg>(hear).unwrap();
+    let ended = stage.system.spawn(Keeper::default).unwrap();
+    ended.stop();
+    run_turns();
+    ended.tell(KeeperMsg::Over(Err(AskError::NoReply)));
+    assert_eq!(asked.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(stage.system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
 }
 
 /// A test system has no calling thread.

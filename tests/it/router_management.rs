@@ -338,6 +338,25 @@ fn a_routee_that_panics_when_it_is_asked_who_it_is_keeps_nobody_from_leaving() {
     system.finish();
 }
 
+#[test]
+fn a_routee_that_panics_when_it_is_asked_who_it_is_keeps_nobody_from_what_is_meant_for_all() {
+    let system = TestSystem::new();
+    let (behind, _) = foreign(&system, "behind", 8);
+    let (other, got) = foreign(&system, "other", 9);
+    let (first, panics) = shy(&behind);
+    let router = system.router("group").group([first, other.clone()]).spawn().unwrap();
+    panics.store(true, Ordering::Relaxed);
+    router.broadcast(7u64);
+    system.run_until_idle();
+    assert_eq!(handled(&got), [7]);
+    assert_eq!(router.poison_routees(), 2);
+    system.run_until_idle();
+    assert!(other.is_closed());
+    behind.stop();
+    router.stop();
+    system.finish();
+}
+
 /// Ends at the message 0, when its child has.
 struct Ending {
     number: usize,

@@ -5,11 +5,13 @@
 //! resized, drained, stopped, given other routees, and time passes. No model says who gets which message. There is an
 //! account of each instead, which notes how it ended, by its number: handled, dead, handed back, or dropped unread.
 //!
-//! - Whatever happens, each message ends exactly once, and each copy of it; only what a full mailbox or a timer lets go
-//!   ends unread; the ledger says the same. No question stays open. What was stashed comes next and in order where it is
-//!   unstashed, and what one sender sends comes in order wherever order is promised. The system ends.
-//! - Where nothing violent happens (no stop, no room that is used up), each message is handled to which nobody had to
-//!   say no when it was sent, whoever retires, fails, is restarted, removed, resized or drained meanwhile.
+//! - Whatever happens, each message ends exactly once, and each copy of it, and the ledger balances. A message that was
+//!   not copied ends where it is told of (handled, dead, handed back), but for those that die while a dead letter is being
+//!   told of, which are counted alone. No question stays open. What was stashed comes next and in order where it is
+//!   unstashed, and what one sender sends comes in order wherever order is promised, up to the first change of a router.
+//!   The system ends.
+//! - Where nothing violent happens (no stop, no room that is used up), each message, or a copy of it, is handled to which
+//!   nobody had to say no when it was sent, whoever retires, fails, is restarted, removed, resized or drained meanwhile.
 //!
 //! Planted faults that it was seen to find, within 3 to 150 cases: the last routee of a balancing pool that retires
 //! before its queue is empty; what is unstashed, and overtaken by what the routees share; a stash that stays away when

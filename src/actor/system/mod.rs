@@ -152,8 +152,8 @@ impl System {
 
     /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
     /// balance is 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
-    /// threads. At last it frees, on this thread, what was replaced while the system ran and is not freed yet, such as
-    /// the recipe of a router that has ended: this may run destructors of yours.
+    /// threads. At last it frees, on this thread, what was replaced while the system ran and nobody can be reading any
+    /// more, such as the recipe of a router that has ended: this may run destructors of yours.
     ///
     /// # Errors
     ///
