@@ -8,17 +8,19 @@ use crate::payload::Guarded;
 use std::sync::Arc as StdArc;
 
 /// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
-/// [`Context::router`].
+/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::SystemRef::router_anonymous) or
+/// [`Context::router_anonymous`].
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]
 pub struct RouterBuilder {
     parent: Result<AnyRef, String>,
-    name: String,
+    /// `None`: it is given one.
+    name: Option<String>,
 }
 
 impl RouterBuilder {
-    pub(crate) fn new(parent: Result<AnyRef, String>, name: &str) -> Self {
-        Self { parent, name: name.to_owned() }
+    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<&str>) -> Self {
+        Self { parent, name: name.map(str::to_owned) }
     }
 
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each

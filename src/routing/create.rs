@@ -36,7 +36,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }),
         };
         let system = parent.core().system.clone();
-        match system.section(&parent, Some(&self.name)) {
+        match system.section(&parent, self.name.as_deref()) {
             Some(section) => self.create_as_said(parent, section),
             None if self.is_from_config => Err(self.unsaid(&parent)),
             None => self.create(parent),
@@ -52,7 +52,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let late = board.clone();
         let plan = Plan {
             parent: Ok(parent),
-            name: Some(self.name),
+            name: self.name,
             dispatcher: self.head_dispatcher.clone(),
             mailbox: MailboxKind::Unbounded,
             on_failure: self.head_on_failure,
@@ -134,7 +134,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 
     /// Refuses what can be seen to be wrong before anything is created.
     fn check(&self, parent: &AnyRef) -> Result<(), SpawnError> {
-        let path = || format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name);
+        let path = || self.path(parent);
         let system = &parent.core().system;
         if let Some(fault) = self.fault {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });

@@ -47,7 +47,8 @@ use std::time::Duration;
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) parent: Result<AnyRef, String>,
-    pub(super) name: String,
+    /// `None`: it is given one.
+    pub(super) name: Option<String>,
     pub(super) members: Initial<M>,
     pub(super) logic: L,
     pub(super) settings: RouteeSettings,
@@ -122,7 +123,7 @@ const RESTARTS: u32 = 3;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
-    pub(super) fn new(parent: Result<AnyRef, String>, name: String, members: Initial<M>) -> Self {
+    pub(super) fn new(parent: Result<AnyRef, String>, name: Option<String>, members: Initial<M>) -> Self {
         Self {
             parent,
             name,
@@ -178,6 +179,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             abilities: self.abilities,
             is_from_config: self.is_from_config,
         }
+    }
+
+    /// Where the router will stand below this parent; a name that it is given is not known yet.
+    pub(super) fn path(&self, parent: &AnyRef) -> String {
+        let name = self.name.as_deref().unwrap_or("$");
+        format!("{}/{name}", parent.path().as_str().trim_end_matches('/'))
     }
 
     /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.

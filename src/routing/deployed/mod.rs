@@ -102,10 +102,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
     }
 
-    fn path(&self, parent: &AnyRef) -> String {
-        format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name)
-    }
-
     /// Takes over what is said. Returns the logic that is to take the place of the coded one.
     fn follow(
         &mut self,
@@ -273,7 +269,7 @@ mod tests {
             let parent = guardian.expect("it lives").path().to_string();
             let builder = match parent.as_str() {
                 "/user" => system.router("router"),
-                _ => RouterBuilder::new(system.core().system_guardian(), "router"),
+                _ => RouterBuilder::new(system.core().system_guardian(), Some("router")),
             };
             let router = builder.pool(1, |_| Worker).spawn().expect("a router");
             assert_eq!(router.routees().expect("an answer").len(), 3, "{parent}");

@@ -329,13 +329,13 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     where
         S: RoutingStrategy<M>,
     {
-        let router = &self.plan.name;
+        let router = self.plan.name.as_deref().unwrap_or_default();
         if self.pool_size == 0 {
-            return Err(RouterError::PoolSize { router: router.clone() });
+            return Err(RouterError::PoolSize { router: router.to_owned() });
         }
         self.strategy.check(router)?;
         if let Some(options) = self.two_directives {
-            return Err(RouterError::TwoDirectives { router: router.clone(), options });
+            return Err(RouterError::TwoDirectives { router: router.to_owned(), options });
         }
         Ok(Router::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
     }
