@@ -83,7 +83,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                     StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
                 (size, Ok(Vec::new()), Some(make))
             }
-            Initial::Group(group) => (0, Ok(group), None),
+            Initial::Group(group) => {
+                (0, Ok(group.into_iter().map(|routee| routee.for_router(&shared.info)).collect()), None)
+            }
             Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
         };
         let size =

@@ -60,7 +60,7 @@
 //   `actor_ref/attempt.rs`, one routee's part in a race; `actor_ref/copies.rs`, which messages are not routed
 //   again; `dispatch/balancing.rs`, the queue that a balancing pool shares, and `actor/balanced.rs`, a
 //   routee's turn with it.
-// - What may be a routee besides a reference: `by_path.rs` whoever stands at a path, `several.rs` several and
+// - What may be a routee besides a reference: `by_path.rs` the actors at a path, `several.rs` several and
 //   none.
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
 //   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
@@ -110,6 +110,7 @@ pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
+pub use by_path::WildcardError;
 pub use consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
 pub use deployed::SectionFault;
 #[cfg(feature = "config")]
