@@ -60,6 +60,7 @@
 //   `actor_ref/attempt.rs`, one routee's part in a race; `actor_ref/copies.rs`, which messages are not routed
 //   again; `dispatch/balancing.rs`, the queue that a balancing pool shares, and `actor/balanced.rs`, a
 //   routee's turn with it.
+// - `ask_all.rs`: one request to every routee, with an answer of each.
 // - What may be a routee besides a reference: `by_path.rs` the actors at a path, `several.rs` several and
 //   none.
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
@@ -71,6 +72,7 @@
 // - `value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
 
+mod ask_all;
 mod balancing;
 mod board;
 mod broadcast;
@@ -106,6 +108,7 @@ mod tail_chopping;
 mod two_choices;
 mod value;
 
+pub use ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;

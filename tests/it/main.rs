@@ -43,6 +43,7 @@ mod references;
 #[cfg(feature = "macros")]
 mod requests;
 mod resizers;
+mod router_ask_all;
 #[cfg(feature = "config")]
 mod router_config;
 mod router_controller;
