@@ -1,5 +1,6 @@
 //! One queue for all routees.
 
+use super::board::NewRoutee;
 use super::plan::{Initial, MakeWith, RouteeSettings};
 use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
 use crate::actor::{
@@ -143,7 +144,7 @@ impl RouterBuilder {
         let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
-            spawn_held::<A, _>(settings.plan(head, routee_index), recipe)
+            spawn_held::<A, _>(settings.plan(head, routee_index), recipe).map(NewRoutee::Own)
         };
         let (make, logic) = sharing(StdArc::new(make));
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
@@ -179,7 +180,13 @@ pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith
         queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
-        Ok(make(head, routee_index, settings)?.share(&queue))
+        Ok(match make(head, routee_index, settings)? {
+            NewRoutee::Own(held) => NewRoutee::Own(held.share(&queue)),
+            behind => unreachable!(
+                "no plan shares a queue among routees of other messages: {}",
+                behind.actor().path()
+            ),
+        })
     };
     (StdArc::new(make), logic)
 }

@@ -1,5 +1,6 @@
 //! How a router begins to be described: what its routees are.
 
+use super::board::NewRoutee;
 use super::plan::{Initial, RouteeSettings, RouterPlan};
 use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
@@ -70,6 +71,7 @@ impl RouterBuilder {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
+                .map(NewRoutee::Own)
         };
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)

@@ -45,6 +45,7 @@
 //! | router | whose routees | file |
 //! |---|---|---|
 //! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
+//! | a [keyed pool](RouterBuilder::keyed_pool) | the same, and take the message without the key that it is routed by | `keyed_pool.rs` |
 //! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
 //! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `by_path.rs` |
 //! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `value.rs` |
@@ -89,6 +90,7 @@ pub mod goakt;
 mod hash_ring;
 mod head;
 mod key;
+mod keyed_pool;
 mod leaving;
 mod logic;
 mod manage;

@@ -1,11 +1,12 @@
 //! A described router: all that is said of it before it is created.
 
+use super::board::NewRoutee;
 use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::deployed::Abilities;
 use super::leaving::LeavePlan;
 use super::{Resizer, RoundRobin, Routee, RoutingLogic};
-use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
+use crate::actor::{Actor, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::payload::Guarded;
@@ -80,6 +81,8 @@ pub struct RouteeSettings {
     pub queue: Option<Mailbox>,
     /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
     pub are_numbered: bool,
+    /// They take other messages than the router: they are [`NewRoutee::Behind`] another reference.
+    pub are_behind: bool,
 }
 
 impl RouteeSettings {
@@ -107,7 +110,8 @@ impl RouteeSettings {
     }
 }
 
-pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type MakeWith<M> =
+    dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
 pub type CheckRoutee = fn(&AnyRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
@@ -135,6 +139,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 stash_capacity: None,
                 queue: None,
                 are_numbered: false,
+                are_behind: false,
             },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,

@@ -48,6 +48,7 @@ mod router_ask_all;
 mod router_config;
 mod router_controller;
 mod router_creation;
+mod router_keyed;
 mod router_leftovers;
 mod router_logics;
 mod router_management;

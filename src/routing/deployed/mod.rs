@@ -205,6 +205,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if self.controller.is_some() {
             return Err(("router", SectionFault::Controller { name: asked() }));
         }
+        if self.settings.are_behind && matches!(kind, Kind::Own { logic: POOL_ONLY, .. }) {
+            return Err(("router", SectionFault::BareMessages { name: asked() }));
+        }
         let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
             Kind::Named(name) => system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?,

@@ -7,6 +7,7 @@ use crate::actor::{
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
 use crate::routing::{
     Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
@@ -89,7 +90,7 @@ impl SystemRef {
     {
         let factory = StdArc::new(Guarded::new(factory));
         let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
-            make_routee::<A, I, _>(&factory, head, number, settings)
+            make_routee::<A, I, _>(&factory, head, number, settings).map(NewRoutee::Own)
         };
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
