@@ -126,6 +126,8 @@ pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RoutingLogic};
 pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
 pub use plan::RouterPlan;
+#[cfg(feature = "macros")]
+pub use pointsman_macros::HashKey;
 pub use random::Random;
 pub use resizer::{
     AskResizer, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouteeLoads,

@@ -16,6 +16,8 @@ mod dispatchers;
 mod error_texts;
 mod events;
 mod goakt;
+#[cfg(feature = "macros")]
+mod hash_keys;
 mod inbox;
 mod keyed;
 mod keyed_life;
