@@ -191,9 +191,9 @@ impl Mailbox {
         self.sorting.is_some()
     }
 
-    /// Whether several actors can take from it: unsorted, and no matter of the one who sends or takes next.
+    /// Whether several actors can take from it: unsorted, and without senders that wait.
     pub(crate) fn is_shareable(&self) -> bool {
-        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest)
+        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest | Full::DropOldest)
     }
 
     /// Whether it is what is required.
@@ -465,8 +465,8 @@ impl fmt::Display for MailboxFault {
             }
             Self::NotShareable { mailbox } => write!(
                 f,
-                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject \
-                 or DropNewest"
+                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject, \
+                 DropNewest or DropOldest"
             ),
             Self::UnknownName { name, known } => write!(
                 f,
