@@ -51,6 +51,21 @@ impl<M> SendError<M> {
             | SendError::BadPick { message, .. } => message,
         }
     }
+
+    /// The same refusal of what `change` makes of the message.
+    pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> SendError<N> {
+        match self {
+            SendError::Full(message) => SendError::Full(change(message)),
+            SendError::Closed(message) => SendError::Closed(change(message)),
+            SendError::NoRoutee(message) => SendError::NoRoutee(change(message)),
+            SendError::Cycle(message) => SendError::Cycle(change(message)),
+            SendError::NoRoute(message) => SendError::NoRoute(change(message)),
+            SendError::Discarded(message) => SendError::Discarded(change(message)),
+            SendError::BadPick { message, index, routees } => {
+                SendError::BadPick { message: change(message), index, routees }
+            }
+        }
+    }
 }
 
 impl<M> fmt::Debug for SendError<M> {

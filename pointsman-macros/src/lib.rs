@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod hash_key;
 mod message;
 
 use proc_macro::TokenStream;
@@ -53,4 +54,47 @@ use proc_macro::TokenStream;
 pub fn derive_message(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     message::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct or an enum a key for consistent hashing: writes the `HashKey` that can be written by hand.
+///
+/// ```ignore
+/// // Not compiled here, since this crate does not know pointsman; it is in pointsman's own documentation.
+/// #[derive(HashKey)]
+/// struct Customer { region: u16, name: String }              // both fields are the key
+///
+/// #[derive(HashKey)]
+/// enum CacheMsg {                                             // a message: the marked fields are its key
+///     Get(#[hash_key(key)] String, ReplyTo<Option<u64>>),
+///     Put { #[hash_key(key)] name: String, value: u64 },
+/// }
+///
+/// // What that writes:
+/// impl pointsman::routing::HashKey for CacheMsg {
+///     fn feed(&self, to: &mut pointsman::routing::KeySink) { /* the `String` of either */ }
+/// }
+/// ```
+///
+/// # What is the key
+/// - Where no field is marked, *all* fields are, in the order in which they are declared. In an enum the number of the
+///   variant goes first, from 0 in the order of declaration, as `u32`; so add variants at the end, or keys move.
+/// - Where a field is marked `#[hash_key(key)]`, the marked fields *alone* are, and the number of the variant is not: so
+///   that `Get` and `Put` of one name meet the same routee. Then each variant must have one.
+///
+/// Fields of the key must implement `HashKey`. Equal keys must be fed as equal bytes, so their fields have types of the
+/// same encoding: a `u32` in one variant and a `u64` in another are different keys. The encoding is fixed: the bytes are
+/// those of the fields, one after the other, as `HashKey` documents them.
+///
+/// # Attributes
+/// - on a field: `#[hash_key(key)]` makes it (a part of) the key; `#[hash_key(skip)]` leaves it out where no field is
+///   marked.
+/// - on the type: `#[hash_key(crate = "path")]` is where to find pointsman, if not at `::pointsman`; for a library that
+///   re-exports it.
+///
+/// Each type parameter that a field of the key uses is required to be a `HashKey`. Unions are refused, and so are structs
+/// without a field that is fed.
+#[proc_macro_derive(HashKey, attributes(hash_key))]
+pub fn derive_hash_key(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    hash_key::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

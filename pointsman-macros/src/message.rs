@@ -195,7 +195,7 @@ fn write_conversion(
 
 /// What the code calls a value. Hygiene keeps it apart from the user's variables. A pattern would match the user's constant
 /// of that name all the same, so it is one that nobody gives.
-fn local(name: &str) -> Ident {
+pub fn local(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }
 
@@ -273,7 +273,7 @@ fn read_attributes(
 }
 
 /// All values, or all errors.
-fn all<T>(results: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
+pub fn all<T>(results: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
     let (mut values, mut errors) = (Vec::new(), None::<Error>);
     for result in results {
         match (result, &mut errors) {

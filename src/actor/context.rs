@@ -123,7 +123,15 @@ impl<M: Send + 'static> Context<M> {
 
     /// Starts to describe a router that is a child of this actor.
     pub fn router(&self, name: &str) -> RouterBuilder {
-        RouterBuilder::new(Ok(self.me.any_local()), name)
+        RouterBuilder::new(Ok(self.me.any_local()), Some(name))
+    }
+
+    /// Starts to describe a router that is a child of this actor and is given a name: `$a`, `$b` and so on, as the actors
+    /// of [`spawn`](Self::spawn) are. So any number of them can be made in one place.
+    ///
+    /// What the system says of routers by their paths holds for it where a pattern matches any name.
+    pub fn router_anonymous(&self) -> RouterBuilder {
+        RouterBuilder::new(Ok(self.me.any_local()), None)
     }
 
     /// The children that have not ended.

@@ -602,7 +602,10 @@ impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
 impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
     pub(crate) fn send_leave(&self, leave: actor::Leave<M>, leaving: actor::Leaving) {
-        let Target::Local(local) = self.target() else { return };
+        let local = match self.target() {
+            Target::Local(local) => local,
+            Target::Foreign(foreign) => return foreign.recipient.leave(leave, leaving),
+        };
         let position = match leaving {
             actor::Leaving::AtOnce => Position::Immediate,
             actor::Leaving::AtPosition | actor::Leaving::ByItself => {

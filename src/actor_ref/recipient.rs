@@ -1,6 +1,6 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::actor::{ActorPath, Header, Kind, SystemRef, VTable};
+use crate::actor::{ActorPath, Header, Kind, Leave, Leaving, SystemRef, VTable, drop_guarded};
 use crate::actor_ref::ask::Timekeeper;
 use crate::actor_ref::dead_letters::nowhere;
 use crate::actor_ref::delivery::Spread;
@@ -90,6 +90,14 @@ pub trait Recipient<M>: Send + Sync + 'static {
     #[doc(hidden)]
     fn expect_copies(&self) {}
 
+    /// Asks the routee behind to leave its router. Of what stands before a routee that its pool has made: for the engine's
+    /// own.
+    #[doc(hidden)]
+    fn leave(&self, leave: Leave<M>, leaving: Leaving) {
+        let _ = leaving;
+        drop_guarded(leave);
+    }
+
     /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
     #[doc(hidden)]
     fn spread(&self) -> Option<&dyn Spread<M>> {
@@ -144,7 +152,7 @@ impl<M: 'static> Foreign<M> {
     unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
         // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
         let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
-        crate::actor::drop_guarded(foreign);
+        drop_guarded(foreign);
         None
     }
 }

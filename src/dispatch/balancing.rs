@@ -41,6 +41,11 @@
 //! pushed for a new taker is never emptied in the name of an old one. No message takes that lock while there is a
 //! taker.
 //!
+//! # When it is full
+//! By its [`Bound`] a push is refused, or displaces the message that has waited longest. Displacing takes one and adds one
+//! in one step of the queue: it is never empty in between, so whoever looks whether there is something to take finds it,
+//! and the push goes on like any other. A message that was displaced belongs to the pusher alone.
+//!
 //! # What it costs
 //! A push is one push to the queue, a fence, and four loads: the number of takers, whether the queue of the
 //! idle is empty, and whether one is called. Either queue allocates a block for every 31 elements. A claim is one more
@@ -77,7 +82,7 @@ pub struct SharedQueue<M, W> {
 
 enum Messages<M> {
     Unbounded(SegQueue<M>),
-    Bounded { queue: ArrayQueue<M>, drops_newest: bool },
+    Bounded { queue: ArrayQueue<M>, at_bound: AtBound },
 }
 
 /// What a queue holds at most, and what becomes of a message too many.
@@ -85,8 +90,19 @@ enum Messages<M> {
 pub struct Bound {
     /// How many; room for those is allocated at once.
     pub capacity: NonZeroUsize,
-    /// Whether one too many is to be dropped, and not refused.
-    pub drops_newest: bool,
+    /// What becomes of a message too many.
+    pub at_bound: AtBound,
+}
+
+/// What a push does that finds the queue full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtBound {
+    /// It is refused.
+    Refuse,
+    /// It is refused, and its message is to be dropped.
+    DropNewest,
+    /// It takes the place of the message that has waited longest.
+    DropOldest,
 }
 
 /// What became of a push that was not refused.
@@ -94,6 +110,8 @@ pub struct Bound {
 pub enum Pushed<M> {
     /// A taker has it, or will see it.
     Queued,
+    /// The same, and this one has made room for it.
+    Displaced(M),
     /// The last taker has left meanwhile: this is all that was in the queue, the message perhaps among it.
     Stranded(Vec<M>),
 }
@@ -143,8 +161,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
     pub fn open(&self, bound: Option<Bound>) {
         self.messages.get_or_init(|| match bound {
             None => Messages::Unbounded(SegQueue::new()),
-            Some(Bound { capacity, drops_newest }) => {
-                Messages::Bounded { queue: ArrayQueue::new(capacity.get()), drops_newest }
+            Some(Bound { capacity, at_bound }) => {
+                Messages::Bounded { queue: ArrayQueue::new(capacity.get()), at_bound }
             }
         });
     }
@@ -158,22 +176,47 @@ impl<M, W: Wake> SharedQueue<M, W> {
         };
         match messages {
             Messages::Unbounded(queue) => queue.push(message),
-            Messages::Bounded { queue, drops_newest } => {
-                let refuse = if *drops_newest { Refused::ToDrop } else { Refused::Full };
-                queue.push(message).map_err(refuse)?;
+            Messages::Bounded { queue, at_bound: AtBound::Refuse } => {
+                queue.push(message).map_err(Refused::Full)?;
+            }
+            Messages::Bounded { queue, at_bound: AtBound::DropNewest } => {
+                queue.push(message).map_err(Refused::ToDrop)?;
+            }
+            Messages::Bounded { queue, at_bound: AtBound::DropOldest } => {
+                if let Some(oldest) = queue.force_push(message) {
+                    return Ok(self.pushed_over(oldest));
+                }
             }
         }
+        Ok(self.pushed().map_or(Pushed::Queued, Pushed::Stranded))
+    }
+
+    /// A message was pushed: wakes a taker. Where there is none any more, returns all that was in the queue.
+    #[inline]
+    fn pushed(&self) -> Option<Vec<M>> {
         // Ordering: SeqCst; between the push and the looks at the takers, the idle and the call; mirror of the fences
         // in `register`, `leave`, `answer` and `call`.
         fence(Ordering::SeqCst);
         if !self.has_takers() {
             let stranded = self.take_stranded();
             if !stranded.is_empty() {
-                return Ok(Pushed::Stranded(stranded));
+                return Some(stranded);
             }
         }
         self.wake_one();
-        Ok(Pushed::Queued)
+        None
+    }
+
+    /// A message was pushed in the place of `oldest`.
+    #[cold]
+    fn pushed_over(&self, oldest: M) -> Pushed<M> {
+        match self.pushed() {
+            None => Pushed::Displaced(oldest),
+            Some(mut stranded) => {
+                stranded.insert(0, oldest);
+                Pushed::Stranded(stranded)
+            }
+        }
     }
 
     /// Messages in the queue; exact when nobody pushes or takes meanwhile.

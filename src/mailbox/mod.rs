@@ -460,8 +460,15 @@ impl<H, S, M> Mailbox<H, S, M> {
         if let Some(policy) = &self.policy {
             match &**policy {
                 Policy::Displace(ring) => return self.push_displacing(ring, message),
-                Policy::Refuse(bound) | Policy::Sort(_, Some(bound)) => {
-                    return self.push_bounded(bound.capacity(), message);
+                Policy::Refuse(bound) => return self.push_bounded(bound.capacity(), message),
+                Policy::Sort(order, Some(bound)) => {
+                    return match self.push_bounded(bound.capacity(), message) {
+                        // User code, and no claim is made (M5).
+                        Err(Refused::Full(message)) if order.takes_beyond(&message) => {
+                            self.push_bounded(u64::MAX, message)
+                        }
+                        done => done,
+                    };
                 }
                 // The order is the owner's matter.
                 Policy::Sort(_, None) => {}

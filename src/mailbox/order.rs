@@ -1,12 +1,13 @@
 //! The order of a mailbox in which urgent messages overtake.
 //!
-//! Only the owner comes here: senders know nothing of it (see the [module](super)). A *key* made by the user's
-//! function is taken once from each message, when it is moved here. Messages of equal keys keep the order of
+//! Only the owner comes here (see the [module](super)); senders use the user's function alone, where the mailbox is full.
+//! A *key* made by that function is taken once from each message, when it is moved here. Messages of equal keys keep the order of
 //! their claims, and so of each sender.
 //!
 //! Two shapes. *Ranks* are a heap of keys. *Lanes* are a few queues, of which the first that has something
 //! goes first, and a guard against starvation if wanted.
 
+use crate::payload;
 use crate::sync::cell::UnsafeCell;
 use std::any::Any;
 use std::cmp::Reverse;
@@ -39,6 +40,8 @@ fn is_sparse(len: usize, capacity: usize) -> bool {
 /// Messages that were published and are not yet handled, in the order in which they are to be.
 pub struct Order<M> {
     key: StdArc<Key<M>>,
+    /// Keys up to this one are taken beyond the capacity.
+    never_discards: Option<i64>,
     sorter: UnsafeCell<Sorter<M>>,
 }
 
@@ -48,7 +51,26 @@ impl<M> Order<M> {
             Shape::Ranks => Sorter::Ranks(Ranks::new()),
             Shape::Lanes { count, guard } => Sorter::Lanes(Lanes::new(count, guard)),
         };
-        Self { key, sorter: UnsafeCell::new(sorter) }
+        Self { key, never_discards: None, sorter: UnsafeCell::new(sorter) }
+    }
+
+    /// The same, of a mailbox that takes messages of keys up to `class` beyond its capacity.
+    pub fn never_discarding(self, class: Option<i64>) -> Self {
+        Self { never_discards: class, ..self }
+    }
+
+    /// Whether a message that finds no room is taken all the same. For senders: runs the user's function, whose panic
+    /// is not the sender's, and makes no exception.
+    #[cold]
+    pub fn takes_beyond(&self, message: &M) -> bool {
+        let Some(class) = self.never_discards else { return false };
+        match catch_unwind(AssertUnwindSafe(|| (self.key)(message))) {
+            Ok(key) => key <= class,
+            Err(panic) => {
+                payload::discard(panic);
+                false
+            }
+        }
     }
 
     /// Adds the message that was claimed at `index`, which is higher than all before.

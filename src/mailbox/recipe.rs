@@ -28,6 +28,7 @@ const REQUIRED_CAPACITY: usize = 1000;
 /// | control first | [`control_aware`](Self::control_aware) | `UnboundedControlAwareMailbox` |
 /// | so many lanes, with a guard against starvation | [`lanes`](Self::lanes) | – |
 /// | the last three, at most so many | `.capacity(n)`, `.on_full(policy)` | `BoundedStablePriorityMailbox`, `BoundedPriorityMailbox`, `BoundedControlAwareMailbox` |
+/// | the same, and some classes always taken | [`.never_discard(class)`](Self::never_discard) | – |
 /// | with a front to put messages back to | none: a stash has a place of its own, whatever the mailbox | `UnboundedDequeBasedMailbox`, `BoundedDequeBasedMailbox` |
 ///
 /// # Order
@@ -43,7 +44,8 @@ const REQUIRED_CAPACITY: usize = 1000;
 /// # Concurrency
 ///
 /// The function that ranks a message runs once for each, in the actor's turn, before it is known which message
-/// comes next; so it should be quick. When it panics, the message goes behind all others and the actor fails as
+/// comes next; so it should be quick. Where some classes are [never discarded](Self::never_discard), it also runs on
+/// the threads of senders that find the mailbox full. When it panics, the message goes behind all others and the actor fails as
 /// if the message had been at fault. What is left when the actor ends is not ranked any more.
 ///
 /// ```
@@ -68,6 +70,7 @@ pub struct Mailbox {
     pub(crate) capacity: Option<usize>,
     pub(crate) on_full: Full,
     pub(crate) guard: Option<u32>,
+    never_discards: Option<i64>,
     sorting: Option<Sorting>,
 }
 
@@ -114,7 +117,7 @@ pub enum Full {
 impl Mailbox {
     /// Takes any number of messages.
     pub fn unbounded() -> Self {
-        Self { capacity: None, on_full: Full::Reject, guard: None, sorting: None }
+        Self { capacity: None, on_full: Full::Reject, guard: None, never_discards: None, sorting: None }
     }
 
     /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
@@ -185,15 +188,49 @@ impl Mailbox {
         self
     }
 
+    /// Takes messages of this class, and of more urgent ones, beyond the [capacity](Self::capacity): whatever
+    /// [`on_full`](Self::on_full) says, none of them is dropped, refused, or waits for room. The class is a
+    /// [rank](Self::priority), the number of a [lane](Self::lanes), or 0 for the messages of a
+    /// [control-aware](Self::control_aware) mailbox that are control.
+    ///
+    /// They count as queued like others, so the mailbox takes no other message before it has fewer than its capacity.
+    /// Nothing bounds them, so choose a class that is rare.
+    ///
+    /// The function that ranks messages runs on the sender's thread then, where the mailbox is full. A panic in it does not
+    /// unwind to the sender: the message is treated as any other.
+    ///
+    /// Without a capacity, on a mailbox that does not sort, and for a class that all messages of lanes or of a
+    /// control-aware mailbox are in, or none, it is an error when the actor is created
+    /// ([`MailboxFault::NeverDiscard`]).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// enum Job {
+    ///     Cancel(u64),
+    ///     Run(u64),
+    /// }
+    ///
+    /// /// At most 1,000 jobs wait, more are dropped; but a cancellation always arrives.
+    /// let jobs = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)))
+    ///     .capacity(1000)
+    ///     .on_full(Full::DropNewest)
+    ///     .never_discard(0);
+    /// ```
+    pub fn never_discard(mut self, class: i64) -> Self {
+        self.never_discards = Some(class);
+        self
+    }
+
     /// Whether urgent messages overtake in it.
     #[cfg(feature = "config")]
     pub(crate) fn sorts(&self) -> bool {
         self.sorting.is_some()
     }
 
-    /// Whether several actors can take from it: unsorted, and no matter of the one who sends or takes next.
+    /// Whether several actors can take from it: unsorted, and without senders that wait.
     pub(crate) fn is_shareable(&self) -> bool {
-        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest)
+        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest | Full::DropOldest)
     }
 
     /// Whether it is what is required.
@@ -223,6 +260,19 @@ impl Mailbox {
             Some(Classes::Lanes(count)) if (1..=LANES_MAX).contains(&count) => count,
             Some(Classes::Lanes(count)) => return Err(MailboxFault::LaneCount { count }),
         };
+        if let Some(class) = self.never_discards {
+            let some_are = match self.sorting.as_ref().map(|sorting| sorting.classes) {
+                None => false,
+                Some(Classes::Ranks) => class < i64::MAX,
+                // At least the last one may be discarded.
+                Some(Classes::Control | Classes::Lanes(_)) => {
+                    usize::try_from(class).is_ok_and(|class| class + 1 < lanes)
+                }
+            };
+            if !some_are || self.capacity.is_none() {
+                return Err(MailboxFault::NeverDiscard { class, mailbox: self.to_string() });
+            }
+        }
         match self.guard {
             Some(guard) if guard == 0 || lanes == 0 => Err(MailboxFault::Guard { guard, lanes }),
             _ if self.sorting.is_some() && self.on_full == Full::DropOldest => Err(MailboxFault::DropOldest),
@@ -259,7 +309,7 @@ impl Mailbox {
                 };
                 let guard = self.guard.and_then(NonZeroU32::new);
                 let shape = lanes.map_or(Shape::Ranks, |count| Shape::Lanes { count, guard });
-                Some(Order::new(shape, key.clone()))
+                Some(Order::new(shape, key.clone()).never_discarding(self.never_discards))
             }
         };
         Ok(Prepared { capacity: self.capacity.and_then(NonZeroUsize::new), on_full: self.on_full, order })
@@ -296,6 +346,7 @@ impl fmt::Debug for Mailbox {
             .field("capacity", &self.capacity)
             .field("on_full", &self.on_full)
             .field("guard", &self.guard)
+            .field("never_discards", &self.never_discards)
             .field("classes", &self.sorting.as_ref().map(|sorting| sorting.classes))
             .field("messages", &self.sorting.as_ref().map(|sorting| sorting.messages))
             .finish()
@@ -413,6 +464,14 @@ pub enum MailboxFault {
     },
     /// It sorts, and is to drop the oldest message when full.
     DropOldest,
+    /// A class is [never to be discarded](Mailbox::never_discard), and the mailbox has no capacity, does not sort, or has
+    /// no other class or no such class.
+    NeverDiscard {
+        /// The class.
+        class: i64,
+        /// The mailbox.
+        mailbox: String,
+    },
     /// It sorts other messages than the actor's.
     MessageType {
         /// The type of messages that it sorts.
@@ -460,13 +519,18 @@ impl fmt::Display for MailboxFault {
                 "DropOldest in a mailbox that sorts, whose senders cannot know the oldest: use DropNewest, Reject or \
                  Wait",
             ),
+            Self::NeverDiscard { class, mailbox } => write!(
+                f,
+                "messages up to class {class} are never to be discarded by this: {mailbox}; it must sort, have a capacity, \
+                 and have this class and one below it that may be discarded"
+            ),
             Self::MessageType { mailbox, actor } => {
                 write!(f, "it sorts messages of type {mailbox}, and the actor handles {actor}: make one for these")
             }
             Self::NotShareable { mailbox } => write!(
                 f,
-                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject \
-                 or DropNewest"
+                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject, \
+                 DropNewest or DropOldest"
             ),
             Self::UnknownName { name, known } => write!(
                 f,

@@ -1,12 +1,13 @@
 //! One queue for all routees.
 
+use super::board::NewRoutee;
 use super::plan::{Initial, MakeWith, RouteeSettings};
 use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
 use crate::actor::{
     Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
 };
 use crate::actor_ref::{AnyRef, DeadLetterReason, Load};
-use crate::dispatch::balancing::{Bound, Pushed, Refused};
+use crate::dispatch::balancing::{AtBound, Bound, Pushed, Refused};
 use crate::error::{SendError, SpawnError};
 use crate::payload::Guarded;
 use crate::sync::Arc;
@@ -143,7 +144,7 @@ impl RouterBuilder {
         let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
-            spawn_held::<A, _>(settings.plan(head, routee_index), recipe)
+            spawn_held::<A, _>(settings.plan(head, routee_index), recipe).map(NewRoutee::Own)
         };
         let (make, logic) = sharing(StdArc::new(make));
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
@@ -158,7 +159,9 @@ impl RouterBuilder {
 
 impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
-    /// [`Full::Reject`] or [`Full::DropNewest`].
+    /// [`Full::Reject`], [`Full::DropNewest`] or [`Full::DropOldest`]. What is dropped is counted, and is a dead letter of the
+    /// router's with the reason [`Dropped`](DeadLetterReason::Dropped). The oldest is the one that has waited longest; what a
+    /// routee has taken is not dropped any more.
     ///
     /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
     /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
@@ -179,7 +182,13 @@ pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith
         queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
-        Ok(make(head, routee_index, settings)?.share(&queue))
+        Ok(match make(head, routee_index, settings)? {
+            NewRoutee::Own(held) => NewRoutee::Own(held.share(&queue)),
+            behind => unreachable!(
+                "no plan shares a queue among routees of other messages: {}",
+                behind.actor().path()
+            ),
+        })
     };
     (StdArc::new(make), logic)
 }
@@ -187,7 +196,13 @@ pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith
 /// What a queue of this kind holds at most.
 fn bound(queue: &Mailbox) -> Option<Bound> {
     let capacity = queue.capacity.and_then(NonZeroUsize::new)?;
-    Some(Bound { capacity, drops_newest: queue.on_full == Full::DropNewest })
+    let at_bound = match queue.on_full {
+        Full::DropNewest => AtBound::DropNewest,
+        Full::DropOldest => AtBound::DropOldest,
+        // `check_queue` has refused to wait.
+        Full::Reject | Full::Wait(_) => AtBound::Refuse,
+    };
+    Some(Bound { capacity, at_bound })
 }
 
 /// Refuses a queue that cannot be shared.
@@ -206,10 +221,9 @@ pub fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
 }
 
 impl<M: Send + 'static> Balancing<M> {
-    /// The queue is full.
+    /// The queue is full, and this message is to go. The one on its way is disowned.
     #[cold]
-    fn drop_newest(message: M, cx: &RouteContext<'_>) {
-        cx.disown();
+    fn drop_by_policy(message: M, cx: &RouteContext<'_>) {
         cx.row.dropped(1);
         let head = cx.head();
         head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
@@ -240,14 +254,17 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
             Ok(pushed) => {
                 // Whoever takes it from the queue accounts for it.
                 cx.disown();
-                if let Pushed::Stranded(messages) = pushed {
-                    Self::stranded(messages, cx);
+                match pushed {
+                    Pushed::Queued => {}
+                    Pushed::Displaced(oldest) => Self::drop_by_policy(oldest, cx),
+                    Pushed::Stranded(messages) => Self::stranded(messages, cx),
                 }
                 Ok(())
             }
             Err(Refused::Full(message)) => Err(SendError::Full(message)),
             Err(Refused::ToDrop(message)) => {
-                Self::drop_newest(message, cx);
+                cx.disown();
+                Self::drop_by_policy(message, cx);
                 Ok(())
             }
             Err(Refused::NoTaker(message)) => Err(SendError::NoRoutee(message)),

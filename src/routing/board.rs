@@ -15,7 +15,25 @@ use std::sync::Arc as StdArc;
 pub const ROUTEES_MAX: usize = 1 << 24;
 
 /// Creates one routee of a pool as a child of the head, before its first turn.
-pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+
+/// A routee that a pool has made, which has its first turn when this is dropped.
+pub enum NewRoutee<M: Send + 'static> {
+    /// It takes the router's messages.
+    Own(Held<M>),
+    /// It takes what another reference makes of them.
+    Behind { actor: ActorRef<M>, _held: Box<dyn Send> },
+}
+
+impl<M: Send + 'static> NewRoutee<M> {
+    /// The reference that is in the table.
+    pub fn actor(&self) -> &ActorRef<M> {
+        match self {
+            Self::Own(held) => held.actor(),
+            Self::Behind { actor, .. } => actor,
+        }
+    }
+}
 
 /// What the head knows, and keeps over its own restarts.
 pub struct Board<M: Send + 'static, L> {
@@ -56,7 +74,7 @@ pub struct Member<M: Send + 'static> {
 /// Routees that the pool has made, before their first turns. Those that were not
 /// [listed](Board::publish_with) by the time that this is dropped end.
 pub struct Made<M: Send + 'static> {
-    routees: Vec<Held<M>>,
+    routees: Vec<NewRoutee<M>>,
     are_listed: bool,
 }
 
@@ -72,7 +90,7 @@ impl<M: Send + 'static> Drop for Made<M> {
 
 impl<M: Send + 'static> Made<M> {
     fn members(&self) -> impl Iterator<Item = Member<M>> {
-        self.routees.iter().map(|held| Member { routee: Routee::new(held.actor().clone()), own: true })
+        self.routees.iter().map(|made| Member { routee: Routee::new(made.actor().clone()), own: true })
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a router begins to be described: what its routees are.
 
+use super::board::NewRoutee;
 use super::plan::{Initial, RouteeSettings, RouterPlan};
 use super::{RoundRobin, Routee};
 use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
@@ -8,17 +9,19 @@ use crate::payload::Guarded;
 use std::sync::Arc as StdArc;
 
 /// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
-/// [`Context::router`].
+/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::SystemRef::router_anonymous) or
+/// [`Context::router_anonymous`].
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]
 pub struct RouterBuilder {
     parent: Result<AnyRef, String>,
-    name: String,
+    /// `None`: it is given one.
+    name: Option<String>,
 }
 
 impl RouterBuilder {
-    pub(crate) fn new(parent: Result<AnyRef, String>, name: &str) -> Self {
-        Self { parent, name: name.to_owned() }
+    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<&str>) -> Self {
+        Self { parent, name: name.map(str::to_owned) }
     }
 
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
@@ -68,6 +71,7 @@ impl RouterBuilder {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
+                .map(NewRoutee::Own)
         };
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)

@@ -5,10 +5,12 @@
 
 use super::plan::{Initial, RouterPlan};
 use super::reference::RouterInfo;
+use super::routees::WrittenPath;
 use super::{RoundRobin, RouteContext, Routee, RouterBuilder};
 use crate::actor::{ActorPath, Found, Selection, SystemRef};
 use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Recipient, WrongType};
 use crate::error::{SendError, SpawnError};
+use std::fmt;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
@@ -19,7 +21,7 @@ impl RouterBuilder {
     /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
     /// wildcards within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one
     /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
-    /// wildcard.
+    /// wildcard. Paths can be added and removed while the router runs: see [`Routee::selected`].
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -77,6 +79,105 @@ impl RouterBuilder {
     }
 }
 
+impl<M: Clone + Send + 'static> Routee<M> {
+    /// A path as a routee: it stands for the actors that the selection finds when a message is sent. Akka's
+    /// `ActorSelectionRoutee`. `Routee::from(selection)` is the same, so that a selection can be given wherever a routee
+    /// is taken: to [`Router::add`](super::Router::add) and [`remove`](super::Router::remove), to
+    /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](super::RouterValue).
+    ///
+    /// The routee equals every other of an equal selection, and by such a routee it is removed. Its identity on hash
+    /// rings is the selection's text. Its load is unknown, so that
+    /// [`SmallestMailbox`](super::SmallestMailbox) takes it last, as in Akka. The selected actors are not watched, and the
+    /// routee never leaves a router by itself. A path with wildcards is one routee, and each actor that it selects gets a
+    /// copy; the router itself is never selected by a wildcard.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let pool = system.router("pool").pool(2, |_| Worker).spawn()?;
+    /// pool.add(system.select("/user/spare-*")?)?;
+    /// system.actor("spare-1").spawn(|| Worker)?; // has a share from now on
+    /// pool.tell(7u64);
+    /// assert!(pool.remove(system.select("/user/spare-*")?)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Delivery
+    ///
+    /// As in a [group by path](RouterBuilder::group_at): where nobody is, and where the only actors take another type of
+    /// message, the message is a dead letter with that path, and does not go to the next routee.
+    pub fn selected(selection: Selection) -> Self {
+        selected(selection, Some(fan_out))
+    }
+}
+
+impl<M: Send + 'static> Routee<M> {
+    /// As [`selected`](Self::selected), for messages that cannot be cloned: of a selection without wildcards.
+    ///
+    /// # Errors
+    ///
+    /// [`WildcardError`] hands back a selection with a wildcard.
+    pub fn selected_one(selection: Selection) -> Result<Self, WildcardError> {
+        if selection.has_wildcard() {
+            return Err(WildcardError { selection });
+        }
+        Ok(selected(selection, None))
+    }
+}
+
+impl<M: Clone + Send + 'static> From<Selection> for Routee<M> {
+    fn from(selection: Selection) -> Self {
+        Self::selected(selection)
+    }
+}
+
+impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
+    fn from(selection: &Selection) -> Self {
+        Self::selected(selection.clone())
+    }
+}
+
+/// A selection with a wildcard was to be a routee that needs no copies of messages: see [`Routee::selected_one`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WildcardError {
+    /// The selection.
+    pub selection: Selection,
+}
+
+impl fmt::Display for WildcardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { selection } = self;
+        write!(
+            f,
+            "{selection} has a wildcard, so that each message may need copies: name one actor, or use \
+             `Routee::selected`, for which the message must be `Clone`"
+        )
+    }
+}
+
+impl std::error::Error for WildcardError {}
+
+/// The routee of a selection before it belongs to a router.
+fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {
+    let info = StdArc::new(RouterInfo::without_router::<M>(selection.system()));
+    let text = selection.to_string().into();
+    at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
+}
+
+/// The routee of a path, which finds and counts as `info` says.
+pub fn at_path<M: Send + 'static>(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> Routee<M> {
+    let recipient = PathRecipient { path: path.clone(), info };
+    Routee::at(path, ActorRef::to_own_recipient(recipient))
+}
+
 /// Delivers a copy to each of several actors.
 pub type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
 
@@ -117,28 +218,26 @@ pub fn routees<M: Send + 'static>(
     let routee = |path: &String| {
         let selection = Selection::from_actor(&info.head, path)
             .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
-        let recipient = PathRecipient { selection: selection.clone(), info: info.clone(), fan_out };
-        Ok(Routee::at(selection, path, ActorRef::to_own_recipient(recipient)))
+        let path = WrittenPath { selection, text: path.as_str().into(), fan_out };
+        Ok(at_path(StdArc::new(path), info.clone()))
     };
     paths.iter().map(routee).collect()
 }
 
 /// What stands behind the reference of such a routee.
 struct PathRecipient<M> {
-    selection: Selection,
+    path: StdArc<WrittenPath<M>>,
     info: StdArc<RouterInfo>,
-    /// There if there may be wildcards.
-    fan_out: Option<FanOut<M>>,
 }
 
 impl<M: Send + 'static> PathRecipient<M> {
     /// Whom a message goes to now, and where nobody takes it.
     fn find(&self) -> Result<Vec<ActorRef<M>>, Lost> {
-        let mut actors = match self.selection.resolve() {
+        let mut actors = match self.path.selection.resolve() {
             Found::Missing(path) => return Err(Lost::Nobody(path)),
             Found::Actors(actors) => actors,
         };
-        if self.selection.has_wildcard() {
+        if self.path.selection.has_wildcard() {
             actors.retain(|actor| *actor != self.info.head);
         }
         let mut other = None;
@@ -147,7 +246,7 @@ impl<M: Send + 'static> PathRecipient<M> {
         match (targets.is_empty(), other) {
             (false, _) => Ok(targets),
             (true, Some(wrong)) => Err(Lost::OtherType(wrong)),
-            (true, None) => Err(Lost::Nobody(self.selection.path())),
+            (true, None) => Err(Lost::Nobody(self.path.selection.path())),
         }
     }
 
@@ -176,7 +275,7 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
         match self.find() {
             Err(Lost::Nobody(path)) => self.bury(message, DeadLetterReason::NoActor, path),
             Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
-            Ok(targets) => match (&*targets, self.fan_out) {
+            Ok(targets) => match (&*targets, self.path.fan_out) {
                 ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
                 ([target, ..], _) => match Self::pass_on(target, message) {
                     // It is as if it had gone: the path is taken or not.
@@ -193,8 +292,8 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
 
     /// Who is there now, if it can only be one.
     fn any(&self) -> Option<AnyRef> {
-        match self.selection.resolve() {
-            Found::Actors(mut actors) if !self.selection.has_wildcard() => actors.pop(),
+        match self.path.selection.resolve() {
+            Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
             _ => None,
         }
     }

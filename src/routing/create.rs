@@ -36,7 +36,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }),
         };
         let system = parent.core().system.clone();
-        match system.section(&parent, Some(&self.name)) {
+        match system.section(&parent, self.name.as_deref()) {
             Some(section) => self.create_as_said(parent, section),
             None if self.is_from_config => Err(self.unsaid(&parent)),
             None => self.create(parent),
@@ -52,7 +52,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let late = board.clone();
         let plan = Plan {
             parent: Ok(parent),
-            name: Some(self.name),
+            name: self.name,
             dispatcher: self.head_dispatcher.clone(),
             mailbox: MailboxKind::Unbounded,
             on_failure: self.head_on_failure,
@@ -83,7 +83,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                     StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
                 (size, Ok(Vec::new()), Some(make))
             }
-            Initial::Group(group) => (0, Ok(group), None),
+            Initial::Group(group) => {
+                (0, Ok(group.into_iter().map(|routee| routee.for_router(&shared.info)).collect()), None)
+            }
             Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
         };
         let size =
@@ -134,7 +136,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 
     /// Refuses what can be seen to be wrong before anything is created.
     fn check(&self, parent: &AnyRef) -> Result<(), SpawnError> {
-        let path = || format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name);
+        let path = || self.path(parent);
         let system = &parent.core().system;
         if let Some(fault) = self.fault {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });

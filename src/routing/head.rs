@@ -203,6 +203,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if self.board.shares_queue {
             return Err(ManageError::SharedQueue { path: ctx.path().to_string() });
         }
+        let routee = routee.for_router(&self.board.shared.info);
         let mut list = self.board.list();
         list.push(Member { routee: routee.clone(), own: false });
         let count = list.len();

@@ -16,6 +16,8 @@
 //! | `[T; N]`, tuples | each element; their number is part of the type |
 //! | `Option<T>` | one byte, 0, or 1 and then the value |
 //! | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>` | as `T` |
+//! | a derived struct; a derived enum | each field; the number of the variant as `u32`, then each field |
+//! | one with marked fields | each marked field |
 //!
 //! Lengths come first, so that `("ab", "c")` and `("a", "bc")` differ. Tests hold the hashes of some keys as
 //! constants.
@@ -39,6 +41,41 @@ const INLINE: usize = 240;
 ///         self.name.feed(to);
 ///     }
 /// }
+/// ```
+///
+/// `#[derive(HashKey)]` (feature `macros`) writes that: all fields are the key, in their order, and in an enum the number
+/// of the variant before them. Of a message only some fields are its key: where a field is marked `#[hash_key(key)]`, the
+/// marked ones alone count, and every variant has one. `#[hash_key(skip)]` leaves a field out.
+///
+#[cfg_attr(feature = "macros", doc = "```")]
+#[cfg_attr(not(feature = "macros"), doc = "```ignore")]
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{ConsistentHashing, HashKey};
+///
+/// #[derive(HashKey)]
+/// struct Customer {
+///     region: u16,
+///     name: String,
+/// }
+///
+/// #[derive(HashKey)]
+/// enum AccountMsg {
+///     Pay { #[hash_key(key)] from: Customer, cents: u64 },
+///     Balance(#[hash_key(key)] Customer, ReplyTo<u64>),
+/// }
+/// # struct Accounts;
+/// # impl Actor for Accounts {
+/// #     type Message = AccountMsg;
+/// #     fn receive(&mut self, _: AccountMsg, _: &mut Context<AccountMsg>) -> Done { Ok(()) }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let accounts = system.router("accounts").pool(8, |_| Accounts).logic(ConsistentHashing::new()).spawn()?;
+/// let from = Customer { region: 7, name: "Ada".into() };
+/// accounts.tell(AccountMsg::Pay { from, cents: 100 });
+/// # Ok(())
+/// # }
 /// ```
 pub trait HashKey {
     /// Feeds the encoded value. Two values that should go to one routee must feed the same bytes.

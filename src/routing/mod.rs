@@ -45,6 +45,7 @@
 //! | router | whose routees | file |
 //! |---|---|---|
 //! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
+//! | a [keyed pool](RouterBuilder::keyed_pool) | the same, and take the message without the key that it is routed by | `keyed_pool.rs` |
 //! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
 //! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `by_path.rs` |
 //! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `value.rs` |
@@ -60,7 +61,8 @@
 //   `actor_ref/attempt.rs`, one routee's part in a race; `actor_ref/copies.rs`, which messages are not routed
 //   again; `dispatch/balancing.rs`, the queue that a balancing pool shares, and `actor/balanced.rs`, a
 //   routee's turn with it.
-// - What may be a routee besides a reference: `by_path.rs` whoever stands at a path, `several.rs` several and
+// - `ask_all.rs`: one request to every routee, with an answer of each.
+// - What may be a routee besides a reference: `by_path.rs` the actors at a path, `several.rs` several and
 //   none.
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
 //   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
@@ -71,6 +73,7 @@
 // - `value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
 
+mod ask_all;
 mod balancing;
 mod board;
 mod broadcast;
@@ -87,6 +90,7 @@ pub mod goakt;
 mod hash_ring;
 mod head;
 mod key;
+mod keyed_pool;
 mod leaving;
 mod logic;
 mod manage;
@@ -106,10 +110,12 @@ mod tail_chopping;
 mod two_choices;
 mod value;
 
+pub use ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use balancing::Balancing;
 pub use broadcast::Broadcast;
 pub use broadcast_if::BroadcastIf;
 pub use builder::RouterBuilder;
+pub use by_path::WildcardError;
 pub use consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
 pub use deployed::SectionFault;
 #[cfg(feature = "config")]
@@ -120,6 +126,8 @@ pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RoutingLogic};
 pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
 pub use plan::RouterPlan;
+#[cfg(feature = "macros")]
+pub use pointsman_macros::HashKey;
 pub use random::Random;
 pub use resizer::{
     AskResizer, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouteeLoads,

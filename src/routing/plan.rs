@@ -1,11 +1,12 @@
 //! A described router: all that is said of it before it is created.
 
+use super::board::NewRoutee;
 use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::deployed::Abilities;
 use super::leaving::LeavePlan;
 use super::{Resizer, RoundRobin, Routee, RoutingLogic};
-use crate::actor::{Actor, Held, Mailbox, MailboxChoice, MailboxKind, Plan};
+use crate::actor::{Actor, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::payload::Guarded;
@@ -47,7 +48,8 @@ use std::time::Duration;
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
     pub(super) parent: Result<AnyRef, String>,
-    pub(super) name: String,
+    /// `None`: it is given one.
+    pub(super) name: Option<String>,
     pub(super) members: Initial<M>,
     pub(super) logic: L,
     pub(super) settings: RouteeSettings,
@@ -79,6 +81,8 @@ pub struct RouteeSettings {
     pub queue: Option<Mailbox>,
     /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
     pub are_numbered: bool,
+    /// They take other messages than the router: they are [`NewRoutee::Behind`] another reference.
+    pub are_behind: bool,
 }
 
 impl RouteeSettings {
@@ -106,7 +110,8 @@ impl RouteeSettings {
     }
 }
 
-pub type MakeWith<M> = dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type MakeWith<M> =
+    dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
 pub type CheckRoutee = fn(&AnyRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
@@ -122,7 +127,7 @@ const RESTARTS: u32 = 3;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
-    pub(super) fn new(parent: Result<AnyRef, String>, name: String, members: Initial<M>) -> Self {
+    pub(super) fn new(parent: Result<AnyRef, String>, name: Option<String>, members: Initial<M>) -> Self {
         Self {
             parent,
             name,
@@ -134,6 +139,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 stash_capacity: None,
                 queue: None,
                 are_numbered: false,
+                are_behind: false,
             },
             strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
             stays_when_empty: false,
@@ -178,6 +184,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             abilities: self.abilities,
             is_from_config: self.is_from_config,
         }
+    }
+
+    /// Where the router will stand below this parent; a name that it is given is not known yet.
+    pub(super) fn path(&self, parent: &AnyRef) -> String {
+        let name = self.name.as_deref().unwrap_or("$");
+        format!("{}/{name}", parent.path().as_str().trim_end_matches('/'))
     }
 
     /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.

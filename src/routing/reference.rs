@@ -92,7 +92,12 @@ impl RouterInfo {
         Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
     }
 
-    pub fn id(&self) -> RouterId {
+    /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
+    pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
+        Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
+    }
+
+    pub(crate) fn id(&self) -> RouterId {
         RouterId::new(&self.head, self.number)
     }
 

@@ -1,6 +1,8 @@
 //! The published table of routees.
 
 use super::Pick;
+use super::by_path::{FanOut, at_path};
+use super::reference::RouterInfo;
 use crate::actor::{Found, Selection, drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
@@ -14,6 +16,7 @@ use std::sync::Arc as StdArc;
 /// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
 /// | a function, a [`Recipient`](crate::Recipient) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`] | the same reference | if an actor stands behind |
 /// | the same with a name | [`with_identity`](Self::with_identity) | one with the same identity | the same |
+/// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | one of an equal [`Selection`] | no |
 /// | several | [`several`](Self::several) | one of equal elements in the same order | no |
 /// | none | [`none`](Self::none) | any other none | no |
 pub struct Routee<M> {
@@ -29,20 +32,25 @@ enum Identity<M> {
     Given(StdArc<str>),
     Several(StdArc<Parts<M>>),
     None,
-    /// The path as it was written does; who stands there may change.
-    AtPath(StdArc<WrittenPath>),
+    /// The selection does; the actors that stand there may change.
+    AtPath(StdArc<WrittenPath<M>>),
 }
 
 /// A path as it was written, and what it selects.
-struct WrittenPath {
-    selection: Selection,
-    text: Box<str>,
+pub(super) struct WrittenPath<M> {
+    pub selection: Selection,
+    /// What hash rings know it by.
+    pub text: Box<str>,
+    /// There if the selection may have wildcards.
+    pub fan_out: Option<FanOut<M>>,
 }
 
 /// What several routees are made of.
 pub(super) struct Parts<M> {
     pub list: Box<[Routee<M>]>,
     pub identity: String,
+    /// Makes one routee of other parts.
+    pub again: fn(Vec<Routee<M>>) -> Routee<M>,
 }
 
 /// The routees of a router at one moment, and what its logic looks up in them. Aligned to a line: see `reference.rs`.
@@ -62,9 +70,31 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity }
     }
 
-    /// Whoever stands at a path when a message is sent.
-    pub(super) fn at(selection: Selection, text: &str, actor: ActorRef<M>) -> Self {
-        Self { actor, identity: Identity::AtPath(StdArc::new(WrittenPath { selection, text: text.into() })) }
+    /// A path, and the reference that resolves it for each message.
+    pub(super) fn at(path: StdArc<WrittenPath<M>>, actor: ActorRef<M>) -> Self {
+        Self { actor, identity: Identity::AtPath(path) }
+    }
+
+    /// This routee as one of this router's: a path with wildcards leaves the router itself out, and counts in its books.
+    /// A path in another system stays as it is.
+    pub(super) fn for_router(self, info: &StdArc<RouterInfo>) -> Self {
+        match &self.identity {
+            Identity::AtPath(path) if StdArc::ptr_eq(path.selection.system().core(), &info.system) => {
+                at_path(path.clone(), info.clone())
+            }
+            Identity::Several(parts) if parts.list.iter().any(Self::has_path) => {
+                (parts.again)(parts.list.iter().map(|part| part.clone().for_router(info)).collect())
+            }
+            _ => self,
+        }
+    }
+
+    fn has_path(&self) -> bool {
+        match &self.identity {
+            Identity::AtPath(_) => true,
+            Identity::Several(parts) => parts.list.iter().any(Self::has_path),
+            Identity::Path(_) | Identity::Given(_) | Identity::None => false,
+        }
     }
 
     /// The actor whose end takes it out of the table; none behind a path, a function, or several.
@@ -123,8 +153,8 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// What it is known by on hash rings: its path without the number of its incarnation, the
-    /// [given identity](Self::with_identity), or in a [group by path](super::RouterBuilder::group_at) the
-    /// path as it was written.
+    /// [given identity](Self::with_identity), the text of a [selection](Self::selected), or in a
+    /// [group by path](super::RouterBuilder::group_at) the path as it was written.
     pub fn identity(&self) -> &str {
         match &self.identity {
             Identity::Path(text) | Identity::Given(text) => text,
@@ -253,9 +283,7 @@ impl<M> PartialEq for Routee<M> {
             (Identity::Given(one), Identity::Given(two)) => one == two,
             (Identity::Several(one), Identity::Several(two)) => one.list == two.list,
             (Identity::None, Identity::None) => true,
-            (Identity::AtPath(one), Identity::AtPath(two)) => {
-                one.text == two.text && self.actor == other.actor
-            }
+            (Identity::AtPath(one), Identity::AtPath(two)) => one.selection == two.selection,
             _ => false,
         }
     }

@@ -42,11 +42,10 @@ impl<M: Clone + Send + 'static> Routee<M> {
         let identity = format!("({})", names.join(", "));
         // A copy is counted by its part's system, and a message to all of them by the first system that
         // counts.
-        let info = list.iter().find_map(|part| part.actor().system()).map(|system| {
-            let head = crate::SystemRef::new(system).dead_letters_ref::<M>().any_local();
-            RouterInfo::new::<M>(head, 0)
-        });
-        let parts = StdArc::new(Parts { list, identity });
+        let system = list.iter().find_map(|part| part.actor().system());
+        let info = system.map(|system| RouterInfo::without_router::<M>(&crate::SystemRef::new(system)));
+        let again = |parts: Vec<Routee<M>>| Routee::several(parts);
+        let parts = StdArc::new(Parts { list, identity, again });
         Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), info }), parts)
     }
 }

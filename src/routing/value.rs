@@ -118,6 +118,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.routees
     }
 
+    pub(super) fn router_info(&self) -> &RouterInfo {
+        &self.info
+    }
+
     /// The logic, which all values made from one share.
     pub fn logic(&self) -> &L {
         &self.logic

@@ -143,6 +143,33 @@ fn a_bounded_queue_refuses_or_drops_the_newest() {
 }
 
 #[test]
+fn a_full_queue_may_drop_the_message_that_has_waited_longest() {
+    let stage = stage(Dispatcher::blocking().into());
+    let (letters, _subscription) = letters(&stage.system);
+    let bounded = Mailbox::bounded(3).on_full(Full::DropOldest);
+    let router = plan(&stage.system, &stage.log, 1).queue(bounded).dispatcher("crew").spawn().unwrap();
+    heard(&stage, "Started 1", 1);
+    let held = hold(&router);
+    for text in ["first", "second", "third", "fourth"] {
+        router.tell(noting(text));
+    }
+    assert!(router.try_tell(noting("fifth")).is_ok(), "an older one is dropped, and that is no error");
+    assert_eq!(router.load(), Load::Busy { queued: 3 });
+    let dropped = ("/user/pool".to_owned(), DeadLetterReason::Dropped);
+    assert_eq!(
+        (letters.recv_timeout(LONG).unwrap(), letters.recv_timeout(LONG).unwrap()),
+        (dropped.clone(), dropped)
+    );
+    // What a routee has taken is not dropped any more, and what is its own is not in the queue.
+    let own = router.routees().unwrap();
+    own[0].tell(noting("own"));
+    drop(held);
+    stage.expect(&["0 own", "0 third", "0 fourth", "0 fifth"]);
+    let ledger = stage.system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dropped, ledger.dead_lettered, ledger.balance()), (2, 0, 0), "{ledger}");
+}
+
+#[test]
 fn what_is_sent_to_a_routee_itself_is_for_it_alone() {
     for executor in executors() {
         let stage = stage(executor);
@@ -600,7 +627,6 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
     let unfit = [
         Mailbox::priority(|_: &Tell| 0),
         Mailbox::control_aware(|_: &Tell| false),
-        Mailbox::bounded(5).on_full(Full::DropOldest),
         Mailbox::bounded(5).on_full(Full::Wait(LONG)),
     ];
     for mailbox in unfit {
@@ -609,10 +635,12 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
         let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::NotShareable { .. }, .. });
         assert!(fault, "{error}");
     }
-    let endless = Mailbox::bounded(usize::MAX);
-    let error = plan(&stage.system, &stage.log, 1).queue(endless).spawn().unwrap_err();
-    let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::LargeCapacity { .. }, .. });
-    assert!(fault, "{error}");
+    for policy in [Full::Reject, Full::DropOldest] {
+        let endless = Mailbox::bounded(usize::MAX).on_full(policy);
+        let error = plan(&stage.system, &stage.log, 1).queue(endless).spawn().unwrap_err();
+        let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::LargeCapacity { .. }, .. });
+        assert!(fault, "{error}");
+    }
     let resized = plan(&stage.system, &stage.log, 1).resizer(DefaultResizer::new()).spawn().unwrap_err();
     let fault = matches!(resized, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
     assert!(fault && resized.to_string().contains("leave the resizer out"), "{resized}");
@@ -846,6 +874,11 @@ fn storms_of_failures_and_resizes_lose_and_double_nothing_on_workers() {
 #[test]
 fn storms_of_failures_and_resizes_lose_and_double_nothing_on_blocking_threads() {
     storm(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(64).on_full(Full::DropNewest));
+}
+
+#[test]
+fn storms_over_a_queue_that_drops_the_oldest_lose_and_double_nothing_else() {
+    storm(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(8).on_full(Full::DropOldest));
 }
 
 /// Counts of what became of each message, by its number.

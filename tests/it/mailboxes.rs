@@ -1,6 +1,6 @@
 //! Bounded mailboxes, order, and refusals that hand the message back.
 
-use crate::support::LONG;
+use crate::support::{LONG, wait_until};
 use pointsman::prelude::*;
 use pointsman::topology::{Mode, Sending};
 use pointsman::{BuildError, DeadLetterReason, MailboxFault, MailboxRequirement, SendError, SpawnError};
@@ -364,6 +364,134 @@ fn a_bounded_mailbox_that_sorts_holds_exactly_its_capacity() {
 
 /// A poison pill waits for what was sent before it, however little urgent; what was sent later overtakes if it
 /// is urgent, and is a dead letter if not.
+/// Each kind that sorts, with room for two, and a first class that is never discarded.
+fn sparing() -> [Mailbox; 4] {
+    sorting().map(|mailbox| mailbox.capacity(2).never_discard(0))
+}
+
+#[test]
+fn a_class_that_is_never_discarded_is_taken_beyond_the_capacity_whatever_the_policy() {
+    for mailbox in sparing() {
+        for policy in [Full::DropNewest, Full::Reject, Full::Wait(LONG)] {
+            let (system, sink, numbers) = start(mailbox.clone().on_full(policy));
+            let release = hold(&sink);
+            assert!(sink.try_tell(11u64).is_ok() && sink.try_tell(12u64).is_ok());
+            // Full, and yet at once: a sender that waited would do so until the release.
+            for number in 0..4u64 {
+                assert!(sink.try_tell(number).is_ok(), "{number} under {policy:?}");
+            }
+            assert_eq!(sink.queued(), Some(6));
+            match policy {
+                Full::DropNewest => sink.tell(13u64),
+                Full::Reject => {
+                    assert!(matches!(sink.try_tell(13u64), Err(SendError::Full(Put::Number(13)))))
+                }
+                // Another's wait is no matter of these.
+                _ => {}
+            }
+            drop(release);
+            assert_eq!(seen(&numbers, 6), [0, 1, 2, 3, 11, 12]);
+            let ledger = system.shutdown(LONG).unwrap();
+            let lost = (ledger.dropped, ledger.handed_back);
+            let expected = match policy {
+                Full::DropNewest => (1, 0),
+                Full::Reject => (0, 1),
+                _ => (0, 0),
+            };
+            assert_eq!((lost, ledger.dead_lettered, ledger.balance()), (expected, 0, 0), "{ledger}");
+        }
+    }
+}
+
+#[test]
+fn what_is_beyond_the_capacity_counts_until_it_is_handled() {
+    let (system, sink, numbers) = start(by_rank().capacity(2).never_discard(0));
+    let release = hold(&sink);
+    (0..5u64).for_each(|number| sink.tell(number));
+    // Five urgent ones leave no room for others, and none was wanted for them.
+    assert!(matches!(sink.try_tell(20u64), Err(SendError::Full(_))));
+    assert!(sink.try_send(21u64).is_err() && sink.try_send(5u64).is_ok(), "by elfo's verbs as well");
+    assert!(sink.send_by(6u64, Mode::Wait).is_ok());
+    drop(release);
+    assert_eq!(seen(&numbers, 7), (0..7).collect::<Vec<_>>());
+    assert!(sink.send(22u64).is_ok());
+    assert_eq!(seen(&numbers, 1), [22]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn routees_never_discard_the_class_either() {
+    let system = System::builder("boxes").build().unwrap();
+    let (sender, numbers) = channel();
+    let mailbox = by_rank().capacity(1).on_full(Full::DropNewest).never_discard(0);
+    let make = move |_: &mut Context<Put>| Sink(sender.clone());
+    let router = system.router("pool").pool(1, make).mailbox(mailbox).spawn().unwrap();
+    let release = hold(&router);
+    [11, 12, 1, 13, 2].into_iter().for_each(|number: u64| router.tell(number));
+    drop(release);
+    assert_eq!(seen(&numbers, 3), [1, 2, 11]);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dropped, ledger.balance()), (2, 0), "{ledger}");
+}
+
+#[test]
+fn a_ranking_function_that_panics_for_a_sender_makes_no_exception_and_harms_it_not() {
+    let panics = Arc::new(AtomicBool::new(false));
+    let shared = panics.clone();
+    let rank = move |put: &Put| {
+        assert!(!shared.load(Ordering::SeqCst), "planted");
+        tens(put) as i64
+    };
+    let mailbox = Mailbox::priority(rank).capacity(1).never_discard(0);
+    let (system, sink, numbers) = start(mailbox);
+    let release = hold(&sink);
+    sink.tell(11u64);
+    panics.store(true, Ordering::SeqCst);
+    assert!(matches!(sink.try_tell(1u64), Err(SendError::Full(Put::Number(1)))));
+    panics.store(false, Ordering::SeqCst);
+    assert!(sink.try_tell(2u64).is_ok());
+    drop(release);
+    assert_eq!(seen(&numbers, 2), [2, 11]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_class_that_cannot_be_spared_is_refused_with_the_reason() {
+    let system = System::builder("boxes").build().unwrap();
+    let unfit = [
+        Mailbox::bounded(5).never_discard(0),
+        Mailbox::unbounded().never_discard(0),
+        by_rank().never_discard(0),
+        by_rank().capacity(5).never_discard(i64::MAX),
+        control_aware().capacity(5).never_discard(1),
+        control_aware().capacity(5).never_discard(-1),
+        in_lanes(3).capacity(5).never_discard(2),
+        in_lanes(1).capacity(5).never_discard(0),
+    ];
+    for mailbox in unfit {
+        let (sender, _numbers) = channel();
+        let refused = system.actor("sink").mailbox(mailbox.clone()).spawn(move || Sink(sender.clone()));
+        let refused = refused.err().unwrap_or_else(|| panic!("{mailbox:?}"));
+        let SpawnError::Mailbox { fault: MailboxFault::NeverDiscard { .. }, .. } = &refused else {
+            panic!("{refused}")
+        };
+        assert!(refused.to_string().contains("it must sort, have a capacity"), "{refused}");
+    }
+    for fit in [by_rank().capacity(5).never_discard(-3), in_lanes(3).capacity(5).never_discard(1)] {
+        let (sender, _numbers) = channel();
+        assert!(
+            system
+                .actor("fit")
+                .mailbox(fit)
+                .spawn(move || Sink(sender.clone()))
+                .map(|fit| fit.stop())
+                .is_ok()
+        );
+        wait_until(|| system.actor_at("/user/fit").is_err());
+    }
+    system.shutdown(LONG).unwrap();
+}
+
 #[test]
 fn a_poison_pill_waits_for_all_that_was_sent_before_it() {
     for mailbox in sorting() {

@@ -16,6 +16,8 @@ mod dispatchers;
 mod error_texts;
 mod events;
 mod goakt;
+#[cfg(feature = "macros")]
+mod hash_keys;
 mod inbox;
 mod keyed;
 mod keyed_life;
@@ -43,10 +45,12 @@ mod references;
 #[cfg(feature = "macros")]
 mod requests;
 mod resizers;
+mod router_ask_all;
 #[cfg(feature = "config")]
 mod router_config;
 mod router_controller;
 mod router_creation;
+mod router_keyed;
 mod router_leftovers;
 mod router_logics;
 mod router_management;

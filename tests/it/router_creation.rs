@@ -3,9 +3,9 @@
 use crate::router_support::*;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::routing::{ManageError, Pick, RouteContext, Routee, Routees, RoutingLogic};
+use pointsman::routing::{ManageError, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterReason, Load, Mailbox, MailboxRequirement, SendError, SpawnError};
+use pointsman::{DeadLetterReason, Deployment, Load, Mailbox, MailboxRequirement, SendError, SpawnError};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -358,4 +358,60 @@ fn a_panic_while_a_router_is_made_leaves_nothing_behind_whatever_its_parent_does
     system.run_until_idle();
     by_hash(|_| 7).unwrap().stop();
     system.finish();
+}
+
+#[test]
+fn a_router_without_a_name_is_given_one_as_an_actor_is() {
+    let system = TestSystem::new();
+    let (make, got) = workers();
+    let pools: Vec<Router<u64>> =
+        (0..3).map(|_| system.router_anonymous().pool(1, make.clone()).spawn().unwrap()).collect();
+    let names: Vec<String> = pools.iter().map(|pool| pool.path().to_string()).collect();
+    assert_eq!(names, ["/user/$a", "/user/$b", "/user/$c"]);
+    for (number, pool) in (1u64..).zip(&pools) {
+        let found: ActorRef<u64> = system.typed_at(pool.path().as_str()).unwrap();
+        assert_eq!(found, pool.to_ref());
+        found.tell(number);
+    }
+    system.run_until_idle();
+    let handled = handled(&got);
+    assert_eq!(handled, [1, 2, 3]);
+    // What is wrong with it is told of the place that it would have had.
+    let refused = system.router_anonymous().pool(0, make).spawn().unwrap_err();
+    assert!(matches!(&refused, SpawnError::EmptyPool { path } if path == "/user/$"), "{refused}");
+    pools.iter().for_each(Router::stop);
+    system.finish();
+}
+
+/// Makes a router of its own for each message.
+struct Fanner;
+impl Actor for Fanner {
+    type Message = ReplyTo<String>;
+    fn receive(&mut self, reply_to: ReplyTo<String>, ctx: &mut Context<ReplyTo<String>>) -> Done {
+        let router = ctx.router_anonymous().group::<u64>([]).stay_when_empty().spawn()?;
+        let _ = reply_to.send(router.path().to_string());
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_makes_routers_without_names_below_itself() {
+    let system = TestSystem::new();
+    let fanner = system.actor("fanner").spawn(|| Fanner).unwrap();
+    let paths = [0; 2].map(|_| fanner.ask_with(|reply_to| reply_to).wait().unwrap());
+    assert_eq!(paths, ["/user/fanner/$a", "/user/fanner/$b"]);
+    fanner.stop();
+    system.finish();
+}
+
+#[test]
+fn a_section_for_any_name_holds_for_a_router_without_one() {
+    let says = |routees| Deployment::new().router(RouterSettings::new().nr_of_instances(routees));
+    let system = System::builder("sections").deploy("/*", says(3)).deploy("/named", says(2)).build().unwrap();
+    let (make, _got) = workers();
+    let router = system.router_anonymous().pool(1, make.clone()).spawn().unwrap();
+    assert_eq!(router.routees().unwrap().len(), 3);
+    let named = system.router("named").pool(1, make).spawn().unwrap();
+    assert_eq!(named.routees().unwrap().len(), 2);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

@@ -45,10 +45,16 @@ const CONTROL_AWARE: Shape = Shape::Lanes { count: NonZeroUsize::new(2).unwrap()
 
 impl World {
     fn new(shape: Shape, bound: Option<(usize, bool)>) -> Arc<Self> {
+        Self::of(shape, bound, None)
+    }
+
+    /// One that takes messages up to a class beyond its bound.
+    fn of(shape: Shape, bound: Option<(usize, bool)>, never_discards: Option<i64>) -> Arc<Self> {
         let key = |message: &Counted| (message.number % 2) as i64;
         let bound = bound.map(|(capacity, waiting)| (NonZeroUsize::new(capacity).unwrap(), waiting));
+        let order = Order::new(shape, std::sync::Arc::new(key)).never_discarding(never_discards);
         Arc::new(Self {
-            mailbox: Mailbox::ordered((), Order::new(shape, std::sync::Arc::new(key)), bound),
+            mailbox: Mailbox::ordered((), order, bound),
             tally: Tally::new(),
             actor: UnsafeCell::new(Actor::default()),
         })
@@ -311,6 +317,26 @@ fn a_move_makes_no_room() {
         assert_eq!(accepted, 1);
         assert_eq!(std::iter::from_fn(|| take(&mut owner)).count(), 2);
         world.tally.assert_each_once(3);
+    });
+}
+
+/// One place, which is taken: an urgent message gets in whatever the owner does meanwhile, and another one only where
+/// the owner has taken enough. Caught: an urgent message that is refused, or that is lost between its two tries.
+#[test]
+fn an_urgent_message_is_taken_beyond_the_capacity() {
+    model("an_urgent_message_is_taken_beyond_the_capacity", &[1, 18], 3, 2_500, || {
+        let world = World::of(Shape::Ranks, Some((1, false)), Some(0));
+        let mut owner = world.awake();
+        assert!(world.send(1));
+        let urgent = World::spawn(&world, |world| world.send(0));
+        let other = World::spawn(&world, |world| world.send(3));
+        assert!(take(&mut owner).is_some());
+        assert!(urgent.join().unwrap(), "it finds no bound");
+        let accepted = 2 + usize::from(other.join().unwrap());
+        assert_eq!(world.mailbox.gate.len(), accepted as u64 - 1);
+        assert_eq!(std::iter::from_fn(|| take(&mut owner)).count(), accepted - 1);
+        assert!(owner.try_idle().is_ok());
+        world.tally.assert_each_once_of(&[0, 1, 3]);
     });
 }
 

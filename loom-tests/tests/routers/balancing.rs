@@ -9,7 +9,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use pointsman::loom_hooks::balancing::{Bound, Pushed, Refused, SharedQueue, Taker, Wake};
+use pointsman::loom_hooks::balancing::{AtBound, Bound, Pushed, Refused, SharedQueue, Taker, Wake};
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::{Ledger, ManualClock};
@@ -189,6 +189,8 @@ fn queue_of(bound: Option<Bound>) -> Queue {
 struct Outcome {
     refused: usize,
     stranded: usize,
+    /// In the order in which they made room.
+    displaced: Vec<usize>,
 }
 
 fn push(queue: &Queue, count: usize) -> Outcome {
@@ -196,6 +198,7 @@ fn push(queue: &Queue, count: usize) -> Outcome {
     for number in 0..count {
         match queue.push(number) {
             Ok(Pushed::Queued) => {}
+            Ok(Pushed::Displaced(oldest)) => outcome.displaced.push(oldest),
             Ok(Pushed::Stranded(messages)) => outcome.stranded += messages.len(),
             Err(Refused::Full(_) | Refused::ToDrop(_) | Refused::NoTaker(_)) => outcome.refused += 1,
         }
@@ -284,7 +287,7 @@ fn a_push_races_the_end_of_the_last_taker() {
         let worker = Worker::asleep(&queue);
         let pusher = pusher(&queue, 2);
         worker.tell(LEAVE);
-        let Outcome { refused, stranded } = pusher.join().unwrap();
+        let Outcome { refused, stranded, .. } = pusher.join().unwrap();
         let emptied = worker.emptied.load(SeqCst);
         assert_eq!(worker.handled() + emptied + refused + stranded, 2);
         assert_eq!(queue.len(), 0, "nobody is left to take it");
@@ -299,7 +302,7 @@ fn the_last_taker_that_leaves_when_empty_leaves_nothing() {
         let worker = Worker::asleep(&queue);
         let pusher = pusher(&queue, 2);
         worker.tell(LEAVE_WHEN_EMPTY);
-        let Outcome { refused, stranded } = pusher.join().unwrap();
+        let Outcome { refused, stranded, .. } = pusher.join().unwrap();
         // Only the sender itself can find its message stranded: what was pushed before it handled.
         assert!(stranded <= 1);
         assert_eq!(worker.handled() + refused + stranded, 2);
@@ -342,7 +345,7 @@ fn one_that_leaves_unless_it_is_the_last_races_the_end_of_the_other() {
         let pusher = pusher(&queue, 1);
         leaving.leave_unless_last();
         ends.join().unwrap();
-        let Outcome { refused, stranded } = pusher.join().unwrap();
+        let Outcome { refused, stranded, .. } = pusher.join().unwrap();
         let emptied = ending.emptied.load(SeqCst);
         assert_eq!(leaving.handled() + emptied + stranded + refused, 2);
         assert_eq!(queue.len(), 0, "nobody is left to take it");
@@ -446,13 +449,56 @@ fn what_is_pushed_for_a_new_taker_is_not_emptied_by_the_old_one() {
 #[test]
 fn a_bounded_queue_refuses_only_when_it_is_full() {
     model("balancing_bounded", &[1, 10, 18], 3, 20, || {
-        let queue = queue_of(Some(Bound { capacity: NonZeroUsize::MIN, drops_newest: false }));
+        let queue = queue_of(Some(Bound { capacity: NonZeroUsize::MIN, at_bound: AtBound::Refuse }));
         let worker = Worker::join(&queue);
         let pusher = pusher(&queue, 2);
         worker.wake();
         let refused = pusher.join().unwrap().refused;
         assert!(refused <= 1, "the first one finds room");
         assert_eq!(end(&queue, &[&worker]), 2 - refused);
+    });
+}
+
+/// A full queue lets the oldest go.
+const ONE_DROPS_OLDEST: Option<Bound> =
+    Some(Bound { capacity: NonZeroUsize::MIN, at_bound: AtBound::DropOldest });
+
+// Bound 3: two threads.
+// Caught: a displacing push that loses what it displaces. Not seen: one that wakes nobody, which the pusher of the displaced
+// message makes up for.
+#[test]
+fn a_full_queue_displaces_the_oldest_and_keeps_the_newest() {
+    model("balancing_displaces_oldest", &[1, 10], 3, 90, || {
+        let queue = queue_of(ONE_DROPS_OLDEST);
+        let worker = Worker::join(&queue);
+        // Full, and nobody has looked yet.
+        assert_eq!(push(&queue, 1).displaced.len(), 0);
+        let pusher = pusher(&queue, 2);
+        worker.wake();
+        let Outcome { refused, displaced, .. } = pusher.join().unwrap();
+        assert_eq!(refused, 0);
+        assert!(displaced.len() <= 2 && displaced.iter().all(|number| *number == 0), "the newest is kept");
+        assert_eq!(end(&queue, &[&worker]) + displaced.len(), 3);
+    });
+}
+
+// Bound 3: three threads. One sender displaces what the other has pushed for a taker that has left.
+// Caught: a displacing push that loses what it displaces, also where it finds no taker.
+#[test]
+fn a_displacing_push_races_the_end_of_the_last_taker() {
+    model("balancing_displacing_races_last_leave", &[1], 3, 1_000, || {
+        let queue = queue_of(ONE_DROPS_OLDEST);
+        let worker = Worker::join(&queue);
+        let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
+        worker.tell(LEAVE);
+        let mut ended = worker.emptied.load(SeqCst);
+        for pusher in pushers {
+            let Outcome { refused, stranded, displaced } = pusher.join().unwrap();
+            ended += refused + stranded + displaced.len();
+        }
+        // Before it left it had no turn.
+        assert_eq!((worker.handled(), ended), (0, 2));
+        assert_eq!(queue.len(), 0, "nobody is left to take it");
     });
 }
 
@@ -484,7 +530,7 @@ fn takers_come_and_go_while_messages_come() {
             thread::spawn(move || leaving.tell(LEAVE))
         };
         let coming = Worker::asleep(&queue);
-        let Outcome { refused, stranded } = pusher.join().unwrap();
+        let Outcome { refused, stranded, .. } = pusher.join().unwrap();
         leaves.join().unwrap();
         let emptied = leaving.emptied.load(SeqCst);
         let handled = leaving.handled() + end(&queue, &[&coming]);

@@ -191,7 +191,7 @@ impl Selection {
         self.elements.iter().any(|element| matches!(element, Element::Pattern(_)))
     }
 
-    pub(in crate::actor) fn system(&self) -> &SystemRef {
+    pub(crate) fn system(&self) -> &SystemRef {
         &self.system
     }
 

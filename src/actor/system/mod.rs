@@ -238,7 +238,28 @@ impl SystemRef {
 
     /// Starts to describe a top-level router under `/user`.
     pub fn router(&self, name: &str) -> RouterBuilder {
-        RouterBuilder::new(self.0.user(), name)
+        RouterBuilder::new(self.0.user(), Some(name))
+    }
+
+    /// Starts to describe a top-level router that is given a name: as [`Context::router_anonymous`](crate::Context::router_anonymous).
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let one = system.router_anonymous().pool(2, |_| Worker).spawn()?;
+    /// let other = system.router_anonymous().pool(2, |_| Worker).spawn()?;
+    /// assert_ne!(one.path(), other.path());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn router_anonymous(&self) -> RouterBuilder {
+        RouterBuilder::new(self.0.user(), None)
     }
 
     /// The guardian of top-level actors, `/user`; `None` once the system has shut down.

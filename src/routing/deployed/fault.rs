@@ -42,6 +42,12 @@ pub enum SectionFault {
         /// The kind of router.
         name: String,
     },
+    /// A balancing pool is asked for, and the code has a [keyed pool](crate::routing::RouterBuilder::keyed_pool), whose
+    /// routees take other messages than the router.
+    BareMessages {
+        /// The kind of router.
+        name: String,
+    },
     /// Another logic is asked for a router whose logic has a controller of its own kind.
     Controller {
         /// The kind of router.
@@ -119,6 +125,11 @@ impl fmt::Display for SectionFault {
                 f,
                 "{name:?} cannot take the place of a balancing pool: call `pool` in the code, which \"balancing-pool\" \
                  can make one"
+            ),
+            SectionFault::BareMessages { name } => write!(
+                f,
+                "{name:?} has routees that take the router's own messages from a queue, and the code has a keyed pool: \
+                 call `pool` in the code, or choose another kind"
             ),
             SectionFault::Controller { name } => write!(
                 f,

@@ -102,10 +102,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
     }
 
-    fn path(&self, parent: &AnyRef) -> String {
-        format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name)
-    }
-
     /// Takes over what is said. Returns the logic that is to take the place of the coded one.
     fn follow(
         &mut self,
@@ -209,6 +205,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if self.controller.is_some() {
             return Err(("router", SectionFault::Controller { name: asked() }));
         }
+        if self.settings.are_behind && matches!(kind, Kind::Own { logic: POOL_ONLY, .. }) {
+            return Err(("router", SectionFault::BareMessages { name: asked() }));
+        }
         let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
             Kind::Named(name) => system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?,
@@ -273,7 +272,7 @@ mod tests {
             let parent = guardian.expect("it lives").path().to_string();
             let builder = match parent.as_str() {
                 "/user" => system.router("router"),
-                _ => RouterBuilder::new(system.core().system_guardian(), "router"),
+                _ => RouterBuilder::new(system.core().system_guardian(), Some("router")),
             };
             let router = builder.pool(1, |_| Worker).spawn().expect("a router");
             assert_eq!(router.routees().expect("an answer").len(), 3, "{parent}");

@@ -7,6 +7,7 @@ use crate::actor::{
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
 use crate::routing::{
     Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
@@ -89,7 +90,7 @@ impl SystemRef {
     {
         let factory = StdArc::new(Guarded::new(factory));
         let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
-            make_routee::<A, I, _>(&factory, head, number, settings)
+            make_routee::<A, I, _>(&factory, head, number, settings).map(NewRoutee::Own)
         };
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
@@ -329,13 +330,13 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     where
         S: RoutingStrategy<M>,
     {
-        let router = &self.plan.name;
+        let router = self.plan.name.as_deref().unwrap_or_default();
         if self.pool_size == 0 {
-            return Err(RouterError::PoolSize { router: router.clone() });
+            return Err(RouterError::PoolSize { router: router.to_owned() });
         }
         self.strategy.check(router)?;
         if let Some(options) = self.two_directives {
-            return Err(RouterError::TwoDirectives { router: router.clone(), options });
+            return Err(RouterError::TwoDirectives { router: router.to_owned(), options });
         }
         Ok(Router::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
     }

@@ -1,0 +1,537 @@
+//! Asking every routee, with an answer of each.
+//!
+//! Each routee gets a message with a reply port of its own, its *place*. A place is filled once: by the first reply
+//! through its port, by the end of the port, or by the refusal of the message. The asker waits for one signal, that all
+//! places are filled; then, or when its time is up, it takes what there is. So a reply that has come is never lost.
+//!
+//! While the messages are being sent the sender holds one place more, so that the end of those so far is not taken for
+//! the end of all. It gives that back also when user code unwinds.
+//!
+//! No user code runs under the lock.
+
+use super::reference::RouterInfo;
+use super::{RouteContext, Routee, Routees, Router, RouterValue, RoutingLogic};
+use crate::actor::{Context, drop_guarded};
+use crate::actor_ref::promise::Outcome;
+use crate::actor_ref::reply::{Behind, By};
+use crate::actor_ref::{Ask, AskError, Call, DeadLetterReason, ReplyTo, Request, Timekeeper, ask};
+use crate::grace;
+use crate::sync::{Mutex, lock};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+/// A routee and its answer: an entry of what [`Router::ask_all`] comes to.
+#[non_exhaustive]
+pub struct RouteeReply<M, R> {
+    /// The routee that was asked: [`identity`](Routee::identity) names it, [`actor`](Routee::actor) reaches it again.
+    pub routee: Routee<M>,
+    /// Its reply, or why there is none: [`Undeliverable`](AskError::Undeliverable) if it did not take the request,
+    /// [`NoReply`](AskError::NoReply) if it dropped the reply port, [`Timeout`](AskError::Timeout) if it has not answered
+    /// by the limit; from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and
+    /// [`AllFailed`](AskError::AllFailed).
+    pub reply: Result<R, AskError>,
+}
+
+/// The answers of all routees, on their way: like an [`Ask`], but the replies that there are when the time is up are not
+/// lost.
+///
+/// Made by [`Router::ask_all`] and [`RouterValue::ask_all`]. The requests were sent when it was made. Dropping it gives
+/// the answers up.
+#[must_use = "an ask that is dropped is given up; use `broadcast` if no answers are wanted"]
+pub struct AskEach<M: Send + 'static, R> {
+    /// Answered when all places are filled.
+    ask: Ask<()>,
+    gather: StdArc<Gather<M, R>>,
+}
+
+impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
+    /// Gives the routees `limit` from now to answer in, by the system's clock; without it each has as long as it may
+    /// still answer. The last call counts. The entry of a routee that has not answered by then is
+    /// [`AskError::Timeout`]; its reply is late.
+    pub fn within(self, limit: Duration) -> Self {
+        Self { ask: self.ask.within(limit), gather: self.gather }
+    }
+
+    /// Blocks this thread until every routee has answered or cannot any more, or the time is up. Returns one entry for
+    /// each routee, in the order of the table.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NoRoutees`] for a router that has none, [`AskError::Undeliverable`] for a router that has stopped,
+    /// and [`AskError::WouldBlockWorker`] as of [`Ask::wait`]. What goes wrong with one routee is in its entry.
+    pub fn wait(self) -> Result<Vec<RouteeReply<M, R>>, AskError> {
+        let Self { ask, gather } = self;
+        gathered(ask.wait(), &gather)
+    }
+}
+
+impl<M: Send + 'static, R: Send + 'static> Future for AskEach<M, R> {
+    type Output = Result<Vec<RouteeReply<M, R>>, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.ask).poll(cx).map(|told| gathered(told, &self.gather))
+    }
+}
+
+/// What the asker gets that is told so.
+fn gathered<M: Send + 'static, R: Send + 'static>(
+    told: Result<(), AskError>,
+    gather: &Gather<M, R>,
+) -> Result<Vec<RouteeReply<M, R>>, AskError> {
+    match told {
+        // All places are filled.
+        Ok(()) => Ok(gather.take_all(&AskError::NoReply)),
+        Err(error @ (AskError::Timeout { .. } | AskError::Stalled)) => Ok(gather.take_all(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Something with routees that can all be asked: a [`Router`] or a [`RouterValue`]. For these two only; see
+/// [`Context::ask_all`].
+pub trait EachRoutee<M: Send + 'static> {
+    #[doc(hidden)]
+    fn info(&self) -> &RouterInfo;
+
+    /// Shows the routees of this moment; `None` if the router has stopped.
+    #[doc(hidden)]
+    fn show(&self, act: &mut dyn FnMut(Option<&Routees<M>>));
+}
+
+impl<M: Send + 'static> EachRoutee<M> for Router<M> {
+    fn info(&self) -> &RouterInfo {
+        &self.shared.info
+    }
+
+    fn show(&self, act: &mut dyn FnMut(Option<&Routees<M>>)) {
+        if self.is_closed() {
+            return act(None);
+        }
+        {
+            let section = grace::section();
+            act(Some(self.shared.table.read(&section)));
+        }
+        if let Some(resizing) = &self.shared.info.resizing {
+            resizing.sent(&self.shared.info.head);
+        }
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> EachRoutee<M> for RouterValue<M, L> {
+    fn info(&self) -> &RouterInfo {
+        self.router_info()
+    }
+
+    fn show(&self, act: &mut dyn FnMut(Option<&Routees<M>>)) {
+        act(Some(self.routees()));
+    }
+}
+
+impl<M: Send + 'static> Router<M> {
+    /// Asks every routee, whatever the logic: each gets a copy of the request with a reply port of its own, and what each
+    /// has answered is gathered. The counterpart of [`broadcast`](Self::broadcast) for requests.
+    ///
+    /// The result has one entry for each routee, in the order of the table: its reply, or the error for which there is
+    /// none. A routee that is a router sends the request on as its logic says, and answers with the first reply; so does
+    /// a routee that stands for several actors (a path with wildcards, [`Routee::several`]).
+    ///
+    /// In an actor, which must not wait, use [`Context::ask_all`](crate::Context::ask_all).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// #[derive(Clone)]
+    /// struct Stored;
+    /// impl Request for Stored {
+    ///     type Reply = u64;
+    /// }
+    ///
+    /// struct Shard(u64);
+    /// impl Actor for Shard {
+    ///     type Message = Call<Stored>;
+    ///     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> Done {
+    ///         call.answer(|_| self.0);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let shards = system.router("shards").pool(3, |ctx| Shard(ctx.routee_index() as u64)).spawn()?;
+    /// let mut total = 0;
+    /// for shard in shards.ask_all(Stored).within(Duration::from_secs(1)).wait()? {
+    ///     match shard.reply {
+    ///         Ok(stored) => total += stored,
+    ///         Err(error) => eprintln!("{}: {error}", shard.routee.identity()),
+    ///     }
+    /// }
+    /// assert_eq!(total, 0 + 1 + 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Delivery
+    ///
+    /// Each copy is a delivery of its own. A copy that its routee does not take, or leaves behind when it ends, is a dead
+    /// letter, as of a broadcast; and so is the request where the router has no routees or has stopped.
+    pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
+    where
+        M: From<Call<Q>>,
+        Q: Request + Clone,
+    {
+        ask_each(self, |reply_to| M::from(Call::new(request.clone(), reply_to)))
+    }
+
+    /// As [`ask_all`](Self::ask_all), with a message that is made around each reply port.
+    pub fn ask_all_with<R: Send + 'static>(&self, make: impl FnMut(ReplyTo<R>) -> M) -> AskEach<M, R> {
+        ask_each(self, make)
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
+    /// Asks every routee, whatever the logic, and gathers what each has answered: as [`Router::ask_all`].
+    pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
+    where
+        M: From<Call<Q>>,
+        Q: Request + Clone,
+    {
+        ask_each(self, |reply_to| M::from(Call::new(request.clone(), reply_to)))
+    }
+
+    /// As [`ask_all`](Self::ask_all), with a message that is made around each reply port.
+    pub fn ask_all_with<R: Send + 'static>(&self, make: impl FnMut(ReplyTo<R>) -> M) -> AskEach<M, R> {
+        ask_each(self, make)
+    }
+}
+
+impl<N: Send + 'static> Context<N> {
+    /// Asks every routee of a router; what each has answered arrives here as the message that `wrap` makes of it.
+    /// Otherwise as [`Router::ask_all`]. The entries come once every routee has answered or cannot any more; for a
+    /// limit use [`ask_all_within`](Self::ask_all_within).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::RouteeReply;
+    ///
+    /// #[derive(Clone)]
+    /// struct Stored;
+    /// impl Request for Stored {
+    ///     type Reply = u64;
+    /// }
+    /// # struct Shard;
+    /// # impl Actor for Shard {
+    /// #     type Message = Call<Stored>;
+    /// #     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> Done {
+    /// #         call.answer(|_| 7);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    ///
+    /// enum Inventory {
+    ///     Take(ReplyTo<u64>),
+    ///     Taken(Result<Vec<RouteeReply<Call<Stored>, u64>>, AskError>, ReplyTo<u64>),
+    /// }
+    ///
+    /// struct Clerk {
+    ///     shards: Router<Call<Stored>>,
+    /// }
+    /// impl Actor for Clerk {
+    ///     type Message = Inventory;
+    ///     fn receive(&mut self, message: Inventory, ctx: &mut Context<Inventory>) -> Done {
+    ///         match message {
+    ///             Inventory::Take(asker) => {
+    ///                 ctx.ask_all(&self.shards, Stored, move |all| Inventory::Taken(all, asker));
+    ///             }
+    ///             Inventory::Taken(all, asker) => {
+    ///                 let total = all?.into_iter().filter_map(|shard| shard.reply.ok()).sum();
+    ///                 let _ = asker.send(total);
+    ///             }
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let shards = system.router("shards").pool(3, |_| Shard).spawn()?;
+    /// let clerk = system.spawn(move || Clerk { shards: shards.clone() })?;
+    /// assert_eq!(clerk.ask_with(Inventory::Take).wait()?, 21);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ask_all<M, Q>(
+        &mut self,
+        routees: &impl EachRoutee<M>,
+        request: Q,
+        wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
+    ) where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request + Clone,
+    {
+        ask_each_in(self, routees, request, None, wrap);
+    }
+
+    /// As [`ask_all`](Self::ask_all), with a limit: the routees that have not answered after `limit` have the entry
+    /// [`AskError::Timeout`], and their replies are late. With a limit of zero nothing is sent:
+    /// [`AskError::NoTime`].
+    pub fn ask_all_within<M, Q>(
+        &mut self,
+        routees: &impl EachRoutee<M>,
+        request: Q,
+        limit: Duration,
+        wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
+    ) where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request + Clone,
+    {
+        ask_each_in(self, routees, request, Some(limit), wrap);
+    }
+}
+
+fn ask_each<M: Send + 'static, R: Send + 'static>(
+    target: &impl EachRoutee<M>,
+    make: impl FnMut(ReplyTo<R>) -> M,
+) -> AskEach<M, R> {
+    let (asker, ask) = ask::begin(Timekeeper::Target(target.info().head.clone()));
+    let gather = Gather::new(asker);
+    send_to_each(target, &gather, make);
+    AskEach { ask, gather }
+}
+
+fn ask_each_in<N, M, Q>(
+    ctx: &Context<N>,
+    target: &impl EachRoutee<M>,
+    request: Q,
+    limit: Option<Duration>,
+    wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
+) where
+    N: Send + 'static,
+    M: From<Call<Q>> + Send + 'static,
+    Q: Request + Clone,
+{
+    let gather = Gather::empty();
+    let taken = gather.clone();
+    let wrap = move |told| wrap(gathered(told, &taken));
+    let Some((asker, _)) = Ask::port_to_actor(ctx.me().clone(), limit, wrap) else { return };
+    lock(&gather.state).asker = Some(asker);
+    send_to_each(target, &gather, |reply_to| M::from(Call::new(request.clone(), reply_to)));
+}
+
+/// Sends each routee its request.
+fn send_to_each<M: Send + 'static, R: Send + 'static>(
+    target: &impl EachRoutee<M>,
+    gather: &StdArc<Gather<M, R>>,
+    mut make: impl FnMut(ReplyTo<R>) -> M,
+) {
+    let info = target.info();
+    target.show(&mut |routees| {
+        let row = info.system.ledger().mine();
+        row.sent(1);
+        let cx = RouteContext::new(row, info);
+        match routees.filter(|routees| !routees.is_empty()) {
+            Some(routees) => send_copies(routees, gather, &mut make, &cx),
+            None => {
+                let (error, reason) = match routees {
+                    Some(_) => (AskError::NoRoutees, DeadLetterReason::NoRoutee),
+                    None => (AskError::Undeliverable, DeadLetterReason::Stopped),
+                };
+                gather.fail(error);
+                if routees.is_some() {
+                    cx.nobody_took();
+                }
+                cx.bury(make(ReplyTo::closed()), reason);
+            }
+        }
+        cx.settle();
+    });
+}
+
+fn send_copies<M: Send + 'static, R: Send + 'static>(
+    routees: &Routees<M>,
+    gather: &StdArc<Gather<M, R>>,
+    make: &mut impl FnMut(ReplyTo<R>) -> M,
+    cx: &RouteContext<'_>,
+) {
+    let mut hold = Gather::begin(gather, routees);
+    cx.copies(routees.len());
+    let mut taken = 0;
+    for routee in routees.iter() {
+        let index = hold.made;
+        let message = make(hold.port());
+        match cx.deliver(routee.actor(), message) {
+            Ok(()) => taken += 1,
+            Err(refused) => {
+                // Before the message is dropped, whose port would say `NoReply`.
+                drop_guarded(gather.fill(index, Err(AskError::refused(&refused))));
+                cx.refuse_copy(routee.actor(), refused);
+            }
+        }
+    }
+    if taken == 0 {
+        cx.nobody_took_a_copy(routees);
+    }
+}
+
+/// What all routees have answered so far.
+struct Gather<M, R> {
+    state: Mutex<State<M, R>>,
+}
+
+struct State<M, R> {
+    routees: StdArc<[Routee<M>]>,
+    /// One for each routee.
+    places: Vec<Option<Outcome<R>>>,
+    /// Places that are not filled, and the sender's hold.
+    open: usize,
+    /// `None` once it is told.
+    asker: Option<ReplyTo<()>>,
+}
+
+impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
+    fn new(asker: ReplyTo<()>) -> StdArc<Self> {
+        let gather = Self::empty();
+        lock(&gather.state).asker = Some(asker);
+        gather
+    }
+
+    fn empty() -> StdArc<Self> {
+        let state = State { routees: StdArc::new([]), places: Vec::new(), open: 0, asker: None };
+        StdArc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// Makes a place for each routee.
+    fn begin(this: &StdArc<Self>, routees: &Routees<M>) -> Hold<M, R> {
+        let mut state = lock(&this.state);
+        state.routees = routees.share();
+        state.places = routees.iter().map(|_| None).collect();
+        state.open = routees.len() + 1;
+        drop(state);
+        Hold { gather: this.clone(), made: 0 }
+    }
+
+    /// Nobody is asked.
+    fn fail(&self, error: AskError) {
+        let asker = lock(&self.state).asker.take();
+        if let Some(asker) = asker {
+            asker.fail(error);
+        }
+    }
+
+    /// Fills a place; what comes too late is handed back.
+    fn fill(&self, index: usize, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
+        let told = {
+            let mut state = lock(&self.state);
+            if !state.asker.as_ref().is_some_and(ReplyTo::wanted) {
+                return Err(outcome);
+            }
+            match state.places.get_mut(index) {
+                Some(place @ None) => *place = Some(outcome),
+                _ => return Err(outcome),
+            }
+            state.give_back(1)
+        };
+        tell(told);
+        Ok(())
+    }
+
+    /// What there is; `missing` is the error of those who have not answered.
+    fn take_all(&self, missing: &AskError) -> Vec<RouteeReply<M, R>> {
+        let (asker, routees, places) = {
+            let mut state = lock(&self.state);
+            let routees = std::mem::replace(&mut state.routees, StdArc::new([]));
+            (state.asker.take(), routees, std::mem::take(&mut state.places))
+        };
+        drop(asker);
+        let reply = |place: Option<Outcome<R>>| place.unwrap_or_else(|| Err(missing.clone()));
+        let entry =
+            |(routee, place): (&Routee<M>, _)| RouteeReply { routee: routee.clone(), reply: reply(place) };
+        routees.iter().zip(places).map(entry).collect()
+    }
+}
+
+impl<M, R> State<M, R> {
+    /// Whom to tell if nothing is open any more.
+    fn give_back(&mut self, count: usize) -> Option<ReplyTo<()>> {
+        self.open -= count;
+        if self.open == 0 { self.asker.take() } else { None }
+    }
+}
+
+impl<M, R> Drop for State<M, R> {
+    /// Replies that nobody has taken are the user's, and each may panic when it is dropped: of two panics at once the
+    /// second would abort the process.
+    fn drop(&mut self) {
+        self.places.drain(..).for_each(drop_guarded);
+    }
+}
+
+/// Without the lock. An asker whose time is up takes what there is.
+fn tell(asker: Option<ReplyTo<()>>) {
+    if let Some(asker) = asker {
+        let _ = asker.deliver((), None);
+    }
+}
+
+/// The sender's hold.
+struct Hold<M: Send + 'static, R: Send + 'static> {
+    gather: StdArc<Gather<M, R>>,
+    /// Ports so far.
+    made: usize,
+}
+
+impl<M: Send + 'static, R: Send + 'static> Hold<M, R> {
+    fn port(&mut self) -> ReplyTo<R> {
+        let index = self.made;
+        self.made += 1;
+        ReplyTo::to_own_sink(Place { gather: self.gather.clone(), index })
+    }
+}
+
+impl<M: Send + 'static, R: Send + 'static> Drop for Hold<M, R> {
+    fn drop(&mut self) {
+        let told = {
+            let mut state = lock(&self.gather.state);
+            // The sender has unwound before these were asked. None if the asker has taken all meanwhile.
+            let unasked = state.places.len().saturating_sub(self.made);
+            state.places.iter_mut().skip(self.made).for_each(|place| *place = Some(Err(AskError::NoReply)));
+            state.give_back(unasked + 1)
+        };
+        tell(told);
+    }
+}
+
+/// The reply port of one routee.
+struct Place<M: Send + 'static, R: Send + 'static> {
+    gather: StdArc<Gather<M, R>>,
+    index: usize,
+}
+
+impl<M: Send + 'static, R: Send + 'static> Behind<R> for Place<M, R> {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        self.gather.fill(self.index, outcome)
+    }
+
+    fn wanted(&self) -> bool {
+        let state = lock(&self.gather.state);
+        matches!(state.places.get(self.index), Some(None))
+            && state.asker.as_ref().is_some_and(ReplyTo::wanted)
+    }
+}
+
+impl<M: Send + 'static, R: fmt::Debug> fmt::Debug for RouteeReply<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteeReply").field("routee", &self.routee).field("reply", &self.reply).finish()
+    }
+}
+
+impl<M: Send + 'static, R> fmt::Debug for AskEach<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AskEach").field("ask", &self.ask).finish()
+    }
+}
