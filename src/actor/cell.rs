@@ -326,6 +326,8 @@ pub struct Core {
     pub takes_copies: AtomicBool,
     /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
     pub retired: AtomicBool,
+    /// Whether it has been told to stop, or has begun to. A restart of its parent waits for it then.
+    pub told_to_stop: AtomicBool,
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
@@ -335,6 +337,18 @@ pub struct Core {
 }
 
 impl Core {
+    /// Notes that the actor ends without further ado.
+    pub fn note_stop(&self) {
+        // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
+        self.told_to_stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the actor ends without further ado.
+    pub fn is_told_to_stop(&self) -> bool {
+        // Ordering: Relaxed; see `note_stop`.
+        self.told_to_stop.load(Ordering::Relaxed)
+    }
+
     pub fn path(&self) -> ActorPath {
         if let Name::Nobody(path) = &self.name {
             return ActorPath::clone(path);

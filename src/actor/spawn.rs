@@ -176,6 +176,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
             full,
             on_failure: on_failure.take().map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
@@ -286,6 +287,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         held: AtomicU32::new(0),
         takes_copies: AtomicBool::new(false),
         retired: AtomicBool::new(false),
+        told_to_stop: AtomicBool::new(false),
         full: FullPolicy::Refuse,
         on_failure: None,
         children: Children::default(),

@@ -132,6 +132,8 @@ impl AnyRef {
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
     pub fn stop(&self) {
+        // First: a restart of the parent that is told after this finds it.
+        self.core().note_stop();
         let _ = self.send_system(Control::Stop);
     }
 

@@ -67,6 +67,7 @@ impl SystemCore {
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
             full: FullPolicy::Refuse,
             on_failure: None,
             children: Children::default(),
