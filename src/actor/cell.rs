@@ -23,7 +23,7 @@ use crate::actor::find::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::{AnyRef, Referent};
 use crate::dispatch::Home;
 use crate::mailbox::{self, Gate, Position};
 use crate::scheduler::{RunFn, Task, TaskRef};
@@ -128,6 +128,10 @@ pub struct VTable {
     pub message_type: fn() -> TypeId,
     /// Its name, for errors and dead letters.
     pub message_name: fn() -> &'static str,
+    /// What a foreign one is told apart by; `None` for local ones.
+    ///
+    /// Safety: the header is that of a living allocation which has this vtable.
+    pub referent: Option<unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>>,
 }
 
 /// The first bytes of whatever a reference points to.

@@ -44,6 +44,7 @@ impl<A: Actor, F: Recipe<A>> Erased<A, F> {
         core_offset: offset_of!(Local<A::Message>, core),
         message_type: TypeId::of::<A::Message>,
         message_name: std::any::type_name::<A::Message>,
+        referent: None,
     };
 }
 

@@ -506,6 +506,10 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         Some(self.supervisor.any_local())
     }
 
+    fn place(&self) -> Option<AnyRef> {
+        self.any()
+    }
+
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.supervisor.any_local().core().system.clone()))
     }

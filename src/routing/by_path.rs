@@ -7,8 +7,10 @@ use super::plan::{Initial, RouterPlan};
 use super::reference::RouterInfo;
 use super::{RoundRobin, RouteContext, Routee, RouterBuilder};
 use crate::actor::{ActorPath, Found, Selection, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Recipient, WrongType};
+use crate::actor_ref::{Accepted, ActorRef, Alike, AnyRef, DeadLetterReason, Meaning, Recipient, WrongType};
 use crate::error::{SendError, SpawnError};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
@@ -201,5 +203,24 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
 
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.info.system.clone()))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One path of one router is one place.
+impl<M: 'static> Alike for PathRecipient<M> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.selection == other.selection && self.info.head == other.info.head
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.selection.hash(&mut state);
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.info.head.cmp(&other.info.head).then_with(|| self.selection.order(&other.selection))
     }
 }

@@ -121,6 +121,7 @@ impl<M: Send + 'static> Nobody<M> {
         core_offset: offset_of!(Local<M>, core),
         message_type: TypeId::of::<M>,
         message_name: std::any::type_name::<M>,
+        referent: None,
     };
 
     /// # Safety
