@@ -630,6 +630,8 @@ impl ActorBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
+        // What is refused is dropped while the error is on its way.
+        let recipe = Guarded::new(recipe);
         backoff.check().map_err(SpawnError::Backoff)?;
         let shared = StdArc::new(Shared {
             settings: backoff,
