@@ -6,6 +6,9 @@
 //!
 //! Akka matches a type and its subtypes. Here a type that stands for several is an [`EventGroup`], and who
 //! subscribes to it is entered under each of its members.
+//!
+//! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
+//! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
 
 use crate::actor::drop_guarded;
 use crate::actor_ref::ActorRef;
@@ -87,16 +90,39 @@ struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     by: TypeId,
+    /// Whether an entry before it tells the same reference.
+    follows: bool,
     subscriber: Guarded<StdArc<dyn Subscriber>>,
 }
 
 /// Who has subscribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
-    /// What stands at this address, which the entry's reference keeps.
-    Reference(usize),
+    /// A reference, which the subscriber knows.
+    Reference,
     /// A function, by number.
     Function(u64),
+}
+
+impl Entry {
+    fn new(who: Who, by: TypeId, subscriber: StdArc<dyn Subscriber>) -> Self {
+        Self { who, by, follows: false, subscriber: Guarded::new(subscriber) }
+    }
+
+    /// Whether both tell the same reference, or the same function.
+    fn tells_same(&self, other: &Self) -> bool {
+        match (self.who, other.who) {
+            (Who::Reference, Who::Reference) => {
+                other.subscriber.reference().is_some_and(|reference| self.tells(reference))
+            }
+            (one, two) => one == two,
+        }
+    }
+
+    /// Whether it tells this `ActorRef`.
+    fn tells(&self, reference: &dyn Any) -> bool {
+        self.subscriber.tells(reference)
+    }
 }
 
 /// Takes events of a type that it knows.
@@ -106,6 +132,17 @@ pub trait Subscriber: Send + Sync {
 
     /// Whether it has stopped for good.
     fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// The `ActorRef` that it tells, if it does.
+    fn reference(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Whether it tells this `ActorRef`.
+    fn tells(&self, reference: &dyn Any) -> bool {
+        let _ = reference;
         false
     }
 }
@@ -190,7 +227,11 @@ fn members<G: EventGroup>() -> Vec<Member<G>> {
 
 impl EventStream {
     /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of it. True if
-    /// that is new; false if it was so already, or if the subscriber has stopped.
+    /// that is new; false if an [equal](ActorRef#equality) reference has subscribed to this type already, or if the
+    /// subscriber has stopped.
+    ///
+    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that it belongs to is told of an
+    /// event once, as the message of the first of these subscriptions. (In Pekko as well.)
     pub fn subscribe<E, M>(&self, subscriber: &ActorRef<M>) -> bool
     where
         E: Clone + Send + 'static,
@@ -200,7 +241,9 @@ impl EventStream {
         self.add_reference(vec![member], subscriber)
     }
 
-    /// As [`subscribe`](Self::subscribe) for every type of the group `G`.
+    /// As [`subscribe`](Self::subscribe) for every type of the group `G`. True if that is new for at least one of them.
+    ///
+    /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
     pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
     where
         G: EventGroup,
@@ -227,20 +270,40 @@ impl EventStream {
         self.add_function(TypeId::of::<G>(), subscribers.collect())
     }
 
-    /// Takes back a subscription to the type `E`, or to the group `E`. False if there was none.
+    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more, whether it
+    /// has subscribed to that type or to groups which it belongs to. The other types of such a group stay. False if there
+    /// was none.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::{AnyDeadLetter, Unhandled};
+    ///
+    /// # struct Monitor;
+    /// # impl Actor for Monitor {
+    /// #     type Message = AnyDeadLetter;
+    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let monitor: ActorRef<AnyDeadLetter> = system.spawn(|| Monitor)?;
+    /// system.events().subscribe_group::<AnyDeadLetter, _>(&monitor);
+    /// // All letters but these:
+    /// assert!(system.events().unsubscribe::<Unhandled, _>(&monitor));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// What is published after this has returned does not reach the subscriber by it. An event that another
     /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
     pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        let (who, by) = (Who::Reference(subscriber.address()), TypeId::of::<E>());
-        self.shared.remove(|entry| entry.who == who && entry.by == by)
+        let meant = TypeId::of::<E>();
+        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && entry.tells(subscriber))
     }
 
     /// Takes back all subscriptions of `subscriber`, as [`unsubscribe`](Self::unsubscribe). False if there were
     /// none.
     pub fn unsubscribe_all<M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        let who = Who::Reference(subscriber.address());
-        self.shared.remove(|entry| entry.who == who)
+        self.shared.remove(|_, entry| entry.tells(subscriber))
     }
 
     /// Tells all who have subscribed to the type `E` or to a group that it belongs to, on this thread, in the
@@ -267,14 +330,11 @@ impl EventStream {
         if subscriber.is_closed() {
             return false;
         }
-        let who = Who::Reference(subscriber.address());
         let mut is_new = false;
         for (event, convert) in members {
             self.shared.sweep(event);
-            let subscriber: StdArc<dyn Subscriber> =
-                StdArc::new(ByReference { actor: subscriber.clone(), convert });
-            let subscriber = Guarded::new(subscriber);
-            is_new |= self.shared.add(event, Entry { who, by: TypeId::of::<G>(), subscriber });
+            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            is_new |= self.shared.add(event, Entry::new(Who::Reference, TypeId::of::<G>(), subscriber));
         }
         is_new
     }
@@ -291,12 +351,12 @@ impl EventStream {
             Who::Function(topics.next_function)
         };
         for (event, subscriber) in subscribers {
-            self.shared.add(event, Entry { who, by, subscriber: Guarded::new(subscriber) });
+            self.shared.add(event, Entry::new(who, by, subscriber));
         }
         let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
         Subscription::new(move || {
             if let Some(shared) = shared.upgrade() {
-                shared.remove(|entry| entry.who == who);
+                shared.remove(|_, entry| entry.who == who);
             }
         })
     }
@@ -305,22 +365,21 @@ impl EventStream {
     /// is sent from now on is a dead letter, and may be shown.
     pub(crate) fn let_references_go(&self) {
         lock(&self.shared.topics).ended = true;
-        self.shared.remove(|entry| matches!(entry.who, Who::Reference(_)));
+        self.shared.remove(|_, entry| entry.who == Who::Reference);
     }
 }
 
 impl Shared {
-    fn add(&self, event: TypeId, entry: Entry) -> bool {
+    fn add(&self, event: TypeId, mut entry: Entry) -> bool {
         let (is_new, rest) = {
             let mut topics = lock(&self.topics);
             let known = topics.by_event.get(&event).cloned();
-            let is_known = known
-                .iter()
-                .flat_map(|known| known.iter())
-                .any(|other| other.who == entry.who && other.by == entry.by);
-            if is_known || (topics.ended && matches!(entry.who, Who::Reference(_))) {
+            let same = known.iter().flat_map(|known| known.iter()).filter(|other| other.tells_same(&entry));
+            let by: Vec<TypeId> = same.map(|other| other.by).collect();
+            if by.contains(&entry.by) || (topics.ended && entry.who == Who::Reference) {
                 (false, (known, Some(entry), None))
             } else {
+                entry.follows = !by.is_empty();
                 let more = known.iter().flat_map(|known| known.iter().cloned()).chain([entry]).collect();
                 // Ordering: Relaxed; see `has_subscribers`.
                 self.entry_count.fetch_add(1, Ordering::Relaxed);
@@ -332,18 +391,22 @@ impl Shared {
         is_new
     }
 
-    /// Removes the entries that are `meant`. Whether there were any.
-    fn remove(&self, meant: impl Fn(&Entry) -> bool) -> bool {
+    /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any.
+    fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
         let mut replaced = Vec::new();
         let mut removed_count = 0;
         {
             let mut topics = lock(&self.topics);
-            for entries in topics.by_event.values_mut() {
-                if entries.iter().any(&meant) {
-                    let kept: StdArc<[Entry]> =
-                        entries.iter().filter(|entry| !meant(entry)).cloned().collect();
+            for (event, entries) in &mut topics.by_event {
+                if entries.iter().any(|entry| meant(*event, entry)) {
+                    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+                    for entry in entries.iter().filter(|entry| !meant(*event, entry)) {
+                        // The one that it has followed may be gone.
+                        let follows = entry.follows && kept.iter().any(|before| before.tells_same(entry));
+                        kept.push(Entry { follows, ..entry.clone() });
+                    }
                     removed_count += entries.len() - kept.len();
-                    replaced.push(std::mem::replace(entries, kept));
+                    replaced.push(std::mem::replace(entries, kept.into()));
                 }
             }
             topics.by_event.retain(|_, entries| !entries.is_empty());
@@ -367,18 +430,20 @@ impl Shared {
 
     /// Called while the list in which they were found is kept, and so their addresses: without it another actor may have
     /// come to one of them, and has subscribed.
-    fn forget(&self, gone: &[Who]) {
+    fn forget(&self, gone: &[&Entry]) {
         if !gone.is_empty() {
-            self.remove(|entry| gone.contains(&entry.who));
+            self.remove(|_, entry| gone.iter().any(|gone| gone.tells_same(entry)));
         }
     }
 
     fn publish(&self, event_type: TypeId, event: &dyn Any) {
         let Some(entries) = self.entries(event_type) else { return };
-        let gone = gone(&entries);
-        for Entry { who, subscriber, .. } in entries.iter() {
-            if !gone.contains(who) {
-                quietly(|| subscriber.take(event));
+        let mut gone = Vec::new();
+        for entry in entries.iter().filter(|entry| !entry.follows) {
+            if is_gone(entry) {
+                gone.push(entry);
+            } else {
+                quietly(|| entry.subscriber.take(event));
             }
         }
         self.forget(&gone);
@@ -386,13 +451,14 @@ impl Shared {
 }
 
 /// Those of `entries` that have stopped.
-fn gone(entries: &[Entry]) -> Vec<Who> {
-    let is_gone = |entry: &&Entry| {
-        let mut gone = false;
-        quietly(|| gone = entry.subscriber.is_gone());
-        gone
-    };
-    entries.iter().filter(is_gone).map(|entry| entry.who).collect()
+fn gone(entries: &[Entry]) -> Vec<&Entry> {
+    entries.iter().filter(|entry| is_gone(entry)).collect()
+}
+
+fn is_gone(entry: &Entry) -> bool {
+    let mut gone = false;
+    quietly(|| gone = entry.subscriber.is_gone());
+    gone
 }
 
 /// Runs a subscriber's code: what it does wrong is not the publisher's fault, who may unwind already.
@@ -418,6 +484,14 @@ impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
 
     fn is_gone(&self) -> bool {
         self.actor.is_closed()
+    }
+
+    fn reference(&self) -> Option<&dyn Any> {
+        Some(&self.actor)
+    }
+
+    fn tells(&self, reference: &dyn Any) -> bool {
+        reference.downcast_ref() == Some(&self.actor)
     }
 }
 

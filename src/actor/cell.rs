@@ -23,7 +23,7 @@ use crate::actor::find::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::{AnyRef, Referent};
 use crate::dispatch::Home;
 use crate::mailbox::{self, Gate, Position};
 use crate::scheduler::{RunFn, Task, TaskRef};
@@ -128,6 +128,10 @@ pub struct VTable {
     pub message_type: fn() -> TypeId,
     /// Its name, for errors and dead letters.
     pub message_name: fn() -> &'static str,
+    /// What a foreign one is told apart by; `None` for local ones.
+    ///
+    /// Safety: the header is that of a living allocation which has this vtable.
+    pub referent: Option<unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>>,
 }
 
 /// The first bytes of whatever a reference points to.
@@ -326,6 +330,8 @@ pub struct Core {
     pub takes_copies: AtomicBool,
     /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
     pub retired: AtomicBool,
+    /// Whether it has been told to stop, or has begun to. A restart of its parent waits for it then.
+    pub told_to_stop: AtomicBool,
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
@@ -335,6 +341,18 @@ pub struct Core {
 }
 
 impl Core {
+    /// Notes that the actor ends without further ado.
+    pub fn note_stop(&self) {
+        // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
+        self.told_to_stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the actor ends without further ado.
+    pub fn is_told_to_stop(&self) -> bool {
+        // Ordering: Relaxed; see `note_stop`.
+        self.told_to_stop.load(Ordering::Relaxed)
+    }
+
     pub fn path(&self) -> ActorPath {
         if let Name::Nobody(path) = &self.name {
             return ActorPath::clone(path);

@@ -2,10 +2,10 @@
 //! `watch.rs`.
 
 use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::cell::{Control, Core, Header, Local};
+use crate::actor::cell::{Core, Header, Local};
 use crate::actor::turn::{Extras, Private};
 use crate::actor::{Actor, ActorPath, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request};
+use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request, Watchable};
 use crate::error::SpawnError;
 use crate::ledger::Row;
 use crate::routing::RouterBuilder;
@@ -145,18 +145,61 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Tells all children to stop, and takes back watches of them: no notice of a child that ends by this reaches a new
-    /// state. One of a child that had ended just before may. Within [`Actor::restarting`] the restart waits until they have
-    /// ended.
+    /// state. One of a child that had ended just before may. A restart [waits](Actor::restarting) until they have ended.
     pub fn stop_children(&mut self) {
-        let children = self.core().children.all();
-        if children.is_empty() {
-            return;
-        }
-        self.extras(|extras| extras.stopping.extend(children.iter().cloned()));
-        for child in children {
+        for child in self.core().children.all() {
             self.end_watch(&child);
-            let _ = child.send_system(Control::Stop);
+            child.stop();
         }
+    }
+
+    /// Tells one child to stop, as [`AnyRef::stop`] does, and returns whether it is a child of this actor that has not
+    /// ended. Any other actor is left alone. A child that has been told already is told again, which changes nothing.
+    ///
+    /// Its name is free once it has ended. A restart of this actor [waits](Actor::restarting) for it. A
+    /// [watch](Self::watch) of the child stays, so that its end can be waited for; where the new state is not to hear of
+    /// it, [unwatch](Self::unwatch) the child first, as [`stop_children`](Self::stop_children) does. (Akka's
+    /// `context.stop(child)`.)
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = ();
+    /// #     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done { Ok(()) }
+    /// # }
+    ///
+    /// /// Keeps its archive over a restart, and has a new worker.
+    /// struct Office;
+    /// impl Actor for Office {
+    ///     type Message = ();
+    ///     fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    ///         ctx.actor("worker").spawn(|| Worker)?;
+    ///         if ctx.child("archive").is_none() {
+    ///             ctx.actor("archive").spawn(|| Worker)?;
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///     fn restarting(&mut self, _: &Failure, ctx: &mut Context<()>) -> Done {
+    ///         if let Some(worker) = ctx.child("worker") {
+    ///             ctx.stop_child(&worker);
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    ///         Err(Failure::msg("made anew"))
+    ///     }
+    /// }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("firm").build()?;
+    /// # system.spawn(|| Office)?.tell(());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stop_child(&self, child: &(impl Watchable + ?Sized)) -> bool {
+        let child = child.watched().filter(|child| self.core().children.contains(child));
+        child.inspect(AnyRef::stop).is_some()
     }
 
     // ---- asking

@@ -20,8 +20,9 @@
 //! parent does for itself does not. An actor whose verdict is owed escalates no second failure: the child's
 //! own is added to `culprits`, who get this actor's verdict too.
 //!
-//! A restart goes through `restarting` on the old state, waits until the children that this stopped have ended
-//! (other control is deferred meanwhile), and makes the new state. Children that were kept restart too.
+//! A restart goes through `restarting` on the old state, waits until all children that have been told to stop by then,
+//! there or before, have ended (other control is deferred meanwhile), and makes the new state. Children that were kept
+//! restart too.
 //!
 //! # The end
 //!
@@ -173,15 +174,23 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             log_ignored(&self.me(), "restarting", &own);
         }
         self.ctx.unstash_all();
-        let waits = self.private(|private| {
+        self.private(|private| {
             private.phase = Phase::Restarting;
-            let extras = private.extras();
-            extras.restart = Some(failure);
-            !extras.stopping.is_empty()
+            private.extras().restart = Some(failure);
         });
-        if !waits {
+        if !self.waits_for_children() {
             self.finish_restart();
         }
+    }
+
+    /// Whether the restart in progress has to wait for children: for those that have been told to stop by now, whoever told
+    /// them. The new state may want their names.
+    fn waits_for_children(&mut self) -> bool {
+        let mut told = self.core().children.all();
+        told.retain(|child| child.core().is_told_to_stop());
+        let waits = !told.is_empty();
+        self.private(|private| private.extras().stopping.extend(told));
+        waits
     }
 
     pub fn finish_restart(&mut self) {
@@ -248,6 +257,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
+        // More may have been told meanwhile.
+        let restarting = restarting && !self.waits_for_children();
         if let Some(foster) = self.foster() {
             let ended = child.clone();
             let _ = guarded(|| {
@@ -269,6 +280,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         self.private(|private| private.phase = Phase::Stopping);
+        self.core().note_stop();
         self.reached(Stage::Ending);
         self.ctx.cancel_all_timers();
         self.ctx.unwatch_all();

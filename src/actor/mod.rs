@@ -143,14 +143,49 @@ pub trait Actor: Send + Sized + 'static {
         let _ = ctx;
     }
 
-    /// Runs on the old state before a restart. By default it stops all children and calls
-    /// [`stopped`](Self::stopped); the new state is made once the children have ended. Children that an
-    /// overriding hook keeps are restarted with their parent.
+    /// Runs on the old state before a restart. By default it does what
+    /// [`default_restarting`](Self::default_restarting) does: it stops all children and calls [`stopped`](Self::stopped).
+    ///
+    /// The new state is made once every child has ended that has been told to stop by then: here or earlier, all
+    /// [at once](Context::stop_children) or [one by one](Context::stop_child), by this actor or by others
+    /// ([`AnyRef::stop`]). So their names are free. Children that an overriding hook keeps are restarted with their
+    /// parent. A child that was only [poisoned](AnyRef::poison) is kept: it is suspended, and has messages to handle
+    /// before it ends.
     ///
     /// # Errors
     ///
     /// An error or panic here changes nothing: the restart goes on.
     fn restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> Done {
+        self.default_restarting(failure, ctx)
+    }
+
+    /// Does what [`restarting`](Self::restarting) does by default, for a hook that overrides it and wants that, too.
+    /// There is no use in overriding this one: only `restarting` is called.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Till {
+    ///     sold: u32,
+    /// }
+    ///
+    /// impl Actor for Till {
+    ///     type Message = u32;
+    ///     fn receive(&mut self, cents: u32, _: &mut Context<u32>) -> Done {
+    ///         self.sold += cents;
+    ///         Ok(())
+    ///     }
+    ///     fn restarting(&mut self, failure: &Failure, ctx: &mut Context<u32>) -> Done {
+    ///         println!("{failure}: {} are forgotten", self.sold);
+    ///         self.default_restarting(failure, ctx)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// None. It returns what `restarting` does.
+    fn default_restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> Done {
         let _ = failure;
         ctx.stop_children();
         self.stopped(ctx);

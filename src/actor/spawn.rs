@@ -44,6 +44,7 @@ impl<A: Actor, F: Recipe<A>> Erased<A, F> {
         core_offset: offset_of!(Local<A::Message>, core),
         message_type: TypeId::of::<A::Message>,
         message_name: std::any::type_name::<A::Message>,
+        referent: None,
     };
 }
 
@@ -117,9 +118,26 @@ impl<M: Send + 'static> Drop for Held<M> {
 }
 
 /// Creates an actor by its plan, and keeps its first turn back.
+///
+/// The destructor of a recipe that is refused may panic, which goes no further. What else a plan holds of the user's guards
+/// itself.
 pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
+    let mut recipe = Some(recipe);
+    let spawned = try_spawn_held(plan, &mut recipe);
+    // Before the error lies where it is returned: there it would be leaked if this panicked.
+    if recipe.is_some() {
+        drop_guarded(recipe);
+    }
+    spawned
+}
+
+/// Takes the recipe unless the actor is refused.
+fn try_spawn_held<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    recipe: &mut Option<F>,
 ) -> Result<Held<A::Message>, SpawnError> {
     let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
@@ -154,9 +172,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         }
     };
     let mut born: Option<NonNull<Header>> = None;
-    // Where a refusal leaves them: dropped last, since that is user code and may panic.
-    let (mut recipe, mut on_failure) = (Some(recipe), on_failure);
-    let mut mailbox = Some(mailbox);
+    let (mut on_failure, mut mailbox) = (on_failure, Some(mailbox));
     let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
         let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
         let mailbox = mailbox.take().expect("a child is made once");
@@ -176,6 +192,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
             full,
             on_failure: on_failure.take().map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
@@ -286,6 +303,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         held: AtomicU32::new(0),
         takes_copies: AtomicBool::new(false),
         retired: AtomicBool::new(false),
+        told_to_stop: AtomicBool::new(false),
         full: FullPolicy::Refuse,
         on_failure: None,
         children: Children::default(),

@@ -83,7 +83,7 @@ pub struct Extras<M> {
     pub restart: Option<Failure>,
     /// Control that waits until the restart in progress is over.
     pub deferred: Vec<Control>,
-    /// Children that were told to stop by `stop_children`.
+    /// Children that the restart in progress waits for.
     pub stopping: HashSet<AnyRef>,
     /// The children whose failures this actor has escalated.
     pub culprits: Vec<AnyRef>,

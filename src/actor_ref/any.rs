@@ -1,17 +1,17 @@
 //! References that don't name the message type.
 
 use crate::actor::{ActorPath, Control, Core, Header, Kind, Leaving};
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, Pointee};
 use crate::mailbox::Position;
 use std::any::TypeId;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// An untyped reference to an actor: for parents, children and watching.
 ///
-/// Equal references mean the same incarnation of the same actor. One word; `Option<AnyRef>` is no larger.
+/// Equal references mean the same incarnation of the same actor, or the same path at which nobody is. Their order is that
+/// of their paths, then of their incarnations. One word; `Option<AnyRef>` is no larger.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -63,6 +63,12 @@ impl AnyRef {
             let offset = self.0.as_ref().vtable.core_offset;
             self.0.byte_add(offset).cast::<Core>().as_ref()
         }
+    }
+
+    #[inline]
+    pub(crate) fn pointee(&self) -> Pointee<'_> {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { Pointee::new(self.0) }
     }
 
     fn gate(&self) -> &crate::actor::ActorGate {
@@ -132,6 +138,8 @@ impl AnyRef {
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
     pub fn stop(&self) {
+        // First: a restart of the parent that is told after this finds it.
+        self.core().note_stop();
         let _ = self.send_system(Control::Stop);
     }
 
@@ -203,21 +211,6 @@ impl Drop for AnyRef {
     fn drop(&mut self) {
         // SAFETY: each `AnyRef` owns one counted reference and is not used after this.
         unsafe { Header::release(self.0) };
-    }
-}
-
-impl PartialEq for AnyRef {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Eq for AnyRef {}
-
-impl Hash for AnyRef {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Not the address, which differs between two executions of one model.
-        self.uid().hash(state);
     }
 }
 

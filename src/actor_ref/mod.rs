@@ -1,7 +1,7 @@
 //! References: the only way to reach an actor, a router, or anything else that takes messages.
 //!
 //! In reading order: `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one
-//! besides an actor, and `from_fn.rs` a function; `full.rs` how a sender waits for room, `capacity.rs` how much there
+//! besides an actor, and `from_fn.rs` a function; `meaning.rs` when two of them are equal; `full.rs` how a sender waits for room, `capacity.rs` how much there
 //! is; `copies.rs` and `retired.rs` what an actor's sender must know of it. Answers: `reply.rs` what is asked and answered
 //! by, `promise.rs` the slot between the two in the memory of `slot_memory.rs`, `ask.rs` how the asker waits, with
 //! `patience.rs` and `courtesy.rs` for how long it stays awake, `routed_asks.rs` what an ask through a router counts,
@@ -21,6 +21,7 @@ pub mod delivery;
 mod from_fn;
 mod full;
 mod later;
+mod meaning;
 mod or_back;
 mod patience;
 pub mod promise;
@@ -46,6 +47,7 @@ pub use dead_letters::{
 };
 pub use delivery::{Mode, Report};
 pub(crate) use later::{Next, Succession};
+pub(crate) use meaning::{Alike, Meaning, Pointee, Referent};
 pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
@@ -58,14 +60,40 @@ use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
 use crate::mailbox::{Glance, Position, Pushed, Refused, State};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// Takes messages of type `M`: an actor, a router, an adapter, a function, anything.
 ///
 /// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
-/// Equal references mean the same incarnation of the same actor.
+///
+/// # Equality
+///
+/// Equal references mean the same: the same incarnation of the same actor, the same router, the same group or
+/// [key](crate::topology::Group::key) of it, the same path at which [nobody](crate::SystemRef::empty_ref) is. Of
+/// [adapters](Self::contramap) those are equal that have the same target and functions of the same type which have captured
+/// nothing, as [`narrow`](Self::narrow) has; of adapters with other functions, of [functions](Self::from_fn) and of
+/// [recipients](Self::to_recipient) only clones of one reference are. Equal references have equal hashes. Their order is
+/// that of their paths (right to left, as in Akka), then of their incarnations; what has no path stands at `/deadLetters`,
+/// in an order that another run need not have.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Idle;
+/// # impl Actor for Idle {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let idle: ActorRef<u64> = system.actor("idle").spawn(|| Idle)?;
+/// assert_eq!(idle.narrow::<u32>(), idle.narrow::<u32>());
+/// assert_eq!(idle.contramap(u64::from_be), idle.contramap(u64::from_be));
+/// let plus = |number: u64| idle.contramap(move |other: u64| number + other);
+/// assert_ne!(plus(1), plus(1)); // what was captured cannot be compared
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Delivery
 ///
@@ -490,7 +518,8 @@ impl<M: Send + 'static> ActorRef<M> {
 
     // ---- adapters
 
-    /// A reference that takes only a part of the protocol: `N` goes in, `M` arrives.
+    /// A reference that takes only a part of the protocol: `N` goes in, `M` arrives. Two of one reference are
+    /// [equal](#equality).
     pub fn narrow<N>(&self) -> ActorRef<N>
     where
         N: Send + 'static,
@@ -502,6 +531,10 @@ impl<M: Send + 'static> ActorRef<M> {
     /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
     /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
     /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
+    ///
+    /// Two of one reference are [equal](#equality) if `change` is the same function, or the same closure that captures
+    /// nothing. With a closure that captures something, or a pointer to a function, only clones of one adapter are equal:
+    /// keep the adapter where it is needed again, as to unsubscribe it.
     ///
     /// An adapter calls what it was made of, so one of one of one, and so on, takes more and more of the sender's stack: a
     /// thousand are no harm, many thousands overflow it. Make adapters of the reference that stands behind all of them.
@@ -576,20 +609,6 @@ impl<M> Drop for ActorRef<M> {
     fn drop(&mut self) {
         // SAFETY: each `ActorRef` owns one counted reference and is not used after this.
         unsafe { Header::release(self.0) };
-    }
-}
-
-impl<M> PartialEq for ActorRef<M> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<M> Eq for ActorRef<M> {}
-
-impl<M> Hash for ActorRef<M> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::ActorRef;
 use super::ask::{Ask, AskError};
 use super::reply::{Call, Request};
-use crate::actor;
+use crate::actor::{self, drop_guarded};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -60,11 +60,23 @@ impl<Q: Request> AskOrBack<Q> {
     /// [`StatusFailure`] says why there is no answer, as [`Ask::wait`] does, and holds the request.
     pub fn wait(self) -> Result<Q::Reply, StatusFailure<Q>> {
         let Self { ask, request } = self;
-        match (ask.wait(), request) {
-            (Ok(reply), _) => Ok(reply),
-            (Err(error), Some(message)) => Err(StatusFailure { error, message }),
-            (Err(_), None) => unreachable!("only a future that has ended has no request"),
+        with_request(ask.wait(), request)
+    }
+}
+
+/// The outcome, with the request if there is no answer.
+fn with_request<Q: Request>(
+    outcome: Result<Q::Reply, AskError>,
+    request: Option<Q>,
+) -> Result<Q::Reply, StatusFailure<Q>> {
+    match (outcome, request) {
+        (Ok(reply), request) => {
+            // Here: a reply that lies where it is returned is leaked if a destructor after that panics.
+            drop(request);
+            Ok(reply)
         }
+        (Err(error), Some(message)) => Err(StatusFailure { error, message }),
+        (Err(_), None) => unreachable!("an ask panics when it is polled again"),
     }
 }
 
@@ -78,11 +90,7 @@ impl<Q: Request> Future for AskOrBack<Q> {
     /// When polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        Pin::new(&mut this.ask).poll(cx).map(|outcome| match (outcome, this.request.take()) {
-            (Ok(reply), _) => Ok(reply),
-            (Err(error), Some(message)) => Err(StatusFailure { error, message }),
-            (Err(_), None) => unreachable!("the ask panics when it is polled again"),
-        })
+        Pin::new(&mut this.ask).poll(cx).map(|outcome| with_request(outcome, this.request.take()))
     }
 }
 
@@ -173,7 +181,16 @@ impl<M: Send + 'static> actor::Context<M> {
     {
         let message = request.clone();
         self.ask(target, request, move |outcome| {
-            wrap(outcome.map_err(|error| StatusFailure { error, message }))
+            let outcome = match outcome {
+                Ok(reply) => {
+                    // Before the reply goes on, as in `with_request`; and this is the thread of the actor that answers,
+                    // which is not to blame for what it panics with.
+                    drop_guarded(message);
+                    Ok(reply)
+                }
+                Err(error) => Err(StatusFailure { error, message }),
+            };
+            wrap(outcome)
         });
     }
 }

@@ -4,12 +4,15 @@ use crate::actor::{ActorPath, Header, Kind, Leave, Leaving, SystemRef, VTable, d
 use crate::actor_ref::ask::Timekeeper;
 use crate::actor_ref::dead_letters::nowhere;
 use crate::actor_ref::delivery::Spread;
+use crate::actor_ref::meaning::{Alike, Meaning, Referent};
 use crate::actor_ref::routed_asks::RoutedAsks;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
 use std::any::TypeId;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
@@ -103,6 +106,18 @@ pub trait Recipient<M>: Send + Sync + 'static {
     fn spread(&self) -> Option<&dyn Spread<M>> {
         None
     }
+
+    /// What makes it the same as others of its type, if anything does but being the very same: for the engine's own.
+    #[doc(hidden)]
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        None
+    }
+
+    /// The actor behind, if that is the same for as long as this exists: for the engine's own.
+    #[doc(hidden)]
+    fn place(&self) -> Option<AnyRef> {
+        None
+    }
 }
 
 /// What a reference to a recipient points to. Aligned to a line: all who send by a router's reference read it, and the
@@ -124,7 +139,18 @@ impl<M: 'static> Foreign<M> {
         core_offset: 0,
         message_type: TypeId::of::<M>,
         message_name: std::any::type_name::<M>,
+        referent: Some(Self::referent),
     };
+
+    /// # Safety
+    ///
+    /// `header` is that of a living `Foreign<M>`.
+    unsafe fn referent(header: NonNull<Header>) -> NonNull<dyn Referent> {
+        // SAFETY: passed on to the caller; the header is the first field, and the pointer valid for the whole.
+        let foreign: &Self = unsafe { header.cast::<Self>().as_ref() };
+        let referent: &dyn Referent = foreign;
+        NonNull::from(referent)
+    }
 
     /// Makes one with a count of one.
     pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
@@ -154,6 +180,16 @@ impl<M: 'static> Foreign<M> {
         let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
         drop_guarded(foreign);
         None
+    }
+}
+
+impl<M: 'static> Referent for Foreign<M> {
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        self.recipient.meaning()
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.recipient.place()
     }
 }
 
@@ -219,6 +255,10 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn system(&self) -> Option<SystemRef> {
         self.system.clone()
     }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.recipient.place()
+    }
 }
 
 /// Changes messages on their way to another reference.
@@ -273,6 +313,30 @@ where
     fn system(&self) -> Option<SystemRef> {
         // Not by way of `any`: what stands behind may be counted and yet be no actor.
         self.target.system().map(SystemRef::new)
+    }
+
+    /// What a function has captured cannot be compared.
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        (size_of::<F>() == 0).then_some(self)
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.target.place()
+    }
+}
+
+/// One type of function that has captured nothing is one function.
+impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.target == other.target
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.target.hash(&mut state);
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.target.cmp(&other.target)
     }
 }
 

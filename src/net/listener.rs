@@ -11,6 +11,7 @@ use crate::net::connection::{Connection, Marks};
 use crate::net::driver::{Driver, Registration};
 use crate::net::readiness::Readiness;
 use crate::net::socket::{Address, ListenSocket, Socket};
+use crate::payload::Guarded;
 use crate::supervision::{Failure, Strategy};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
@@ -201,6 +202,9 @@ impl ListenerBuilder {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
     {
+        // What is refused is dropped while the error is on its way.
+        let make = Guarded::new(make);
+        let make = move |connection: Connection, ctx: &mut Context<A::Message>| make(connection, ctx);
         let Self { system, name, address, dispatcher, settings } = self;
         let deployed = system.core().deployed_at_top(&name).map(|deployed| deployed.listener.or(&settings));
         let settings = Settings::new(dispatcher, &deployed.unwrap_or(settings));

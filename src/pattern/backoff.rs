@@ -506,6 +506,10 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         Some(self.supervisor.any_local())
     }
 
+    fn place(&self) -> Option<AnyRef> {
+        self.any()
+    }
+
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.supervisor.any_local().core().system.clone()))
     }
@@ -626,6 +630,8 @@ impl ActorBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
+        // What is refused is dropped while the error is on its way.
+        let recipe = Guarded::new(recipe);
         backoff.check().map_err(SpawnError::Backoff)?;
         let shared = StdArc::new(Shared {
             settings: backoff,

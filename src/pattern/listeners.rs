@@ -48,8 +48,8 @@ use std::fmt;
 /// # }
 /// ```
 pub struct Listeners<M> {
-    /// In the order of paths, then of what tells references of one path apart.
-    list: Vec<(ActorPath, ActorRef<M>)>,
+    /// In the order of paths and incarnations, as they were when each came, and then of their coming.
+    list: Vec<(ActorPath, u32, ActorRef<M>)>,
 }
 
 type Visit<M> = dyn FnMut(&ActorRef<M>) + Send;
@@ -81,29 +81,29 @@ impl<M: Send + 'static> Listeners<M> {
     }
 
     /// Adds a listener. Returns whether it is new: one that listens already is not added again.
+    ///
+    /// It listens already if an [equal](ActorRef#equality) reference does.
     pub fn listen(&mut self, listener: ActorRef<M>) -> bool {
-        let path = listener.path();
-        match self.place_of(&path, &listener) {
-            Ok(_) => false,
-            Err(place) => {
-                self.list.insert(place, (path, listener));
-                true
-            }
+        if self.position(&listener).is_some() {
+            return false;
         }
+        let path = listener.path();
+        let uid = listener.uid();
+        let key = (path.as_str(), uid);
+        let place = self.list.partition_point(|(known, uid, _)| (known.as_str(), *uid) <= key);
+        self.list.insert(place, (path, uid, listener));
+        true
     }
 
     /// Removes a listener. Returns whether it was one.
     pub fn deafen(&mut self, listener: &ActorRef<M>) -> bool {
-        let found = self.place_of(&listener.path(), listener);
-        found.is_ok_and(|place| {
-            self.list.remove(place);
-            true
-        })
+        let found = self.position(listener);
+        found.map(|place| self.list.remove(place)).is_some()
     }
 
-    fn place_of(&self, path: &ActorPath, listener: &ActorRef<M>) -> Result<usize, usize> {
-        let key = (path.as_str(), listener.uid(), listener.address());
-        self.list.binary_search_by(|(path, known)| (path.as_str(), known.uid(), known.address()).cmp(&key))
+    /// Where it is. Not looked for by its path, which may be another one by now.
+    fn position(&self, listener: &ActorRef<M>) -> Option<usize> {
+        self.list.iter().position(|(_, _, known)| known == listener)
     }
 
     /// Calls `act` with each listener, in order.
@@ -113,7 +113,7 @@ impl<M: Send + 'static> Listeners<M> {
 
     /// The listeners, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ActorRef<M>> {
-        self.list.iter().map(|(_, listener)| listener)
+        self.list.iter().map(|(_, _, listener)| listener)
     }
 
     /// Tells each listener, in order, and returns how many there are.
@@ -121,12 +121,12 @@ impl<M: Send + 'static> Listeners<M> {
     where
         M: Clone,
     {
-        if let Some(((_, last), others)) = self.list.split_last() {
+        if let Some(((_, _, last), others)) = self.list.split_last() {
             let message = message.into();
             if !others.is_empty() {
                 self.iter().for_each(ActorRef::expect_copies);
             }
-            others.iter().for_each(|(_, listener)| listener.tell(message.clone()));
+            others.iter().for_each(|(_, _, listener)| listener.tell(message.clone()));
             last.tell(message);
         }
         self.list.len()

@@ -8,9 +8,11 @@ use super::reference::RouterInfo;
 use super::routees::WrittenPath;
 use super::{RoundRobin, RouteContext, Routee, RouterBuilder};
 use crate::actor::{ActorPath, Found, Selection, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Recipient, WrongType};
+use crate::actor_ref::{Accepted, ActorRef, Alike, AnyRef, DeadLetterReason, Meaning, Recipient, WrongType};
 use crate::error::{SendError, SpawnError};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
@@ -300,5 +302,24 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
 
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.info.system.clone()))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One path of one router is one place.
+impl<M: 'static> Alike for PathRecipient<M> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.path.selection == other.path.selection && self.info.head == other.info.head
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.path.selection.hash(&mut state);
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.info.head.cmp(&other.info.head).then_with(|| self.path.selection.order(&other.path.selection))
     }
 }

@@ -12,7 +12,7 @@ use super::plan::{Initial, RouterPlan};
 use super::reference::SharedRouter;
 use super::resizer::{self, Resizing};
 use super::{Manage, Routee, Router, RoutingLogic};
-use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, spawn_held};
+use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, drop_guarded, spawn_held};
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
 use crate::scheduler::StartError;
@@ -72,7 +72,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
         let found_empty = ends_when_found_empty.then(FoundEmpty::new::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
-        let logic = StdArc::new(self.logic);
+        let logic = StdArc::new(self.logic.into_inner());
         let (reference, handed_back) = resizer::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
         let settings = self.settings;
@@ -130,7 +130,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 }
                 Ok(Router { reference, head, shared })
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                // This may be the last to have what is the user's, if the head ends at once on another thread: before the
+                // error lies where it is returned.
+                drop(unmade);
+                drop(held);
+                drop_guarded(board);
+                Err(error)
+            }
         }
     }
 

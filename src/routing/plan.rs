@@ -51,7 +51,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     /// `None`: it is given one.
     pub(super) name: Option<String>,
     pub(super) members: Initial<M>,
-    pub(super) logic: L,
+    pub(super) logic: Guarded<L>,
     pub(super) settings: RouteeSettings,
     pub(super) strategy: Strategy,
     pub(super) stays_when_empty: bool,
@@ -132,7 +132,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             parent,
             name,
             members,
-            logic: RoundRobin::new(),
+            logic: Guarded::new(RoundRobin::new()),
             settings: RouteeSettings {
                 dispatcher: None,
                 mailbox: MailboxKind::Chosen(None),
@@ -170,7 +170,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             parent: self.parent,
             name: self.name,
             members: self.members,
-            logic: change(self.logic),
+            logic: Guarded::new(change(self.logic.into_inner())),
             settings: self.settings,
             strategy: self.strategy,
             stays_when_empty: self.stays_when_empty,

@@ -314,4 +314,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     fn system(&self) -> Option<SystemRef> {
         Some(SystemRef::new(self.shared.info.system.clone()))
     }
+
+    fn place(&self) -> Option<AnyRef> {
+        Recipient::any(self)
+    }
 }

@@ -6,7 +6,9 @@ use super::reference::RouterInfo;
 use crate::actor::{Found, Selection, drop_guarded, guarded};
 use crate::actor_ref::{ActorRef, AnyRef, Load};
 use std::any::Any;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
 /// One destination of a router: an actor, another router, or anything else that has a reference.
@@ -14,7 +16,7 @@ use std::sync::Arc as StdArc;
 /// | kind | made by | equal to | watched by a router's head |
 /// |---|---|---|---|
 /// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
-/// | a function, a [`Recipient`](crate::Recipient) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`] | the same reference | if an actor stands behind |
+/// | a function, a [`Recipient`](crate::Recipient), an [adapter](ActorRef::contramap) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`], [`ActorRef::narrow`] | an [equal](ActorRef#equality) reference | if an actor stands behind |
 /// | the same with a name | [`with_identity`](Self::with_identity) | one with the same identity | the same |
 /// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | one of an equal [`Selection`] | no |
 /// | several | [`several`](Self::several) | one of equal elements in the same order | no |
@@ -139,7 +141,7 @@ impl<M: Send + 'static> Routee<M> {
 
     /// No routee: a message that a logic sends here becomes a dead letter, or comes back to `try_tell`.
     pub fn none() -> Self {
-        Self { actor: ActorRef::to_recipient(super::several::Nobody), identity: Identity::None }
+        Self { actor: ActorRef::to_own_recipient(super::several::Nobody), identity: Identity::None }
     }
 
     pub(super) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
@@ -290,6 +292,45 @@ impl<M> PartialEq for Routee<M> {
 }
 
 impl<M> Eq for Routee<M> {}
+
+impl<M> Routee<M> {
+    /// Feeds what equal ones have in common.
+    pub(super) fn feed(&self, mut state: &mut dyn Hasher) {
+        match &self.identity {
+            Identity::Path(_) => self.actor.hash(&mut state),
+            Identity::Given(text) => text.hash(&mut state),
+            Identity::Several(parts) => parts.list.iter().for_each(|part| part.feed(state)),
+            Identity::None => {}
+            Identity::AtPath(path) => path.text.hash(&mut state),
+        }
+    }
+
+    /// The place of its kind in the order.
+    fn rank(&self) -> u8 {
+        match &self.identity {
+            Identity::Path(_) => 0,
+            Identity::Given(_) => 1,
+            Identity::Several(_) => 2,
+            Identity::None => 3,
+            Identity::AtPath(_) => 4,
+        }
+    }
+}
+
+/// A total order of lists, in which equal ones are equal.
+pub(super) fn order<M>(one: &[Routee<M>], two: &[Routee<M>]) -> Ordering {
+    let of_parts = |(one, two): (&Routee<M>, &Routee<M>)| match (&one.identity, &two.identity) {
+        (Identity::Path(_), Identity::Path(_)) => one.actor.cmp(&two.actor),
+        (Identity::Given(one), Identity::Given(two)) => one.cmp(two),
+        (Identity::Several(one), Identity::Several(two)) => order(&one.list, &two.list),
+        (Identity::AtPath(at), Identity::AtPath(other)) => {
+            at.text.cmp(&other.text).then_with(|| one.actor.cmp(&two.actor))
+        }
+        _ => one.rank().cmp(&two.rank()),
+    };
+    let pairs = one.iter().zip(two).map(of_parts);
+    pairs.fold(one.len().cmp(&two.len()), Ordering::then)
+}
 
 impl<M: Send + 'static> From<ActorRef<M>> for Routee<M> {
     fn from(actor: ActorRef<M>) -> Self {

@@ -1,11 +1,13 @@
 //! Several routees in the place of one, and none.
 
 use super::reference::RouterInfo;
-use super::routees::Parts;
+use super::routees::{Parts, order};
 use super::{RouteContext, Routee};
 use crate::actor::drop_guarded;
-use crate::actor_ref::{Accepted, ActorRef, Load, Recipient};
+use crate::actor_ref::{Accepted, ActorRef, Alike, Load, Meaning, Recipient};
 use crate::error::SendError;
+use std::cmp::Ordering;
+use std::hash::Hasher;
 use std::sync::Arc as StdArc;
 
 impl<M: Clone + Send + 'static> Routee<M> {
@@ -100,6 +102,25 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
     fn system(&self) -> Option<crate::SystemRef> {
         self.info.as_ref().map(|info| crate::SystemRef::new(info.system.clone()))
     }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// Equal parts in the same order get the same copies.
+impl<M: 'static> Alike for Several<M> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.parts.list == other.parts.list
+    }
+
+    fn feed(&self, state: &mut dyn Hasher) {
+        self.parts.list.iter().for_each(|part| part.feed(state));
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        order(&self.parts.list, &other.parts.list)
+    }
 }
 
 /// Takes nothing.
@@ -108,5 +129,22 @@ pub struct Nobody;
 impl<M> Recipient<M> for Nobody {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         Err(SendError::NoRoutee(message))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One is as any other.
+impl Alike for Nobody {
+    fn is_like(&self, _: &Self) -> bool {
+        true
+    }
+
+    fn feed(&self, _: &mut dyn Hasher) {}
+
+    fn order(&self, _: &Self) -> Ordering {
+        Ordering::Equal
     }
 }

@@ -2,7 +2,7 @@
 
 use super::reference::RouterInfo;
 use super::{RouteContext, Routee, Routees, RoutingLogic};
-use crate::actor::SystemRef;
+use crate::actor::{SystemRef, drop_guarded};
 use crate::actor_ref::DeadLetterReason;
 use crate::error::SendError;
 use std::fmt;
@@ -82,7 +82,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// [`LogicError`] if the logic's settings make no sense.
     pub fn new(system: &SystemRef, logic: L) -> Result<Self, LogicError> {
-        logic.check().map_err(|fault| LogicError { fault })?;
+        if let Err(fault) = logic.check() {
+            // Before the error lies where it is returned: there it would be leaked if this panicked.
+            drop_guarded(logic);
+            return Err(LogicError { fault });
+        }
         let nobody = system.dead_letters_ref::<M>().any_local();
         let info = RouterInfo::new::<M>(nobody, system.core().next_uid());
         let prepared = logic.prepare(&[]);

@@ -1,6 +1,6 @@
 //! What a program wants done once every actor has ended.
 
-use crate::actor::SystemRef;
+use crate::actor::{SystemRef, drop_guarded};
 use crate::event_stream::quietly;
 use crate::sync::{Mutex, lock};
 use std::fmt;
@@ -54,12 +54,15 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`SystemEnded`] when the callbacks have begun to run; this one is dropped.
+    /// [`SystemEnded`] when the callbacks have begun to run; this one is dropped, and a panic of its destructor goes no
+    /// further.
     pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), SystemEnded> {
         if let Some(callbacks) = &mut *lock(&self.core().callbacks.0) {
             callbacks.push(Box::new(callback));
             return Ok(());
         }
+        // Before the error lies where it is returned: there it would be leaked if this panicked.
+        drop_guarded(callback);
         Err(SystemEnded { system: self.name().to_owned() })
     }
 }

@@ -62,6 +62,7 @@ pub(crate) use callbacks::Callbacks;
 
 use crate::actor::{Done, SystemRef, drop_guarded};
 use crate::dispatch::stepping::Reached;
+use crate::payload::Guarded;
 use crate::sync::{Condvar, Mutex, lock};
 use run::Work;
 use std::fmt;
@@ -203,6 +204,8 @@ impl CoordinatedShutdown {
     where
         F: Future<Output = Done> + Send + 'static,
     {
+        // What is refused is dropped while the error is on its way.
+        let make = Guarded::new(make);
         let coordinator = self.coordinator();
         let Some(index) = coordinator.index(phase) else {
             return Err(AddTaskError::UnknownPhase(coordinator.unknown(phase)));
@@ -210,7 +213,7 @@ impl CoordinatedShutdown {
         if name.is_empty() {
             return Err(AddTaskError::EmptyName { phase: phase.to_owned() });
         }
-        let work: Work = Box::new(move || Box::pin(make()));
+        let work: Work = Box::new(move || Box::pin(make.into_inner()()));
         let number = {
             let mut state = lock(&coordinator.state);
             let is_open = match &state.stage {

@@ -23,6 +23,7 @@ use crate::actor::{
 };
 use crate::actor_ref::ActorRef;
 use crate::error::{ScheduleError, SpawnError};
+use crate::payload::Guarded;
 use crate::sync::{Mutex, lock};
 use crate::time::TimerHandle;
 use std::fmt;
@@ -311,6 +312,8 @@ impl Scheduler {
         on_close: bool,
         work: Work,
     ) -> Result<Cancellable, ScheduleError> {
+        // What is refused is dropped while the error is on its way.
+        let work = Guarded::new(work);
         match repeat {
             Repeat::After(Duration::ZERO) | Repeat::Every(Duration::ZERO) => {
                 return Err(ScheduleError::ZeroPeriod);
@@ -326,7 +329,7 @@ impl Scheduler {
             return Err(shut_down());
         }
         let due = self.system.now().saturating_add(delay);
-        let state = State { phase: Phase::Waiting, due, timer: None, work: Some(work) };
+        let state = State { phase: Phase::Waiting, due, timer: None, work: Some(work.into_inner()) };
         let task = StdArc::new(Scheduled {
             system: self.system.clone(),
             runner: self.runner.clone(),
@@ -338,11 +341,14 @@ impl Scheduler {
             if let Err(refused) = self.runner.try_tell(Job(Some(task.clone()))) {
                 // Not to be closed: it was never scheduled.
                 refused.into_inner().0.take();
+                drop_guarded(task);
                 return Err(shut_down());
             }
         } else {
             let mut state = lock(&task.state);
             if !task.set_timer(&mut state) {
+                drop(state);
+                drop_guarded(task);
                 return Err(shut_down());
             }
         }

@@ -229,6 +229,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 continue;
             }
             if !self.spawns() {
+                drop(shard);
+                drop_guarded(former);
                 return Created::Refused(SpawnError::ParentStopped { path: self.head.path().to_string() });
             }
             // Whoever waits keeps the count of its restarts.
@@ -241,6 +243,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Err(error) => {
                     drop(shard);
                     self.log(&error);
+                    // It may be the last to have a key of the user's: before the error lies where it is returned.
+                    drop_guarded(former);
                     return Created::Refused(error);
                 }
             };

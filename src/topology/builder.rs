@@ -16,10 +16,11 @@ use super::ward::Ward;
 use super::{GroupKey, InnerRouter, Outcome};
 use crate::actor::{
     Actor, Answer, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan,
-    SystemRef, spawn_held,
+    SystemRef, drop_guarded, spawn_held,
 };
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
+use crate::payload::Guarded;
 use crate::supervision::Failure;
 use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
@@ -180,6 +181,7 @@ impl GroupBuilder {
         I: IntoActor<Actor = A>,
         K: GroupKey,
     {
+        let recipe = Guarded::new(recipe);
         let recipe =
             move |ctx: &mut Context<A::Message>, start: &Start<'_, K>| recipe(ctx, start).into_actor();
         let recipe = StdArc::new(recipe);
@@ -202,7 +204,7 @@ impl GroupBuilder {
         GroupPlan {
             parent: self.parent,
             name: self.name,
-            router,
+            router: Guarded::new(router),
             copy,
             make: Box::new(make),
             statuses,
@@ -261,7 +263,7 @@ type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer,
 pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     parent: Result<AnyRef, String>,
     name: String,
-    router: Box<dyn InnerRouter<M, K>>,
+    router: Guarded<Box<dyn InnerRouter<M, K>>>,
     copy: Option<Copy<M>>,
     make: Box<MakeBy<M, K>>,
     statuses: StdArc<Statuses<K>>,
@@ -313,7 +315,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// Has each actor get a message when the group is [terminated](Group::terminate), made of the reason, instead of
     /// closing its mailbox: it ends when it thinks fit. elfo's manual termination.
     pub fn terminate_by(mut self, make: impl Fn(&str) -> M + Send + Sync + 'static) -> Self {
-        self.termination = Termination::Manual(Box::new(make));
+        let make = Guarded::new(make);
+        self.termination = Termination::Manual(Box::new(move |reason| make(reason)));
         self
     }
 
@@ -364,7 +367,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             make(plan, seed)
         };
         let parts = Parts {
-            router: self.router,
+            router: self.router.into_inner(),
             copy: self.copy,
             make: Box::new(make),
             statuses: self.statuses,
@@ -397,7 +400,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let seed = StdArc::new(Seed::new(key, hash, name, StartCause::Mounted));
         match self.create(&seed, false, |_| {}) {
             Created::Done | Created::Taken => Ok(()),
-            Created::Refused(error) => Err(error),
+            Created::Refused(error) => {
+                // Its key is the user's: before the error lies where it is returned.
+                drop_guarded(seed);
+                Err(error)
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use super::error::TopologyError;
 use super::member::{Member, Mount};
 use super::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
 use super::{Carries, Connection, GroupConfig};
-use crate::actor::{SystemRef, check_name};
+use crate::actor::{SystemRef, check_name, drop_guarded};
 use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::{ActorRef, AnyRef, Timekeeper};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
@@ -463,7 +463,7 @@ impl<D: Send + 'static> Local<D> {
         };
         // Left here if it is refused: what it holds is the user's, and is dropped without the lock.
         let mut when = when;
-        self.with_draft(|draft: &mut Draft<M>| {
+        let added = self.with_draft(|draft: &mut Draft<M>| {
             let routes = &mut draft.routes;
             routes.clone = routes.clone.or(clone);
             let index = match routes.list.iter().position(|route| route.to == to.berth.name) {
@@ -490,7 +490,9 @@ impl<D: Send + 'static> Local<D> {
                 None => routes.list[index].always = true,
             }
             Ok(())
-        })?;
+        });
+        drop_guarded(when);
+        added?;
         self.topology.change(self.index, |entry| {
             let same = |other: &&mut Connection| {
                 (&other.to, other.message_type) == (&connection.to, connection.message_type)

@@ -7,9 +7,11 @@ use super::seed::{Seed, StartCause};
 use super::succession::ToHeir;
 use super::{GroupKey, Outcome};
 use crate::actor_ref::delivery::{Copies, Counted, Delivery, Spread, Untaken, spread_told};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Succession};
+use crate::actor_ref::{Accepted, ActorRef, Alike, AnyRef, Load, Meaning, Recipient, Succession};
 use crate::error::SendError;
 use crate::grace;
+use std::cmp::Ordering;
+use std::hash::Hasher;
 use std::sync::Arc as StdArc;
 
 /// What stands behind the reference to a group. Aligned to a line, since all who send to the group read it and the heap
@@ -358,6 +360,10 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
         Some(self.0.head.clone())
     }
 
+    fn place(&self) -> Option<AnyRef> {
+        Some(self.0.head.clone())
+    }
+
     fn spread(&self) -> Option<&dyn Spread<M>> {
         Some(self)
     }
@@ -401,7 +407,33 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         Some(self.board.head.clone())
     }
 
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        Some(self.board.head.clone())
+    }
+
     fn spread(&self) -> Option<&dyn Spread<M>> {
         Some(self)
+    }
+}
+
+/// One key of one group is one address.
+impl<M: Send + 'static, K: GroupKey> Alike for ToKey<M, K> {
+    fn is_like(&self, other: &Self) -> bool {
+        StdArc::ptr_eq(&self.board, &other.board) && self.hash == other.hash && self.key == other.key
+    }
+
+    fn feed(&self, state: &mut dyn Hasher) {
+        state.write_u64(self.hash);
+    }
+
+    /// By the names of the actors, which are those of the keys.
+    fn order(&self, other: &Self) -> Ordering {
+        let board = |at: &Self| StdArc::as_ptr(&at.board) as usize;
+        let by_name = || self.key.to_string().cmp(&other.key.to_string());
+        board(self).cmp(&board(other)).then_with(by_name).then_with(|| self.hash.cmp(&other.hash))
     }
 }

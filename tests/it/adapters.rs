@@ -130,3 +130,23 @@ fn untyped_references_know_their_type() {
     assert!(error.takes.contains("Text") && error.wanted == "u32" && error.path == log.path());
     system.finish();
 }
+
+#[test]
+fn a_router_knows_a_routee_by_an_adapter_that_means_the_same() {
+    let system = System::builder("adapters").build().unwrap();
+    let (sender, told) = channel();
+    let log = ActorRef::from_fn(move |Text(text)| sender.send(text).unwrap());
+    let other = ActorRef::from_fn(|_: u32| ());
+    let router = system.router("router").group([log.narrow::<u32>(), other.clone()]).spawn().unwrap();
+    (0..2).for_each(|_| router.tell(1u32));
+    assert_eq!(told.recv().as_deref(), Ok("1"));
+    router.remove(log.contramap(|number: u32| Text::from(number))).unwrap();
+    assert_eq!(
+        router.routees().unwrap(),
+        [log.narrow(), other.clone()],
+        "another function is another routee"
+    );
+    router.remove(log.narrow::<u32>()).unwrap();
+    assert_eq!(router.routees().unwrap(), [other]);
+    assert_eq!(system.shutdown(crate::support::LONG).unwrap().balance(), 0);
+}

@@ -1,20 +1,22 @@
 //! What panics when it is dropped, where the engine drops several of them together: each is dropped for itself, since
 //! of two panics at once the second would abort the process.
 
-use crate::support::{LONG, Soon, Stage, run_turns, wait_until};
+use crate::support::{LONG, Soon, Stage, panic_of, run_turns, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
-    RouterSettings, RoutingLogic,
+    RouterSettings, RouterValue, RoutingLogic,
 };
 use pointsman::shutdown::phase;
 use pointsman::topology::{GroupConfig, RestartPolicy, Sending, Start, WhileRestarting};
 use pointsman::{Backoff, Behavior, Mailbox};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::time::Duration;
 
 /// Counts its drops, and panics in each.
@@ -505,4 +507,271 @@ fn handlers_of_a_behavior_are_dropped_each_for_itself() {
     };
     drop(handler().or_behave(&handler()));
     assert_eq!(bombs.dropped(), 2);
+}
+
+/// What is asked of [`Safe`]. Its clones panic when they are dropped, where the first of it does not.
+struct Unlock(Option<Bomb>, Bombs);
+
+impl Clone for Unlock {
+    fn clone(&self) -> Self {
+        Unlock(Some(self.1.one()), self.1.clone())
+    }
+}
+
+impl Request for Unlock {
+    type Reply = Arc<()>;
+}
+
+/// Answers by its own, which is counted.
+struct Safe(Arc<()>);
+
+impl Actor for Safe {
+    type Message = Call<Unlock>;
+    fn receive(&mut self, call: Call<Unlock>, _: &mut Context<Call<Unlock>>) -> Done {
+        // The clone goes to the asker, or is what it keeps.
+        call.answer(|mut unlock| {
+            std::mem::forget(unlock.0.take());
+            self.0.clone()
+        });
+        Ok(())
+    }
+}
+
+/// How many hold what is in a safe while it is asked by `ask` for it and nothing is left of the answer.
+fn held_after(ask: impl Fn(&ActorRef<Call<Unlock>>, Unlock)) -> (usize, usize) {
+    let (system, bombs, held) = (system(), Bombs::default(), Arc::new(()));
+    let kept = held.clone();
+    let safe = system.spawn(move || Safe(kept.clone())).expect("room");
+    for _ in 0..10 {
+        ask(&safe, Unlock(None, bombs.clone()));
+    }
+    safe.stop();
+    safe.when_ended().wait().expect("the system lives");
+    system.shutdown(LONG).expect("nothing is stuck");
+    (bombs.dropped(), Arc::strong_count(&held))
+}
+
+/// Polls until it is ready.
+fn poll_to_end(mut future: impl Future + Unpin) {
+    let mut cx = std::task::Context::from_waker(Waker::noop());
+    while Pin::new(&mut future).poll(&mut cx).is_pending() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_reply_is_dropped_though_the_request_that_was_kept_panics() {
+    let waited = held_after(|safe, unlock| {
+        let answer = safe.ask_or_back(unlock);
+        assert_eq!(panic_of(move || drop(answer.wait())), "planted");
+    });
+    assert_eq!(waited, (10, 1), "by `wait`");
+    let polled = held_after(|safe, unlock| {
+        let answer = safe.ask_or_back(unlock);
+        assert_eq!(panic_of(move || poll_to_end(answer)), "planted");
+    });
+    assert_eq!(polled, (10, 1), "by `poll`");
+}
+
+enum ThiefMsg {
+    Ask(ActorRef<Call<Unlock>>, Unlock),
+    Outcome(bool),
+}
+
+/// Asks a safe for what is in it, and says whether it has got that.
+struct Thief(Sender<bool>);
+
+impl Actor for Thief {
+    type Message = ThiefMsg;
+    fn receive(&mut self, message: ThiefMsg, ctx: &mut Context<ThiefMsg>) -> Done {
+        match message {
+            ThiefMsg::Ask(safe, unlock) => {
+                ctx.ask_or_back(&safe, unlock, |outcome| ThiefMsg::Outcome(outcome.is_ok()));
+            }
+            ThiefMsg::Outcome(is_there) => self.0.send(is_there)?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_gets_its_answer_though_the_request_that_was_kept_panics() {
+    let (sender, outcomes) = channel();
+    let asked = held_after(|safe, unlock| {
+        let (system, sender) = (system(), sender.clone());
+        let thief = system.spawn(move || Thief(sender.clone())).expect("room");
+        thief.tell(ThiefMsg::Ask(safe.clone(), unlock));
+        assert_eq!(outcomes.soon(), Ok(true), "the answer has come");
+        system.shutdown(LONG).expect("nothing is stuck");
+    });
+    assert_eq!(asked, (10, 1));
+}
+
+/// A recipe for an idle actor that holds a bomb.
+fn armed_recipe(bombs: &Bombs) -> impl Fn(&mut Context<u32>) -> Idle + Send + Sync + use<> {
+    let bomb = bombs.one();
+    move |_| {
+        let _ = &bomb;
+        Idle
+    }
+}
+
+#[test]
+fn who_is_refused_an_actor_is_told_why_though_the_recipe_panics() {
+    let (system, bombs) = (system(), Bombs::default());
+    let handle = SystemRef::clone(&system);
+    system.actor("taken").spawn(|| Idle).expect("the name is free");
+    let second = Duration::from_secs(1);
+    let refused = |name: &str| -> [Option<SpawnError>; 7] {
+        let armed = || armed_recipe(&bombs);
+        let backoff = || Backoff::on_stop(second, second);
+        let key = {
+            let bomb = bombs.one();
+            move |key: &u32| {
+                let _ = &bomb;
+                *key
+            }
+        };
+        let group = {
+            let recipe = armed();
+            move |ctx: &mut Context<u32>, _: &Start<'_, u32>| recipe(ctx)
+        };
+        [
+            handle.actor(name).spawn_with(armed()).err(),
+            handle.actor(name).on_failure(judge(&bombs)).mailbox("small").spawn_with(armed()).err(),
+            handle.actor(name).spawn_backoff(backoff(), armed()).err(),
+            handle.router(name).pool(1, armed()).spawn().err(),
+            handle.router(name).balancing_pool(1, armed()).spawn().err(),
+            handle.group(name).by_key(key, group).spawn().err(),
+            handle.router(name).pool(1, |_| Idle).logic(Armed(bombs.one())).spawn().err(),
+        ]
+    };
+    // A name that is no name, one that is taken, and a system that is no more.
+    for (round, name) in ["gr/eeter", "taken", "late"].into_iter().enumerate() {
+        if name == "late" {
+            system.stop();
+            handle.wait_until_ended(LONG).expect("nothing is stuck");
+        }
+        for (at, error) in refused(name).into_iter().enumerate() {
+            assert!(error.is_some(), "{name}: {at}");
+        }
+        assert_eq!(bombs.dropped(), 9 * (round + 1), "{name}");
+    }
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn who_is_too_late_for_a_callback_is_told_so_though_it_panics() {
+    let (system, bombs) = (system(), Bombs::default());
+    let handle = SystemRef::clone(&system);
+    system.shutdown(LONG).expect("nothing is stuck");
+    let bomb = bombs.one();
+    let refused = handle.on_termination(move || _ = &bomb);
+    assert!(refused.is_err());
+    assert_eq!(bombs.dropped(), 1);
+}
+
+/// A logic that no router can have.
+struct Unsound(#[allow(dead_code)] Bomb); // for its drop
+
+impl RoutingLogic<u32> for Unsound {
+    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Pick {
+        Pick::None
+    }
+    fn check(&self) -> Result<(), String> {
+        Err("it is unsound".to_owned())
+    }
+}
+
+#[test]
+fn who_is_refused_what_holds_code_is_told_why_though_that_panics() {
+    let (system, bombs) = (system(), Bombs::default());
+    let task = |bombs: &Bombs| {
+        let bomb = bombs.one();
+        move || _ = &bomb
+    };
+    let work = |bombs: &Bombs| {
+        let bomb = bombs.one();
+        move || {
+            let _ = &bomb;
+            Ok(())
+        }
+    };
+    let shutdown = system.coordinated_shutdown();
+    assert!(shutdown.add_task("no-such-phase", "task", work(&bombs)).is_err());
+    assert!(shutdown.add_task(phase::SERVICE_STOP, "", work(&bombs)).is_err());
+    let scheduler = system.scheduler().expect("there is a default dispatcher");
+    assert!(scheduler.once(Duration::MAX, task(&bombs)).is_err());
+    assert!(scheduler.fixed_rate(LONG, Duration::ZERO, task(&bombs)).is_err());
+    assert!(RouterValue::new(&system, Unsound(bombs.one())).is_err());
+    let refused = system.router("router").pool(1, |_: &mut Context<u32>| Idle).logic(Unsound(bombs.one()));
+    assert!(refused.spawn().is_err());
+    assert_eq!(bombs.dropped(), 6);
+    // A second way for messages that are not to be copied.
+    let topology = system.topology();
+    let local = |name: &str| topology.local::<u32>(name).expect("a free name");
+    let (from, one, two) = (local("from"), local("one"), local("two"));
+    assert!(from.route_only_to(&one, |_: &u32| true).is_ok());
+    let bomb = bombs.one();
+    let condition = move |_: &u32| {
+        let _ = &bomb;
+        true
+    };
+    assert!(from.route_only_to(&two, condition).is_err());
+    assert_eq!(bombs.dropped(), 7);
+    system.stop();
+    system.wait_until_ended(LONG).expect("nothing is stuck");
+    assert!(scheduler.once(Duration::ZERO, task(&bombs)).is_err());
+    assert!(scheduler.once(LONG, task(&bombs)).is_err());
+    assert_eq!(bombs.dropped(), 9);
+    drop((from, one, two));
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+#[test]
+fn who_is_refused_the_actor_of_a_key_is_told_why_though_the_key_panics() {
+    let (stage, armed) = (Stage::turns(), Arc::new(AtomicBool::new(false)));
+    let by = armed.clone();
+    let group = stage.system.group("group").by_key(move |key: &u32| Mine(*key, by.clone()), |_, _| Idle);
+    let group = group.spawn().expect("sound");
+    group.stop_spawning();
+    let key = Mine(1, armed.clone());
+    armed.store(true, Ordering::SeqCst);
+    assert!(group.mount(key).is_err());
+    armed.store(false, Ordering::SeqCst);
+    group.stop();
+    run_turns();
+    assert!(group.head().is_closed());
+}
+
+#[cfg(feature = "net")]
+#[test]
+fn who_is_refused_a_listener_is_told_why_though_the_recipe_panics() {
+    use pointsman::net::Address;
+    let (system, bombs) = (system(), Bombs::default());
+    let make = || {
+        let bomb = bombs.one();
+        move |_: pointsman::net::Connection, _: &mut Context<pointsman::net::Ready>| {
+            let _ = &bomb;
+            Deaf
+        }
+    };
+    let nowhere = system.listener("no/name", Address::tcp("127.0.0.1:0"));
+    assert!(nowhere.spawn(make()).is_err());
+    let unknown = system.listener("listener", Address::tcp("127.0.0.1:0")).dispatcher("unknown");
+    assert!(unknown.spawn(make()).is_err());
+    assert_eq!(bombs.dropped(), 2);
+    system.shutdown(LONG).expect("nothing is stuck");
+}
+
+/// Hears nothing of its connection.
+#[cfg(feature = "net")]
+struct Deaf;
+
+#[cfg(feature = "net")]
+impl Actor for Deaf {
+    type Message = pointsman::net::Ready;
+    fn receive(&mut self, _: pointsman::net::Ready, _: &mut Context<pointsman::net::Ready>) -> Done {
+        Ok(())
+    }
 }

@@ -92,7 +92,6 @@ fn a_group_stands_for_all_its_members() {
     events.publish(&Opened(1));
     events.publish(&Closed(2));
     assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
-    assert!(!events.unsubscribe::<Opened, _>(&actor), "it did not subscribe to the member");
     assert!(events.unsubscribe::<Door, _>(&actor));
     events.publish(&Opened(3));
     assert_eq!(seen(&actor, &doors), []);
@@ -326,5 +325,91 @@ fn who_comes_to_the_address_of_one_that_has_gone_stays_subscribed() {
         new.stop();
     }
     run_turns();
+    end(stage);
+}
+
+#[test]
+fn who_subscribes_by_an_adapter_is_told_once_and_can_leave() {
+    let stage = Stage::turns();
+    let (actor, doors) = porter(&stage);
+    let adapter = |actor: &ActorRef<Door>| actor.contramap(|Opened(number): Opened| Door::Opened(number));
+    let events = stage.system.events();
+    assert!(events.subscribe::<Opened, _>(&adapter(&actor)));
+    let by_narrowing = actor.narrow::<Closed>();
+    assert!(events.subscribe::<Closed, _>(&by_narrowing));
+    assert!(!events.subscribe::<Closed, _>(&actor.narrow::<Closed>()), "the same reference");
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
+    assert!(events.unsubscribe::<Closed, _>(&actor.narrow::<Closed>()));
+    assert!(!events.unsubscribe_all(&actor.narrow::<Closed>()));
+    assert!(events.unsubscribe_all(&adapter(&actor)));
+    events.publish(&Opened(3));
+    events.publish(&Closed(4));
+    assert_eq!(seen(&actor, &doors), []);
+    end(stage);
+}
+
+/// Both doors, and whatever else opens.
+#[derive(Debug, Clone, PartialEq)]
+struct AnyOpened(u32);
+
+impl From<Opened> for AnyOpened {
+    fn from(Opened(number): Opened) -> Self {
+        AnyOpened(number)
+    }
+}
+
+impl EventGroup for AnyOpened {
+    fn members(members: &mut Members<Self>) {
+        members.add::<Opened>();
+    }
+}
+
+impl From<AnyOpened> for Door {
+    fn from(AnyOpened(number): AnyOpened) -> Self {
+        Door::Opened(number + 1000)
+    }
+}
+
+#[test]
+fn who_subscribes_to_a_type_and_to_groups_that_have_it_is_told_once() {
+    let stage = Stage::turns();
+    let ((actor, doors), (other, others)) = (porter(&stage), porter(&stage));
+    let events = stage.system.events();
+    assert!(events.subscribe::<Opened, _>(&actor) && events.subscribe_group::<Door, _>(&actor));
+    assert!(events.subscribe_group::<AnyOpened, _>(&actor));
+    assert!(events.subscribe_group::<AnyOpened, _>(&other) && events.subscribe::<Opened, _>(&other));
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
+    assert_eq!(seen(&other, &others), [Door::Opened(1001)], "by the first of its subscriptions");
+    // Each subscription stands for itself: with the one gone, the next one tells.
+    assert!(events.unsubscribe::<AnyOpened, _>(&other));
+    assert!(events.unsubscribe::<Door, _>(&actor));
+    events.publish(&Opened(3));
+    events.publish(&Closed(4));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(3)]);
+    assert_eq!(seen(&other, &others), [Door::Opened(3)]);
+    end(stage);
+}
+
+#[test]
+fn a_member_can_be_taken_out_of_a_group() {
+    let stage = Stage::turns();
+    let (actor, doors) = porter(&stage);
+    let events = stage.system.events();
+    assert!(events.subscribe_group::<Door, _>(&actor) && events.subscribe::<Opened, _>(&actor));
+    assert!(events.unsubscribe::<Opened, _>(&actor));
+    assert!(!events.unsubscribe::<Opened, _>(&actor), "neither by itself nor by the group");
+    events.publish(&Opened(1));
+    events.publish(&Closed(2));
+    assert_eq!(seen(&actor, &doors), [Door::Closed(2)]);
+    // It may come back, by itself or with the group.
+    assert!(events.subscribe_group::<Door, _>(&actor), "a part of it is new");
+    assert!(!events.subscribe_group::<Door, _>(&actor));
+    events.publish(&Opened(3));
+    assert_eq!(seen(&actor, &doors), [Door::Opened(3)]);
+    assert!(events.unsubscribe::<Door, _>(&actor) && !events.unsubscribe_all(&actor));
     end(stage);
 }

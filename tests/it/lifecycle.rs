@@ -5,7 +5,7 @@ use pointsman::prelude::*;
 use pointsman::{FailureKind, Terminated};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 #[test]
 fn a_life_without_failures_is_recipe_started_messages_stopped() {
@@ -527,4 +527,187 @@ fn a_failing_terminated_is_a_failure_like_any_other() {
     watched.stop();
     assert_eq!(noted.soon(), Ok("restarted"));
     stage.end(&["a Started 1", "a Stopped 1"]);
+}
+
+/// What a [`Household`] is told to do.
+struct Order(fn(&mut Context<Order>) -> Done);
+
+/// Has a child of each name in each of its lives. `ending` runs before it is made anew.
+struct Household {
+    notes: Sender<&'static str>,
+    ending: fn(&mut Context<Order>),
+}
+
+const HOUSEHOLD: [&str; 3] = ["ann", "ben", "eve"];
+
+impl Actor for Household {
+    type Message = Order;
+    fn receive(&mut self, Order(act): Order, ctx: &mut Context<Order>) -> Done {
+        act(ctx)
+    }
+    fn started(&mut self, ctx: &mut Context<Order>) -> Done {
+        for name in HOUSEHOLD {
+            let notes = self.notes.clone();
+            ctx.actor(name).spawn(move || Leaf(notes.clone()))?;
+        }
+        self.notes.send("started")?;
+        Ok(())
+    }
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Order>) -> Done {
+        (self.ending)(ctx);
+        Ok(())
+    }
+}
+
+/// A household whose restarts take the course of this seed; what it notes comes at the end.
+fn household(seed: u64, ending: fn(&mut Context<Order>)) -> (Stage, ActorRef<Order>, Receiver<&'static str>) {
+    let stage = Stage::turns_of(seed, |builder| builder);
+    let (notes, noted) = channel();
+    let recipe = move || Household { notes: notes.clone(), ending };
+    let household = stage.system.actor("household").spawn(recipe).unwrap();
+    (stage, household, noted)
+}
+
+/// It has been made anew `restarts` times, all of its children each time before that.
+#[track_caller]
+fn has_been_restarted(stage: Stage, noted: &Receiver<&'static str>, restarts: usize) {
+    run_turns();
+    let mut seen: Vec<_> = noted.try_iter().collect();
+    let mut expected = vec!["started"];
+    for _ in 0..restarts {
+        expected.extend(["leaf stopped"; HOUSEHOLD.len()]);
+        expected.push("started");
+    }
+    assert_eq!(seen, expected);
+    assert!(stage.system.actor_at("/user/household/eve").is_ok());
+    stage.end(&[]);
+    seen = noted.try_iter().collect();
+    assert_eq!(seen, ["leaf stopped"; HOUSEHOLD.len()]);
+}
+
+#[test]
+fn a_restart_waits_for_children_that_were_stopped_one_by_one() {
+    for seed in 0..20 {
+        let (stage, household, noted) = household(seed, |ctx| ctx.children().iter().for_each(AnyRef::stop));
+        for _ in 0..3 {
+            household.tell(Order(|_| Err(Failure::msg("as told"))));
+            run_turns();
+        }
+        has_been_restarted(stage, &noted, 3);
+    }
+}
+
+#[test]
+fn a_restart_waits_for_children_that_were_told_to_stop_before_the_failure() {
+    for seed in 0..20 {
+        let (stage, household, noted) = household(seed, |_| {});
+        household.tell(Order(|ctx| {
+            ctx.children().iter().for_each(AnyRef::stop);
+            Err(Failure::msg("as told"))
+        }));
+        has_been_restarted(stage, &noted, 1);
+    }
+}
+
+#[test]
+fn a_restart_waits_for_children_that_others_have_told_to_stop() {
+    for seed in 0..20 {
+        // The hook keeps the children that it finds.
+        let (stage, household, noted) = household(seed, |_| {});
+        run_turns();
+        for name in HOUSEHOLD {
+            stage.system.actor_at(&format!("/user/household/{name}")).unwrap().stop();
+        }
+        household.tell(Order(|_| Err(Failure::msg("as told"))));
+        has_been_restarted(stage, &noted, 1);
+    }
+}
+
+#[test]
+fn a_restart_waits_for_a_child_that_another_child_stops_meanwhile() {
+    let stage = Stage::threads("meanwhile");
+    let parent = stage.spawn(&stage.role("p").keep_children());
+    stage.note();
+    let (slow, other) = (child(&parent, &stage.role("slow")), child(&parent, &stage.role("other")));
+    stage.note();
+    stage.note();
+    let (release_slow, release_other) = (hold(&slow), hold(&other));
+    slow.stop();
+    fail(&parent);
+    assert_eq!(stage.note(), "p Restarting 1");
+    // The restart waits for the one, and another one is told.
+    other.stop();
+    drop(release_slow);
+    assert_eq!(stage.note(), "slow Stopped 1");
+    wait_for_end(&stage, &slow);
+    drop(release_other);
+    stage.expect(&["other Stopped 1", "p Restarted 2"]);
+    assert_eq!(query(&parent, |_, ctx| ctx.children().len()), Ok(0));
+    stage.end(&["p Stopped 2"]);
+}
+
+#[test]
+fn a_child_that_is_stopped_by_its_parent_is_told_so_and_no_other_actor_is() {
+    let stage = Stage::turns();
+    let (parent, stranger) = (stage.spawn(&stage.role("p")), stage.spawn(&stage.role("s")));
+    let young = child(&parent, &stage.role("c"));
+    let (child, strange) = (young.clone(), stranger.clone());
+    watch(&parent, &young);
+    let told = query(&parent, move |_, ctx| {
+        let function = ActorRef::from_fn(|_: u32| ());
+        let me = ctx.me().clone();
+        [
+            ctx.stop_child(&child),
+            // Once more, by another reference.
+            ctx.stop_child(&child.any().expect("an actor")),
+            ctx.stop_child(&child.contramap(|(): ()| noting("never"))),
+            ctx.stop_child(&strange),
+            ctx.stop_child(&me),
+            ctx.stop_child(&function),
+        ]
+    });
+    assert_eq!(told, Ok([true, true, true, false, false, false]));
+    wait_for_end(&stage, &young);
+    run_turns();
+    assert_eq!(query(&parent, move |_, ctx| ctx.stop_child(&young)), Ok(false), "it has ended");
+    assert!(!parent.is_closed() && !stranger.is_closed());
+    let mut notes: Vec<String> = stage.notes.try_iter().collect();
+    notes.sort();
+    // The watch stays.
+    assert_eq!(notes, ["c Started 1", "c Stopped 1", "p Started 1", "p lost c", "s Started 1"]);
+    stage.end(&["p Stopped 1", "s Stopped 1"]);
+}
+
+/// Calls what it overrides.
+struct Dutiful(Sender<&'static str>);
+
+impl Actor for Dutiful {
+    type Message = ();
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        Err(Failure::msg("as told"))
+    }
+    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        let notes = self.0.clone();
+        ctx.actor("leaf").spawn(move || Leaf(notes.clone()))?;
+        self.0.send("started")?;
+        Ok(())
+    }
+    fn stopped(&mut self, _: &mut Context<()>) {
+        let _ = self.0.send("stopped");
+    }
+    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<()>) -> Done {
+        self.0.send("restarting")?;
+        self.default_restarting(failure, ctx)
+    }
+}
+
+#[test]
+fn an_override_of_restarting_can_do_what_the_default_does() {
+    let stage = Stage::turns();
+    let (notes, noted) = channel();
+    let dutiful = stage.system.actor("dutiful").spawn(move || Dutiful(notes.clone())).unwrap();
+    dutiful.tell(());
+    let life: Vec<_> = (0..5).map(|_| noted.soon().unwrap()).collect();
+    assert_eq!(life, ["started", "restarting", "stopped", "leaf stopped", "started"]);
+    stage.end(&[]);
 }

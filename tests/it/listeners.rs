@@ -96,3 +96,17 @@ fn listeners_are_a_set_in_the_order_of_their_paths() {
     assert_eq!((listeners.len(), listeners.iter().len()), (3, 3));
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
+
+#[test]
+fn who_listens_by_an_adapter_listens_once_and_can_be_deafened() {
+    let system = System::builder("listeners").build().unwrap();
+    let ([a, b, _], _heard) = ears(&system, ["a", "b", "c"]);
+    let narrow = |ear: &ActorRef<u32>| ear.narrow::<u16>();
+    let mut listeners = Listeners::new();
+    assert!(listeners.listen(narrow(&a)) && listeners.listen(narrow(&b)));
+    assert!(!listeners.listen(narrow(&a)) && !listeners.listen(narrow(&b)), "each listens already");
+    assert_eq!(listeners.gossip(7u16), 2);
+    assert!(listeners.deafen(&narrow(&a)) && !listeners.deafen(&narrow(&a)));
+    assert_eq!(listeners.iter().cloned().collect::<Vec<_>>(), [narrow(&b)]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}

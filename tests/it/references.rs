@@ -3,8 +3,10 @@
 use crate::support::*;
 use crate::watch::Confirming;
 use pointsman::prelude::*;
+use pointsman::routing::{GetRoutees, Routee};
 use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -215,9 +217,7 @@ fn references_are_equal_for_the_same_incarnation_alone() {
     let actor = stage.spawn(&stage.role("a"));
     let found = stage.system.typed_at::<Tell>("/user/a").unwrap();
     assert_eq!((&actor, hash_of(&actor)), (&found, hash_of(&found)));
-    let empty = stage.system.empty_ref::<Tell>(&actor.path());
-    assert_ne!(actor, empty);
-    assert_ne!(empty, stage.system.empty_ref::<Tell>(&actor.path()));
+    assert_ne!(actor, stage.system.empty_ref::<Tell>(&actor.path()));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
@@ -260,4 +260,261 @@ fn who_has_the_last_reference_below_a_deep_tree_needs_no_deep_stack_to_drop_it()
     stage.end(&[]);
     let small = std::thread::Builder::new().stack_size(64 << 10);
     small.spawn(move || drop(leaf)).unwrap().join().unwrap();
+}
+
+/// Two references that mean the same, made or found on two ways.
+#[track_caller]
+fn mean_the_same<M: Send + 'static>(one: &ActorRef<M>, two: &ActorRef<M>) {
+    assert_eq!(one, two);
+    assert_eq!(hash_of(one), hash_of(two), "{one:?}");
+    for clone in [one.clone(), two.clone()] {
+        assert_eq!((&clone, hash_of(&clone)), (one, hash_of(one)));
+    }
+    assert_eq!((one.cmp(two), two.cmp(one)), (Ordering::Equal, Ordering::Equal));
+    assert_eq!(one.any(), two.any());
+    assert_eq!(one.any().cmp(&two.any()), Ordering::Equal);
+    assert_eq!(one.any().as_ref().map(hash_of), two.any().as_ref().map(hash_of));
+    let set: HashSet<_> = [one.clone(), two.clone()].into();
+    assert_eq!(set.len(), 1);
+}
+
+/// References that all mean something else.
+#[track_caller]
+fn mean_different_things<M: Send + 'static>(all: &[ActorRef<M>]) {
+    for (at, one) in all.iter().enumerate() {
+        for (other_at, other) in all.iter().enumerate() {
+            assert_eq!(one == other, at == other_at, "{at} and {other_at}: {one:?}, {other:?}");
+            assert_eq!(one.cmp(other), other.cmp(one).reverse());
+            assert_eq!(one.cmp(other).is_eq(), at == other_at, "{at} and {other_at}: {one:?}, {other:?}");
+        }
+    }
+    let set: BTreeSet<_> = all.iter().cloned().collect();
+    assert!(all.iter().all(|one| set.contains(one)) && set.len() == all.len());
+    assert_eq!(all.iter().cloned().collect::<HashSet<_>>().len(), all.len());
+}
+
+/// Takes a part of [`Whole`].
+#[derive(Debug, Clone, Copy)]
+struct Part(u32);
+
+enum Whole {
+    Part(Part),
+    Number(u32),
+}
+
+impl From<Part> for Whole {
+    fn from(part: Part) -> Self {
+        Whole::Part(part)
+    }
+}
+
+struct Taker;
+
+impl Actor for Taker {
+    type Message = Whole;
+    fn receive(&mut self, message: Whole, _: &mut Context<Whole>) -> Done {
+        match message {
+            Whole::Part(Part(number)) | Whole::Number(number) => assert!(number < u32::MAX),
+        }
+        Ok(())
+    }
+}
+
+fn twice(number: u32) -> Whole {
+    Whole::Number(2 * number)
+}
+
+#[test]
+fn adapters_of_one_actor_with_one_function_mean_the_same() {
+    let stage = Stage::turns();
+    let [a, b] = ["a", "b"].map(|name| stage.system.actor(name).spawn(|| Taker).unwrap());
+    let number = |actor: &ActorRef<Whole>| actor.contramap(Whole::Number);
+    mean_the_same(&a.narrow::<Part>(), &a.narrow());
+    mean_the_same(&a.contramap(twice), &a.contramap(twice));
+    mean_the_same(&number(&a), &number(&a));
+    let found = stage.system.typed_at::<Whole>("/user/a").unwrap();
+    mean_the_same(&a.narrow::<Part>(), &found.narrow());
+    // Of adapters, too.
+    let of_two = |actor: &ActorRef<Whole>| actor.narrow::<Part>().contramap(Part);
+    mean_the_same(&of_two(&a), &of_two(&a));
+    // What a function has captured cannot be compared: only clones mean the same.
+    let plus = |count: u32| a.contramap(move |number: u32| Whole::Number(number + count));
+    let one = plus(1);
+    mean_the_same(&one, &one.clone());
+    // Nor can where a pointer leads, which may be the same for two functions, and differ for one.
+    let by_pointer = || a.contramap(twice as fn(u32) -> Whole);
+    let other = |actor: &ActorRef<Whole>| actor.contramap(|number: u32| Whole::Number(number));
+    mean_different_things(&[
+        one,
+        plus(1),
+        plus(2),
+        number(&a),
+        number(&b),
+        other(&a),
+        a.contramap(twice),
+        of_two(&a),
+        of_two(&b),
+        by_pointer(),
+        by_pointer(),
+    ]);
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_nobody_mean_the_same_by_their_paths() {
+    let stage = Stage::turns();
+    let system = &stage.system;
+    let (path, other): (ActorPath, ActorPath) = ("/user/no".parse().unwrap(), "/user/yes".parse().unwrap());
+    mean_the_same(&system.empty_ref::<u32>(&path), &system.empty_ref(&path));
+    mean_the_same(&system.dead_letters_ref::<u32>(), &system.dead_letters_ref());
+    mean_the_same(&system.dead_letters_ref::<u32>(), &system.typed_at("/deadLetters").unwrap());
+    let elsewhere = System::builder("elsewhere").build().unwrap();
+    let incarnation: ActorPath = "/user/no#7".parse().unwrap();
+    mean_different_things(&[
+        system.empty_ref::<u32>(&path),
+        system.empty_ref(&other),
+        system.empty_ref(&incarnation),
+        system.dead_letters_ref(),
+        elsewhere.empty_ref(&path),
+    ]);
+    // Of another type of message it takes other messages.
+    assert_ne!(system.empty_ref::<u32>(&path).any(), system.empty_ref::<u64>(&path).any());
+    elsewhere.shutdown(LONG).unwrap();
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_keys_mean_the_same_by_group_and_key() {
+    let stage = Stage::turns();
+    let group = |name: &str| stage.system.group(name).by_key(|key: &u32| *key, |_, _| Idle).spawn().unwrap();
+    let (one, two) = (group("one"), group("two"));
+    mean_the_same(&one.key(1), &one.key(1));
+    mean_the_same(&one.key(1).contramap(twice_as_many), &one.key(1).contramap(twice_as_many));
+    mean_the_same(&one.to_ref(), &one.to_ref());
+    mean_the_same(&one.to_ref(), &stage.system.typed_at("/user/one").unwrap());
+    mean_different_things(&[one.key(1), one.key(2), two.key(1), one.to_ref(), two.to_ref()]);
+    stage.end(&[]);
+}
+
+fn twice_as_many(number: u32) -> u32 {
+    2 * number
+}
+
+struct Idle;
+
+impl Actor for Idle {
+    type Message = u32;
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn references_to_routers_mean_the_same_wherever_they_come_from() {
+    let stage = Stage::turns();
+    let system = &stage.system;
+    let router = |name: &str| system.router(name).pool(2, |_| Idle).spawn().unwrap();
+    let (one, two) = (router("one"), router("two"));
+    mean_the_same(&one.to_ref(), &one.clone().to_ref());
+    mean_the_same(&one.to_ref(), &system.typed_at("/user/one").unwrap());
+    mean_the_same(&one.to_ref(), &one.head().any().unwrap().typed().unwrap());
+    mean_the_same(one.head(), &system.typed_at("/user/one").unwrap());
+    mean_the_same(&one.contramap(twice_as_many), &one.contramap(twice_as_many));
+    mean_different_things(&[one.to_ref(), two.to_ref()]);
+    stage.end(&[]);
+}
+
+/// What takes the messages of a routee.
+fn behind<M: Send + 'static>(routee: Routee<M>) -> ActorRef<M> {
+    routee.actor().clone()
+}
+
+#[test]
+fn references_to_routees_of_several_and_of_none_mean_the_same_by_their_parts() {
+    let stage = Stage::turns();
+    let [a, b] = ["a", "b"].map(|name| stage.system.actor(name).spawn(|| Idle).unwrap());
+    mean_the_same(&behind::<u32>(Routee::none()), &behind(Routee::none()));
+    let several = |parts: &[&ActorRef<u32>]| behind(Routee::several(parts.iter().copied()));
+    mean_the_same(&several(&[&a, &b]), &several(&[&a, &b]));
+    let nested = || behind(Routee::several([Routee::several([&a, &b]), Routee::from(&a), Routee::none()]));
+    mean_the_same(&nested(), &nested());
+    let named = |name: &str| behind(Routee::several([Routee::with_identity(a.clone(), name), (&b).into()]));
+    mean_the_same(&named("x"), &named("x"));
+    mean_different_things(&[
+        a.clone(),
+        several(&[&a]),
+        several(&[&a, &b]),
+        several(&[&b, &a]),
+        nested(),
+        named("x"),
+        named("y"),
+        behind(Routee::none()),
+    ]);
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_paths_mean_the_same_by_router_and_path() {
+    let stage = Stage::turns();
+    let group = |name: &str| {
+        let paths = ["/user/a", "/user/a", "/user/b"];
+        let router: Router<u32> = stage.system.router(name).group_at(paths).spawn().unwrap();
+        run_turns();
+        router
+    };
+    let (one, two) = (group("one"), group("two"));
+    let routees = |router: &Router<u32>| {
+        let asked = router.head().ask(GetRoutees::new());
+        run_turns();
+        asked.wait().unwrap()
+    };
+    let (ones, twos) = (routees(&one), routees(&two));
+    mean_the_same(&ones[0], &ones[1]);
+    mean_different_things(&[ones[0].clone(), ones[2].clone(), twos[0].clone()]);
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_functions_and_recipients_mean_the_same_as_their_clones_alone() {
+    let function = || ActorRef::from_fn(|_: u32| ());
+    let one = function();
+    mean_the_same(&one, &one.clone());
+    mean_the_same(&one.contramap(twice_as_many), &one.contramap(twice_as_many));
+    mean_different_things(&[one, function(), function().contramap(twice_as_many)]);
+}
+
+#[test]
+fn references_of_inboxes_promises_and_backoffs_mean_the_same_wherever_they_come_from() {
+    let stage = Stage::turns();
+    let system = &stage.system;
+    let inbox = system.inbox::<u32>().unwrap();
+    mean_the_same(&inbox.to_ref(), inbox.as_ref());
+    mean_the_same(&inbox.to_ref(), &system.typed_at(inbox.to_ref().path().as_str()).unwrap());
+    let (promise, asked) = system.promise::<u32>();
+    mean_the_same(&promise, &promise.any().unwrap().typed().unwrap());
+    let backoff = pointsman::Backoff::on_stop(SECOND, SECOND);
+    let supervisor = system.actor("idle").spawn_backoff(backoff, |_: &mut Context<u32>| Idle).unwrap();
+    mean_the_same(&supervisor.to_ref(), &supervisor.to_ref());
+    let child = supervisor.child().unwrap();
+    mean_the_same(&child, &child.any().unwrap().typed().unwrap());
+    mean_different_things(&[inbox.to_ref(), promise, supervisor.to_ref(), child]);
+    drop((inbox, asked));
+    stage.end(&[]);
+}
+
+#[test]
+fn references_are_in_the_order_of_their_paths_and_incarnations() {
+    let stage = Stage::turns();
+    let actor = |name: &str| stage.system.actor(name).spawn(|| Idle).unwrap();
+    let first_b = actor("b");
+    first_b.stop();
+    run_turns();
+    let mut all = [actor("c"), ActorRef::from_fn(|_| ()), actor("b"), first_b, actor("a").narrow::<u32>()];
+    all.sort();
+    let paths = all.each_ref().map(|one| one.path().to_string());
+    assert_eq!(paths, ["/user/a", "/user/b", "/user/b", "/user/c", "/deadLetters"]);
+    assert!(all[1].uid() < all[2].uid());
+    let untyped: Vec<AnyRef> = all.iter().filter_map(ActorRef::any).collect();
+    assert!(untyped.is_sorted() && untyped.len() == 4);
+    stage.end(&[]);
 }

@@ -67,6 +67,7 @@ impl SystemCore {
             held: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
             full: FullPolicy::Refuse,
             on_failure: None,
             children: Children::default(),
@@ -120,6 +121,7 @@ impl<M: Send + 'static> Nobody<M> {
         core_offset: offset_of!(Local<M>, core),
         message_type: TypeId::of::<M>,
         message_name: std::any::type_name::<M>,
+        referent: None,
     };
 
     /// # Safety

@@ -9,6 +9,7 @@ use crate::actor::path::{PathError, PathFault};
 use crate::actor::{ActorPath, Address, Context, SystemRef};
 use crate::actor_ref::{ActorRef, AnyRef, WrongType};
 use crate::sync::HashSet;
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
@@ -44,7 +45,7 @@ pub struct Selection {
 }
 
 /// One step of the walk.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Element {
     Parent,
     Name { name: Box<str>, uid: Option<u32> },
@@ -184,6 +185,11 @@ impl Selection {
     pub fn path(&self) -> ActorPath {
         let anchor = self.anchor.as_ref().map(AnyRef::path);
         requested(anchor, &self.elements)
+    }
+
+    /// A total order among those of one system, in which equal ones are equal.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        self.anchor.cmp(&other.anchor).then_with(|| self.elements.cmp(&other.elements))
     }
 
     /// Whether it has a wildcard.

@@ -214,4 +214,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L
     fn system(&self) -> Option<SystemRef> {
         self.routing.system()
     }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.routing.place()
+    }
 }
