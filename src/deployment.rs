@@ -44,6 +44,7 @@ pub struct ListenerSettings {
     pub(crate) low_mark: Option<usize>,
     pub(crate) high_mark: Option<usize>,
     pub(crate) linger: Option<Duration>,
+    pub(crate) linger_bytes: Option<usize>,
     pub(crate) nodelay: Option<bool>,
 }
 
@@ -55,7 +56,8 @@ impl ListenerSettings {
     }
 
     /// At most this many connections are open at a time; more wait in the operating system's queue until
-    /// one ends. No limit unless said otherwise; 0 is taken as 1.
+    /// one ends. One whose actor has ended counts until its socket is closed, which may take the
+    /// [linger time](Self::linger). No limit unless said otherwise; 0 is taken as 1.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = Some(count.max(1));
         self
@@ -76,6 +78,15 @@ impl ListenerSettings {
         self
     }
 
+    /// How many bytes the connections that linger may hold together. When they hold more, they are closed at once,
+    /// the oldest first, until they no longer do; their peers lose what was not sent, and
+    /// [`linger_cuts`](crate::net::Listener::linger_cuts) counts them. 64 MiB unless said otherwise. With 0, a connection
+    /// lingers only if the operating system has taken all that it wrote.
+    pub fn linger_bytes(mut self, bytes: usize) -> Self {
+        self.linger_bytes = Some(bytes);
+        self
+    }
+
     /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
     pub fn nodelay(mut self, nodelay: bool) -> Self {
         self.nodelay = Some(nodelay);
@@ -90,6 +101,7 @@ impl ListenerSettings {
             low_mark: self.low_mark.or(other.low_mark),
             high_mark: self.high_mark.or(other.high_mark),
             linger: self.linger.or(other.linger),
+            linger_bytes: self.linger_bytes.or(other.linger_bytes),
             nodelay: self.nodelay.or(other.nodelay),
         }
     }

@@ -390,6 +390,8 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
+    /// The thread of the timers could not be started. A system with a [`ManualClock`](crate::ManualClock) needs none.
+    Timers(StartError),
     /// Something was said of actors at a path, mostly of a router, that none can be.
     Section {
         /// The key at fault, with the sections around it.
@@ -470,6 +472,9 @@ impl fmt::Display for BuildError {
             }
             BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
+            BuildError::Timers(error) => {
+                write!(f, "the thread of the timers: {error}, let this process have one more thread")
+            }
             BuildError::Deployment(error) => error.fmt(f),
             BuildError::Section { key, fault } => write!(f, "key `{key}`: {fault}"),
             BuildError::RoutingLogic { name, fault } => {
@@ -484,7 +489,7 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            BuildError::Dispatcher { error, .. } => Some(error),
+            BuildError::Dispatcher { error, .. } | BuildError::Timers(error) => Some(error),
             BuildError::Deployment(error) => Some(error),
             BuildError::PhaseCycle(error) => Some(error),
             BuildError::Mailbox { fault, .. } => Some(fault),

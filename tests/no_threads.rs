@@ -1,4 +1,5 @@
-//! A machine that refuses threads: what could not be built leaves nothing behind, and can be built later.
+//! A machine that refuses threads: what could not be built leaves nothing behind, and can be built later. What is built
+//! already goes on: its timers fire, and its listeners rest and serve again.
 //!
 //! The tests run in child processes, whose address space holds so many stacks and no more.
 #![cfg(target_os = "linux")]
@@ -16,6 +17,9 @@ const STACK_BYTES: i64 = 64 << 20;
 
 /// `/`, `/user`, `/system` and `/temp`.
 const GUARDIANS: usize = 4;
+
+/// The thread of the timers, which each system has whose clock moves by itself.
+const TIMERS: usize = 1;
 
 /// Set in children.
 const CHILD: &str = "POINTSMAN_NO_THREADS_CHILD";
@@ -105,30 +109,35 @@ fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
     }
     let before = thread_count();
     let build = || System::builder("refused").dispatcher("default", Dispatcher::pinned()).build();
+    match with_room_for(0, build) {
+        Err(BuildError::Timers(StartError::Thread(_))) => {}
+        other => panic!("with room for none: {other:?}"),
+    }
+    wait_for_threads(before);
     // The guardians get theirs one after the other.
-    for guardians in 0..GUARDIANS as i64 {
-        match with_room_for(guardians, build) {
+    for guardians in 0..GUARDIANS {
+        match with_room_for((TIMERS + guardians) as i64, build) {
             Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "default"),
             other => panic!("with room for {guardians}: {other:?}"),
         }
         wait_for_threads(before);
     }
-    // Two threads, and one for the timers that tell when nobody needs them.
+    // Two threads, and one for the timers.
     let build_idle = || {
         let idle = Dispatcher::blocking().threads(1..=1).idle_shutdown(LONG);
         let default = Dispatcher::work_stealing().threads(1);
         System::builder("refused").dispatcher("default", default).dispatcher("idle", idle).build()
     };
     match with_room_for(2, build_idle) {
-        Err(BuildError::Dispatcher { name, error: StartError::Thread(_) }) => assert_eq!(name, "idle"),
+        Err(BuildError::Timers(StartError::Thread(_))) => {}
         other => panic!("{other:?}"),
     }
     wait_for_threads(before);
     let system = with_room_for(3, build_idle).expect("room for all");
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
     wait_for_threads(before);
-    let system = with_room_for(GUARDIANS as i64, build).expect("room for all");
-    assert_eq!((system.living_actors(), thread_count()), (GUARDIANS, before + GUARDIANS));
+    let system = with_room_for((TIMERS + GUARDIANS) as i64, build).expect("room for all");
+    assert_eq!((system.living_actors(), thread_count()), (GUARDIANS, before + TIMERS + GUARDIANS));
     let actor = system.actor("a").spawn(|| Answers).expect("no limit any more");
     assert_eq!(actor.ask(Get).wait(), Ok(5));
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
@@ -226,8 +235,8 @@ fn a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has() {
         is_held.recv_timeout(LONG).expect("it has a thread");
         release
     };
-    // Room for one worker, and for the least of the pool.
-    let (system, holds, release, answers, ask) = with_room_for(2, || {
+    // Room for the timers, for one worker, and for the least of the pool.
+    let (system, holds, release, answers, ask) = with_room_for(3, || {
         let system = System::builder("refused")
             .dispatcher("default", Dispatcher::work_stealing().threads(1))
             .dispatcher("pool", Dispatcher::blocking().threads(1..=2))
@@ -239,7 +248,7 @@ fn a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has() {
         let ask = answers.ask(Get);
         (system, holds, release, answers, ask)
     });
-    assert_eq!(thread_count(), others + 2, "there was no room for a third");
+    assert_eq!(thread_count(), others + 3, "there was no room for one more");
     drop(release);
     assert_eq!(ask.within(LONG).wait(), Ok(5), "it waits for the thread there is");
     // One that was refused does not count: there is room for it now.
@@ -248,4 +257,139 @@ fn a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has() {
     drop(release);
     assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
     wait_for_threads(others);
+}
+
+/// Sends itself a message after a moment, and says that it has come.
+struct Waits(Sender<()>);
+
+impl Actor for Waits {
+    type Message = bool;
+    fn receive(&mut self, is_begin: bool, ctx: &mut Context<bool>) -> Done {
+        if is_begin {
+            ctx.after(Duration::from_millis(1), false);
+        } else {
+            self.0.send(())?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_first_timer_of_a_system_fires_though_there_is_no_thread_to_be_had() {
+    if !in_child("the_first_timer_of_a_system_fires_though_there_is_no_thread_to_be_had") {
+        return;
+    }
+    let system = System::builder("refused")
+        .dispatcher("default", Dispatcher::work_stealing().threads(1))
+        .build()
+        .expect("no limit yet");
+    let (fired, has_fired) = channel();
+    // A failure drops the sender.
+    let waits = system.actor("waits").on_failure(Strategy::stop());
+    let waits = waits.spawn(move || Waits(fired.clone())).expect("a free name");
+    let outcome = with_room_for(0, || {
+        waits.tell(true);
+        has_fired.recv_timeout(LONG)
+    });
+    assert_eq!(outcome, Ok(()), "the actor has failed");
+    assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+}
+
+#[cfg(feature = "net")]
+mod listeners {
+    use super::*;
+    use pointsman::net::{Address, Connection, Listener, ReadOutcome, Ready};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    struct Echo(Connection);
+
+    impl Actor for Echo {
+        type Message = Ready;
+        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+            let Echo(connection) = self;
+            connection.ready(ready);
+            match connection.fill(1024) {
+                ReadOutcome::Read(count) => {
+                    let received = connection.received().to_vec();
+                    connection.consume(count);
+                    connection.write(&received);
+                }
+                ReadOutcome::Blocked => {}
+                ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+            }
+            connection.flush();
+            Ok(())
+        }
+    }
+
+    fn connect(listener: &Listener) -> TcpStream {
+        let client = TcpStream::connect(listener.local_addr().expect("TCP")).expect("it listens");
+        client.set_read_timeout(Some(LONG)).expect("not zero");
+        client
+    }
+
+    fn echoes(client: &mut TcpStream) -> bool {
+        let mut back = [0; 2];
+        client.write_all(b"hi").is_ok() && client.read_exact(&mut back).is_ok() && &back == b"hi"
+    }
+
+    /// A listener whose connections need a thread each, and an actor beside it on the only other thread.
+    fn stage(builder: pointsman::SystemBuilder) -> (System, Listener, ActorRef<Call<Get>>) {
+        let system = builder
+            .dispatcher("default", Dispatcher::work_stealing().threads(1))
+            .dispatcher("pinned", Dispatcher::pinned())
+            .build()
+            .expect("no limit yet");
+        let listener = system
+            .listener("port", Address::tcp("127.0.0.1:0"))
+            .dispatcher("pinned")
+            .spawn(|connection, _| Echo(connection))
+            .expect("a free port");
+        let answers = system.actor("answers").spawn(|| Answers).expect("a free name");
+        (system, listener, answers)
+    }
+
+    #[test]
+    fn a_listener_outlives_a_time_in_which_there_are_no_threads() {
+        if !in_child("listeners::a_listener_outlives_a_time_in_which_there_are_no_threads") {
+            return;
+        }
+        let (system, listener, _) = stage(System::builder("refused"));
+        with_room_for(0, || {
+            let mut refused = connect(&listener);
+            assert_eq!(refused.read(&mut [0]).expect("an orderly end"), 0);
+        });
+        // It may rest still, and then accepts this one.
+        assert!(echoes(&mut connect(&listener)), "the port is closed");
+        assert!(listener.accept_failures() >= 1);
+        assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    }
+
+    #[test]
+    fn a_listener_that_cannot_serve_one_connection_rests_before_it_takes_the_next() {
+        if !in_child("listeners::a_listener_that_cannot_serve_one_connection_rests_before_it_takes_the_next")
+        {
+            return;
+        }
+        let clock = ManualClock::new();
+        let (system, listener, answers) = stage(System::builder("refused").clock(clock.clone()));
+        let holds = system.actor("holds").spawn(|| Holds).expect("a free name");
+        // All of them are there before the listener gets its turn.
+        let ((held, is_held), (release, released)) = (channel(), channel());
+        holds.tell((held, released));
+        is_held.recv_timeout(LONG).expect("it has a thread");
+        let mut clients: Vec<TcpStream> = (0..3).map(|_| connect(&listener)).collect();
+        with_room_for(0, || {
+            drop(release);
+            assert_eq!(clients[0].read(&mut [0]).expect("an orderly end"), 0);
+            // By the same thread: the listener's turn is over.
+            assert_eq!(answers.ask(Get).wait(), Ok(5));
+        });
+        assert_eq!((listener.accepted(), listener.accept_failures()), (0, 1), "the others wait");
+        clock.advance(Duration::from_millis(50));
+        assert!(clients[1..].iter_mut().all(echoes), "they have waited in vain");
+        assert_eq!((listener.accepted(), listener.accept_failures()), (2, 1));
+        assert_eq!(system.shutdown(LONG).expect("all end").balance(), 0);
+    }
 }

@@ -362,6 +362,66 @@ fn peers_that_end_their_half_and_keep_the_other_are_forgotten() {
     stage.end();
 }
 
+/// Answers each line with a lot, and ends at the line `quit`.
+struct Generous(Connection);
+
+/// More than the operating system keeps for both ends.
+const ANSWER: usize = 16 << 20;
+
+impl Actor for Generous {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        let Generous(connection) = self;
+        connection.ready(ready);
+        if let ReadOutcome::Eof | ReadOutcome::Closed(_) = connection.fill(READ_MAX) {
+            ctx.stop();
+        }
+        while let Some(at) = connection.received().iter().position(|&byte| byte == b'\n') {
+            match &connection.received()[..at] {
+                b"quit" => ctx.stop(),
+                _ => connection.write(&vec![b'x'; ANSWER]),
+            }
+            connection.consume(at + 1);
+        }
+        connection.flush();
+        Ok(())
+    }
+}
+
+#[test]
+fn peers_that_ask_quit_and_never_read_hold_no_more_than_the_bound() {
+    const PEERS: usize = 60;
+    const PLACES: usize = 20;
+    const LINGER_BYTES: usize = 3 * ANSWER;
+    let _alone = alone();
+    let stage = Stage::new();
+    let listener = stage
+        .system
+        .listener("generous", Address::tcp("127.0.0.1:0"))
+        .linger(LONG)
+        .linger_bytes(LINGER_BYTES)
+        .max_connections(PLACES)
+        .spawn(|connection, _| Generous(connection))
+        .unwrap();
+    let addr = listener.local_addr().unwrap();
+    let before = stage.in_use();
+    let mut peers: Vec<TcpStream> = (0..PEERS).map(|_| connect(addr)).collect();
+    for peer in &mut peers {
+        peer.write_all(b"give\nquit\n").unwrap();
+    }
+    // Each one that is cut leaves its place to the next.
+    let kept = LINGER_BYTES / ANSWER;
+    wait_until(|| listener.linger_cuts() == (PEERS - kept) as u64 && listener.open_connections() == 0);
+    assert_eq!((listener.accepted(), listener.lingering_connections()), (PEERS as u64, kept));
+    let in_use = stage.in_use() - before;
+    println!("{PEERS} peers that never read: {in_use} bytes");
+    assert!(in_use <= LINGER_BYTES + PEERS * QUIET_MAX, "{in_use} bytes");
+    stage.serves_others("those that never read");
+    drop(peers);
+    wait_until(|| listener.lingering_connections() == 0);
+    stage.end();
+}
+
 #[test]
 fn mute_peers_are_shown_out_by_the_receive_timeout_and_make_room() {
     const MUTE: usize = 50;

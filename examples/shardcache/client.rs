@@ -6,7 +6,9 @@
 //! How much is under way is bounded at both ends. No more requests are taken while so many slots are open,
 //! or while more replies wait for the client than it reads; then nothing is read from the socket either, and
 //! TCP slows the client down. A client that never reads is cut off once the replies that were under way
-//! anyway exceed a hard limit.
+//! anyway exceed a hard limit. A reply is counted against that limit before it is made: one that is longer by itself
+//! is refused with an error, and the client goes on. Until its turn comes, a reply that was gathered shares its values
+//! with the shards instead of copying them.
 //!
 //! Three things make a connection wait for its own earlier requests before it goes on: a new generation of
 //! shards (see `shard.rs`), a request for all shards, and a change of their number. So they keep their place
@@ -18,7 +20,9 @@ use crate::command::{
 };
 use crate::coordinator::{CoordinatorMsg, Generation, SHARDS_MAX};
 use crate::keyspace::{PartReply, Reply};
-use crate::resp::{Arguments, Limits, RequestReader, parse_integer, put_error, put_integer, put_simple};
+use crate::resp::{
+    Arguments, Limits, RequestReader, parse_integer, put_error, put_integer, put_simple, put_too_long,
+};
 use crate::server::Shared;
 use crate::shard::{ShardMsg, now_ms};
 use pointsman::net::{Connection, ReadOutcome, Ready};
@@ -32,6 +36,8 @@ const READ_MAX: usize = 64 * 1024;
 const SLOTS_MAX: usize = 1024;
 /// Replies wait for those of the same pipeline until this many bytes are there.
 const FLUSH_AT: usize = 16 * 1024;
+/// Replies that are no longer are never refused: an error is no shorter.
+const SHORT: usize = 256;
 
 /// What a connection's actor takes.
 pub enum ClientMsg {
@@ -70,6 +76,7 @@ enum Slot {
     Waiting,
     Gathering(Gather),
     Filled(Reply),
+    Gathered(Gather),
     /// What to send.
     Written(Vec<u8>),
 }
@@ -192,6 +199,10 @@ impl Client {
             Ok(Command::Many(request)) => self.route_many(request, ctx),
             Ok(Command::All(request)) => self.wait_with(Barrier::All(request), ctx),
             Ok(Command::Local(Local::Info(sections))) => self.wait_with(Barrier::Info(sections), ctx),
+            Ok(Command::Local(local)) if local.len() > self.output_max() => {
+                let output_max = self.output_max();
+                self.answer(|out| put_too_long(out, output_max));
+            }
             Ok(Command::Local(local)) => {
                 let mut session = self.session.clone();
                 let mut then = Then::Continue;
@@ -233,7 +244,7 @@ impl Client {
     }
 
     fn route_many(&mut self, request: ManyRequest, ctx: &Context<ClientMsg>) {
-        let slot = self.open_slot(Slot::Gathering(Gather::many(&request)));
+        let slot = self.open_slot(Slot::Gathering(Gather::many(&request, self.output_max())));
         self.in_flight += 1;
         let map = &self.generation.map;
         let place = |key: &[u8]| map.owner(key).map(|owner| owner.id);
@@ -292,13 +303,18 @@ impl Client {
         self.slots.push_back(Slot::Written(written));
     }
 
+    fn output_max(&self) -> usize {
+        self.shared.settings.output_max
+    }
+
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
         self.slots.get_mut(number.checked_sub(self.first)? as usize)
     }
 
     fn reply(&mut self, number: u64, reply: Reply) {
         self.in_flight -= 1;
-        if number == self.first {
+        if number == self.first && self.connection.pending().saturating_add(reply.len()) <= self.output_max()
+        {
             // The usual case: nothing before it is open.
             reply.put(self.connection.output());
             self.slots.pop_front();
@@ -313,20 +329,19 @@ impl Client {
         let Slot::Gathering(gather) = slot else { return };
         gather.accept(part);
         if gather.is_complete() {
-            let mut written = Vec::new();
-            gather.put(&mut written);
-            *slot = Slot::Written(written);
+            if let Slot::Gathering(gather) = std::mem::replace(slot, Slot::Waiting) {
+                *slot = Slot::Gathered(gather);
+            }
             self.in_flight -= 1;
         }
     }
 
     /// The answer to what had waited for all earlier ones.
-    fn pass_barrier(&mut self, number: u64, put: impl FnOnce(&mut Self, Option<Vec<Bytes>>, &mut Vec<u8>)) {
+    fn pass_barrier(&mut self, number: u64, answer: impl FnOnce(&mut Self, Option<Vec<Bytes>>) -> Slot) {
         let Some(Barrier::Sent { info }) = self.barrier.take() else { return };
-        let mut written = Vec::new();
-        put(self, info, &mut written);
+        let answer = answer(self, info);
         if let Some(slot) = self.slot(number) {
-            *slot = Slot::Written(written);
+            *slot = answer;
         }
     }
 
@@ -339,23 +354,46 @@ impl Client {
 
     /// Moves what is filled at the front to the connection, and lets it go out when it is time.
     fn deliver(&mut self, ctx: &mut Context<ClientMsg>) {
+        let output_max = self.output_max();
         loop {
-            match self.slots.front() {
-                Some(Slot::Filled(reply)) => reply.put(self.connection.output()),
-                Some(Slot::Written(bytes)) => self.connection.write(bytes),
+            let len = match self.slots.front() {
+                Some(Slot::Filled(reply)) => reply.len(),
+                Some(Slot::Gathered(gather)) => gather.len(),
+                Some(Slot::Written(bytes)) => bytes.len(),
                 Some(Slot::Waiting | Slot::Gathering(_)) | None => break,
+            };
+            let refused = len > output_max.max(SHORT);
+            let len = if refused { SHORT } else { len };
+            let is_full = |pending: usize| pending > 0 && pending.saturating_add(len) > output_max;
+            if is_full(self.connection.pending()) {
+                self.connection.flush();
+                if is_full(self.connection.pending()) {
+                    return self.cut_off(ctx);
+                }
             }
-            self.slots.pop_front();
+            let Some(slot) = self.slots.pop_front() else { break };
             self.first += 1;
+            match slot {
+                _ if refused => put_too_long(self.connection.output(), output_max),
+                Slot::Filled(reply) => reply.put(self.connection.output()),
+                Slot::Gathered(gather) => gather.put(self.connection.output()),
+                Slot::Written(bytes) => self.connection.write(&bytes),
+                Slot::Waiting | Slot::Gathering(_) => unreachable!("their lengths are not known"),
+            }
         }
         let pending = self.connection.pending();
         if self.in_flight == 0 || pending >= FLUSH_AT {
             self.connection.flush();
-            if self.connection.pending() > self.shared.settings.output_max {
-                self.connection.abort();
-                ctx.stop();
+            if self.connection.pending() > output_max {
+                self.cut_off(ctx);
             }
         }
+    }
+
+    /// The client reads too slowly.
+    fn cut_off(&mut self, ctx: &mut Context<ClientMsg>) {
+        self.connection.abort();
+        ctx.stop();
     }
 
     /// Ends the connection when everything that was asked is answered and nothing more can be.
@@ -382,11 +420,19 @@ impl Actor for Client {
             }
             ClientMsg::Reply { slot, reply } => self.reply(slot, reply),
             ClientMsg::Part { slot, part } => self.part(slot, part),
-            ClientMsg::Gathered { slot, gather } => self.pass_barrier(slot, |this, info, out| match info {
-                None => gather.put(out),
-                Some(sections) => this.info(sections, gather.number().unwrap_or(0), out),
+            ClientMsg::Gathered { slot, gather } => self.pass_barrier(slot, |this, info| match info {
+                None => Slot::Gathered(gather),
+                Some(sections) => {
+                    let mut written = Vec::new();
+                    this.info(sections, gather.number().unwrap_or(0), &mut written);
+                    Slot::Written(written)
+                }
             }),
-            ClientMsg::Resized { slot } => self.pass_barrier(slot, |_, _, out| put_simple(out, "OK")),
+            ClientMsg::Resized { slot } => self.pass_barrier(slot, |_, _| {
+                let mut written = Vec::new();
+                put_simple(&mut written, "OK");
+                Slot::Written(written)
+            }),
             ClientMsg::Moved => self.outdated = true,
         }
         if self.outdated || self.barrier.is_some() {

@@ -34,7 +34,8 @@ use crate::bytes::Bytes;
 use crate::glob::Glob;
 use crate::keyspace::PartReply;
 use crate::resp::{
-    Arguments, parse_integer, put_array_header, put_bulk, put_error, put_integer, put_null, put_simple,
+    Arguments, bulk_len, parse_integer, put_array_header, put_bulk, put_error, put_integer, put_null,
+    put_simple, put_too_long,
 };
 
 /// The version whose behaviour is copied, told to clients that ask.
@@ -183,6 +184,9 @@ pub struct Gather {
     /// Keys (or, for an [`AllRequest`], shards) that are not answered for.
     outstanding: usize,
     answer: Answer,
+    /// How long the reply is so far, and may be.
+    len: usize,
+    len_max: usize,
     failed: bool,
 }
 
@@ -192,6 +196,8 @@ enum Answer {
     Values(Vec<Option<Bytes>>),
     Keys(Vec<Bytes>),
     Ok,
+    /// The reply would be longer than it may be; what was gathered is gone.
+    TooLong,
 }
 
 /// Why a request was refused.
@@ -732,26 +738,31 @@ impl ManyRequest {
     }
 }
 
+/// How long the header of an array may be, the null string is, and an error may be.
+const HEADER_LEN: usize = 32;
+const NULL_LEN: usize = 5;
+const ERROR_LEN: usize = 256;
+
 impl Gather {
-    /// Waits for every key of `request`.
-    pub fn many(request: &ManyRequest) -> Gather {
+    /// Waits for every key of `request`. The reply may have `len_max` bytes.
+    pub fn many(request: &ManyRequest, len_max: usize) -> Gather {
         let outstanding = request.key_count();
         let answer = match request {
             ManyRequest::Delete(_) | ManyRequest::Exists(_) => Answer::Number(0),
             ManyRequest::Get(_) => Answer::Values(vec![None; outstanding]),
             ManyRequest::Set(_) => Answer::Ok,
         };
-        Gather { outstanding, answer, failed: false }
+        Gather { outstanding, answer, len: HEADER_LEN, len_max, failed: false }
     }
 
-    /// Waits for `shard_count` answers to `request`.
-    pub fn all(request: &AllRequest, shard_count: usize) -> Gather {
+    /// Waits for `shard_count` answers to `request`. The reply may have `len_max` bytes.
+    pub fn all(request: &AllRequest, shard_count: usize, len_max: usize) -> Gather {
         let answer = match request {
             AllRequest::Size => Answer::Number(0),
             AllRequest::Keys(_) => Answer::Keys(Vec::new()),
             AllRequest::Clear => Answer::Ok,
         };
-        Gather { outstanding: shard_count, answer, failed: false }
+        Gather { outstanding: shard_count, answer, len: HEADER_LEN, len_max, failed: false }
     }
 
     /// Takes in a shard's answer.
@@ -759,6 +770,7 @@ impl Gather {
     /// # Panics
     /// If the answer is of another kind than the request, or for more keys than are outstanding.
     pub fn accept(&mut self, part: PartReply) {
+        self.count(&part);
         let answered = match (&mut self.answer, part) {
             (Answer::Number(sum), PartReply::Count { keys, found }) => {
                 *sum += found;
@@ -781,9 +793,36 @@ impl Gather {
             }
             (Answer::Ok, PartReply::Stored { keys }) => keys,
             (Answer::Ok, PartReply::Cleared) => 1,
+            (Answer::TooLong, PartReply::Values(found)) => found.len(),
+            (Answer::TooLong, PartReply::Keys(_) | PartReply::TooLong) => 1,
             (answer, part) => panic!("a shard answered {part:?} where {answer:?} is gathered"),
         };
         self.settle(answered);
+    }
+
+    /// Counts a part's share of the reply, and gives up all of it if that would be too long.
+    fn count(&mut self, part: &PartReply) {
+        let len = match part {
+            PartReply::Values(found) => found
+                .iter()
+                .map(|(_, value)| value.as_ref().map_or(NULL_LEN, |value| bulk_len(value.len())))
+                .fold(0, usize::saturating_add),
+            PartReply::Keys(keys) => {
+                keys.iter().map(|key| bulk_len(key.len())).fold(0, usize::saturating_add)
+            }
+            PartReply::TooLong => usize::MAX,
+            _ => 0,
+        };
+        self.len = self.len.saturating_add(len);
+        let grows = matches!(self.answer, Answer::Values(_) | Answer::Keys(_));
+        if grows && self.len > self.len_max {
+            self.answer = Answer::TooLong;
+        }
+    }
+
+    /// How many bytes [`put`](Self::put) appends at most.
+    pub fn len(&self) -> usize {
+        if matches!(self.answer, Answer::TooLong) { ERROR_LEN } else { self.len.max(ERROR_LEN) }
     }
 
     /// Gives up on a part: so many keys (for an [`AllRequest`]: one shard) will not be answered for. The
@@ -818,6 +857,7 @@ impl Gather {
         match &self.answer {
             Answer::Number(sum) => put_integer(out, *sum as i64),
             Answer::Ok => put_simple(out, "OK"),
+            Answer::TooLong => put_too_long(out, self.len_max),
             Answer::Keys(keys) => {
                 put_array_header(out, keys.len());
                 keys.iter().for_each(|key| put_bulk(out, key));
@@ -850,6 +890,24 @@ impl Session {
 }
 
 impl Local {
+    /// How many bytes [`answer`](Self::answer) appends, where it depends on the request.
+    pub fn len(&self) -> usize {
+        let names = match self {
+            Local::CommandInfo(names) => names,
+            Local::Ping(Some(text)) | Local::Echo(text) => return bulk_len(text.len()),
+            _ => return 0,
+        };
+        let mut one = Vec::new();
+        let lens = names.iter().map(|name| {
+            one.clear();
+            find(name).map_or(NULL_LEN, |spec| {
+                spec.put(&mut one);
+                one.len()
+            })
+        });
+        lens.sum()
+    }
+
     /// Answers, and says what becomes of the connection.
     pub fn answer(&self, session: &mut Session, server: &ServerInfo, out: &mut Vec<u8>) -> Then {
         match self {
@@ -995,7 +1053,7 @@ mod tests {
     #[test]
     fn values_come_in_the_order_of_the_request_whatever_order_the_parts_come_in() {
         let request = ManyRequest::Get((0..).zip(bytes(&["a1", "b1", "a2", "c1", "b2"])).collect());
-        let mut gather = Gather::many(&request);
+        let mut gather = Gather::many(&request, usize::MAX);
         let mut parts = request.partition(|key| key[0]);
         assert_eq!(parts.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(), b"abc");
         parts.reverse();
@@ -1013,7 +1071,7 @@ mod tests {
     #[test]
     fn a_part_may_be_cut_again() {
         let request = ManyRequest::Delete(bytes(&["a", "b", "c"]));
-        let mut gather = Gather::many(&request);
+        let mut gather = Gather::many(&request, usize::MAX);
         let (_, whole) = request.partition(|_| 0).remove(0);
         for (_, part) in whole.partition(|key| key[0]) {
             assert!(!gather.is_complete());
@@ -1025,17 +1083,17 @@ mod tests {
 
     #[test]
     fn all_shards_are_waited_for() {
-        let mut gather = Gather::all(&AllRequest::Size, 3);
+        let mut gather = Gather::all(&AllRequest::Size, 3, usize::MAX);
         (1..=3).for_each(|size| gather.accept(PartReply::Size(size)));
         assert_eq!((gather.is_complete(), reply(&gather)), (true, ":6\r\n".to_owned()));
 
-        let mut gather = Gather::all(&AllRequest::Keys(Bytes::copy_from(b"*")), 2);
+        let mut gather = Gather::all(&AllRequest::Keys(Bytes::copy_from(b"*")), 2, usize::MAX);
         gather.accept(PartReply::Keys(bytes(&["x"])));
         assert!(!gather.is_complete());
         gather.accept(PartReply::Keys(Vec::new()));
         assert_eq!((gather.is_complete(), reply(&gather)), (true, "*1\r\n$1\r\nx\r\n".to_owned()));
 
-        let mut gather = Gather::all(&AllRequest::Clear, 2);
+        let mut gather = Gather::all(&AllRequest::Clear, 2, usize::MAX);
         gather.accept(PartReply::Cleared);
         assert!(!gather.is_complete());
         gather.fail(1);
@@ -1043,8 +1101,35 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_may_be_as_long_as_its_limit_and_no_longer() {
+        let request = ManyRequest::Get((0..).zip(bytes(&["a", "b", "c"])).collect());
+        let part = |at, value: Option<&str>| {
+            PartReply::Values(vec![(at, value.map(|value| Bytes::copy_from(value.as_bytes())))])
+        };
+        let len = HEADER_LEN + "$2\r\nxy\r\n$-1\r\n$10\r\n0123456789\r\n".len();
+        for (len_max, fits) in [(len, true), (len - 1, false)] {
+            let mut gather = Gather::many(&request, len_max);
+            for part in [part(2, Some("0123456789")), part(0, Some("xy")), part(1, None)] {
+                assert!(!gather.is_complete());
+                gather.accept(part);
+            }
+            assert!(gather.is_complete());
+            let refused = reply(&gather).starts_with("-ERR the reply is above the output limit of");
+            assert_eq!(refused, !fits, "{}", reply(&gather));
+        }
+        let mut gather = Gather::all(&AllRequest::Keys(Bytes::copy_from(b"*")), 2, HEADER_LEN + 8);
+        gather.accept(PartReply::Keys(bytes(&["x"])));
+        gather.accept(PartReply::TooLong);
+        assert!(reply(&gather).starts_with("-ERR the reply is above"));
+        // A sum is as short as ever.
+        let mut gather = Gather::all(&AllRequest::Size, 1, 0);
+        gather.accept(PartReply::Size(6));
+        assert_eq!(reply(&gather), ":6\r\n");
+    }
+
+    #[test]
     #[should_panic(expected = "2 keys answered for where 1 are outstanding")]
     fn an_answer_too_many_is_a_broken_invariant() {
-        Gather::many(&ManyRequest::Exists(bytes(&["a"]))).accept(PartReply::Count { keys: 2, found: 0 });
+        Gather::many(&ManyRequest::Exists(bytes(&["a"])), 0).accept(PartReply::Count { keys: 2, found: 0 });
     }
 }

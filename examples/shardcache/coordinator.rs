@@ -171,10 +171,12 @@ impl Coordinator {
     fn gather(&mut self, request: AllRequest, client: ActorRef<ClientMsg>, slot: u64) {
         let number = self.next_gather;
         self.next_gather += 1;
-        self.gathers.insert(number, (Gather::all(&request, self.map.members.len()), client, slot));
+        let reply_max = self.shared.settings.output_max;
+        let gather = Gather::all(&request, self.map.members.len(), reply_max);
+        self.gathers.insert(number, (gather, client, slot));
         let request = Arc::new(request);
         for member in &self.map.members {
-            member.shard.tell(ShardMsg::All { request: request.clone(), number });
+            member.shard.tell(ShardMsg::All { request: request.clone(), number, reply_max });
         }
     }
 

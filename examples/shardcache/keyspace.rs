@@ -34,7 +34,9 @@ use crate::command::{
     AllRequest, ExpireCondition, KeyRequest, ManyRequest, Operation, SetCondition, SetOptions,
 };
 use crate::glob::Glob;
-use crate::resp::{format_integer, parse_integer, put_bulk, put_error, put_integer, put_null, put_simple};
+use crate::resp::{
+    bulk_len, format_integer, parse_integer, put_bulk, put_error, put_integer, put_null, put_simple,
+};
 
 /// The longest value APPEND makes, in bytes (Redis: `proto-max-bulk-len`).
 const VALUE_LEN_MAX: usize = 512 << 20;
@@ -78,6 +80,8 @@ pub enum PartReply {
     Size(usize),
     /// KEYS.
     Keys(Vec<Bytes>),
+    /// KEYS, where the reply would be longer than it may be.
+    TooLong,
     /// FLUSHALL.
     Cleared,
 }
@@ -172,11 +176,14 @@ impl Keyspace {
         }
     }
 
-    /// Carries out a request that concerns all shards, on this one.
-    pub fn apply_all(&mut self, now_ms: u64, request: &AllRequest) -> PartReply {
+    /// Carries out a request that concerns all shards, on this one. A reply may have `reply_max` bytes.
+    pub fn apply_all(&mut self, now_ms: u64, request: &AllRequest, reply_max: usize) -> PartReply {
         match request {
             AllRequest::Size => PartReply::Size(self.len(now_ms)),
-            AllRequest::Keys(pattern) => PartReply::Keys(self.keys(now_ms, &Glob::new(pattern))),
+            AllRequest::Keys(pattern) => {
+                let keys = self.keys(now_ms, &Glob::new(pattern), reply_max);
+                keys.map_or(PartReply::TooLong, PartReply::Keys)
+            }
             AllRequest::Clear => {
                 self.clear();
                 PartReply::Cleared
@@ -190,10 +197,15 @@ impl Keyspace {
         self.entries.len() - expired
     }
 
-    /// The keys that match, in no particular order.
-    pub fn keys(&self, now_ms: u64, glob: &Glob) -> Vec<Bytes> {
+    /// The keys that match, in no particular order; `None` if the reply would be longer than `reply_max`.
+    pub fn keys(&self, now_ms: u64, glob: &Glob, reply_max: usize) -> Option<Vec<Bytes>> {
         let live = self.entries.iter().filter(|(key, entry)| !entry.expired(now_ms) && glob.matches(key));
-        live.map(|(key, _)| key.clone()).collect()
+        let mut left = reply_max;
+        live.map(|(key, _)| {
+            left = left.checked_sub(bulk_len(key.len()))?;
+            Some(key.clone())
+        })
+        .collect()
     }
 
     /// Removes all keys.
@@ -384,6 +396,14 @@ impl Entry {
 }
 
 impl Reply {
+    /// How many bytes [`put`](Self::put) appends at most.
+    pub fn len(&self) -> usize {
+        match self {
+            Reply::Bulk(bytes) => bulk_len(bytes.len()),
+            Reply::Ok | Reply::Null | Reply::Integer(_) | Reply::Simple(_) | Reply::Error(_) => 128,
+        }
+    }
+
     /// Appends the reply.
     pub fn put(&self, out: &mut Vec<u8>) {
         match self {
@@ -481,7 +501,7 @@ mod tests {
             let mut store = Keyspace::new();
             run(&mut store, 1000, "SET k v PX 500");
             assert_eq!((store.len(1499), store.len(1500)), (1, 0));
-            assert!(store.keys(1500, &Glob::new(b"*")).is_empty());
+            assert!(store.keys(1500, &Glob::new(b"*"), usize::MAX).unwrap().is_empty());
             assert_eq!(run(&mut store, 1500, command), missing, "{command}");
             assert_eq!(store.entries.len(), 0, "{command} removes what it finds expired");
         }

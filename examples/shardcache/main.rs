@@ -8,6 +8,11 @@
 //! redis-cli shards 7      # while the benchmark runs
 //! ```
 //!
+//! `--output-limit` bounds what waits for one client: a reply that would be longer by itself is refused with an error
+//! before it is made, and a client that does not read is cut off. `--maxclients` bounds the clients; connections that
+//! linger after their end (see [`pointsman::net`]) and those that are told that there are too many have 64 places more.
+//! `tests/shardcache_hostile.rs` holds the server to both.
+//!
 //! It ends in order on ctrl-c, SIGTERM or `redis-cli shutdown`, and prints where every message went.
 //!
 //! # Beside redis-server

@@ -506,6 +506,21 @@ pub fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// How long [`put_bulk`] makes the reply with a string of this length, headers and all.
+pub fn bulk_len(len: usize) -> usize {
+    let digits = len.checked_ilog10().map_or(1, |log| log as usize + 1);
+    len.saturating_add(1 + digits + 4)
+}
+
+/// The error for a reply that is longer than it may be.
+pub fn put_too_long(out: &mut Vec<u8>, len_max: usize) {
+    let text = format!(
+        "ERR the reply is above the output limit of {len_max} bytes and was not made, \
+         though the request was carried out: ask for less at a time"
+    );
+    put_error(out, text.as_bytes());
+}
+
 /// The null bulk string: there is no such value.
 pub fn put_null(out: &mut Vec<u8>) {
     out.extend_from_slice(b"$-1\r\n");

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(10);
+/// So many connections there may be besides those of clients: they linger, or are told that there are too many.
+const NO_CLIENTS_MAX: usize = 64;
 /// No more requests are taken from a client for which more than the second number of bytes wait, until no
 /// more than the first do.
 const MARKS: (usize, usize) = (64 * 1024, 256 * 1024);
@@ -38,7 +40,7 @@ pub struct Settings {
     /// Cores that the workers are pinned to.
     pub pin: Option<Vec<usize>>,
     pub clients_max: usize,
-    /// A client for which more bytes wait than this is cut off.
+    /// A client for which more bytes wait than this is cut off. A single reply that is longer is refused.
     pub output_max: usize,
 }
 
@@ -276,10 +278,12 @@ fn listen(
     shared: &Arc<Shared>,
 ) -> Result<Listener, ListenError> {
     let shared = shared.clone();
+    let clients_max = shared.settings.clients_max.saturating_add(NO_CLIENTS_MAX);
     let (low, high) = MARKS;
     system
         .listener(name, address)
         .marks(low, high)
+        .max_connections(clients_max)
         .spawn(move |connection, ctx| Visitor::new(connection, &shared, ctx))
 }
 

@@ -95,7 +95,7 @@ pub enum ShardMsg {
     /// A request for some keys that one shard owned when it was sent.
     Many { request: ManyRequest, client: ActorRef<ClientMsg>, slot: u64, generation: u64 },
     /// A request for all shards; the coordinator gathers the answers.
-    All { request: Arc<AllRequest>, number: u64 },
+    All { request: Arc<AllRequest>, number: u64, reply_max: usize },
     /// The owners change.
     Adopt(Arc<Change>),
     /// The keys that another shard owned and this one now owns.
@@ -266,8 +266,8 @@ impl Actor for Shard {
             ShardMsg::Many { request, client, slot, generation } => {
                 self.many_request(request, client, slot, generation);
             }
-            ShardMsg::All { request, number } => {
-                let part = self.keys.apply_all(now_ms(), &request);
+            ShardMsg::All { request, number, reply_max } => {
+                let part = self.keys.apply_all(now_ms(), &request, reply_max);
                 self.coordinator.tell(CoordinatorMsg::Part { number, part });
             }
             ShardMsg::Adopt(change) => self.adopt(&change),

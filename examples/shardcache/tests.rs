@@ -49,15 +49,17 @@ impl Server {
                     self.shards[shard_of(&request.key)].apply(now_ms, request).put(&mut out);
                 }
                 Ok(Command::Many(request)) => {
-                    let mut gather = Gather::many(&request);
+                    let mut gather = Gather::many(&request, usize::MAX);
                     for (shard, part) in request.partition(shard_of).into_iter().rev() {
                         gather.accept(self.shards[shard].apply_many(now_ms, part));
                     }
                     gather.put(&mut out);
                 }
                 Ok(Command::All(request)) => {
-                    let mut gather = Gather::all(&request, shard_count);
-                    self.shards.iter_mut().for_each(|shard| gather.accept(shard.apply_all(now_ms, &request)));
+                    let mut gather = Gather::all(&request, shard_count, usize::MAX);
+                    self.shards
+                        .iter_mut()
+                        .for_each(|shard| gather.accept(shard.apply_all(now_ms, &request, usize::MAX)));
                     gather.put(&mut out);
                 }
             }

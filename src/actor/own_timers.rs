@@ -62,7 +62,8 @@ impl<M> Default for OwnTimers<M> {
 
 impl<M: Send + 'static> Context<M> {
     /// Sends `message` to this actor once, `delay` from now, never early. It takes its place in the
-    /// mailbox when the time has come. Cancelled when the actor restarts or stops.
+    /// mailbox when the time has come. Cancelled when the actor restarts or stops. The thread that keeps the time runs
+    /// since the system was built, so a timer is not refused for want of one.
     pub fn after(&mut self, delay: Duration, message: M) -> TimerKey {
         let due = self.now().saturating_add(delay);
         self.arm(due, What::Once(message), None)

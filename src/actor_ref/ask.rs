@@ -690,7 +690,7 @@ impl Alarms for NoSystem {
     }
 
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
-        match ALARMS.start_early() {
+        match ALARMS.start() {
             Ok(()) => ALARMS.wake_at(at, waker),
             // Without a thread the future is woken by its answer alone.
             Err(_) => AlarmKey((0, 0)),

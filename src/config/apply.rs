@@ -317,6 +317,7 @@ fn listener(
     settings.low_mark = section.low_mark.map(|bytes| bytes.usize()).or(settings.low_mark);
     settings.high_mark = section.high_mark.map(|bytes| bytes.usize()).or(settings.high_mark);
     settings.linger = section.linger.map(|length| length.0).or(settings.linger);
+    settings.linger_bytes = section.linger_bytes.map(|bytes| bytes.usize()).or(settings.linger_bytes);
     settings.nodelay = section.nodelay.or(settings.nodelay);
     match (settings.low_mark, settings.high_mark) {
         (Some(low), Some(high)) if low > high => {

@@ -184,6 +184,7 @@ sections! {
         low_mark: Whole<0, { i64::MAX as u64 }>,
         high_mark: Whole<0, { i64::MAX as u64 }>,
         linger: Span,
+        linger_bytes: Whole<0, { i64::MAX as u64 }>,
         nodelay: bool,
     }
 

@@ -207,6 +207,7 @@ fn listener(settings: &crate::net::ListenerSettings) -> Option<super::file::List
         low_mark: settings.low_mark.map(|bytes| whole(bytes as u64)),
         high_mark: settings.high_mark.map(|bytes| whole(bytes as u64)),
         linger: settings.linger.map(Span),
+        linger_bytes: settings.linger_bytes.map(|bytes| whole(bytes as u64)),
         nodelay: settings.nodelay,
     })
 }

@@ -4,6 +4,7 @@ use crate::actor_ref::ActorRef;
 use crate::net::Ready;
 use crate::net::driver::{Driver, Registration};
 use crate::net::linger::Lingering;
+use crate::net::places::{LingeringPlace, Place};
 use crate::net::readiness::Readiness;
 use crate::net::socket::Socket;
 use mio::Interest;
@@ -47,6 +48,7 @@ pub struct Connection {
     output: Output,
     marks: Marks,
     linger: Duration,
+    place: StdArc<Place>,
     peer: Option<SocketAddr>,
     /// Whether reading may find something: set by readiness, ended by "would block".
     readable: bool,
@@ -162,6 +164,7 @@ impl Connection {
         owner: ActorRef<M>,
         marks: Marks,
         linger: Duration,
+        place: StdArc<Place>,
     ) -> io::Result<Self> {
         let read_ends = socket.reads_stop_early();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -175,6 +178,7 @@ impl Connection {
             output: Output::default(),
             marks,
             linger,
+            place,
             peer,
             // The first edge tells.
             readable: false,
@@ -446,7 +450,8 @@ impl Drop for Connection {
         // A linger time beyond the clock's range is a day.
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
         let ended = self.write_end == WriteEnd::Done;
-        self.registration.driver().linger(Lingering { socket, rest, written, until, ended });
+        let place = LingeringPlace::new(self.place.clone());
+        self.registration.driver().linger(Lingering { socket, rest, written, until, ended, place });
     }
 }
 

@@ -5,10 +5,15 @@
 //! more will come; read and throw away what the peer still sends, until it closes. The third step is there
 //! because closing a TCP socket with unread input makes the kernel send a reset, which can destroy bytes
 //! that are still on their way to the peer.
+//!
+//! All sockets of one listener that linger hold no more than so many bytes that are not written. Where they would, the
+//! oldest are closed.
 
+use crate::net::places::LingeringPlace;
 use crate::net::socket::Socket;
 use mio::{Interest, Registry, Token};
 use slab::Slab;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Instant;
 
@@ -26,6 +31,8 @@ pub struct Lingering {
     pub until: Instant,
     /// Whether the peer has been told that no more comes.
     pub ended: bool,
+    /// Given back when the socket is closed: so it stands behind that.
+    pub place: LingeringPlace,
 }
 
 /// How far a lingering socket has come.
@@ -48,6 +55,8 @@ impl Lingering {
                 Err(_) => return Progress::Finished,
             }
         }
+        // What is left is a wait for the peer, which needs no memory.
+        (self.rest, self.written) = (Vec::new(), 0);
         if !self.ended {
             self.ended = true;
             if self.socket.shutdown_write().is_err() {
@@ -69,9 +78,14 @@ impl Lingering {
 
 /// All of them; touched by the driver's thread only.
 pub struct Lingerers {
-    sockets: Slab<Lingering>,
+    sockets: Slab<Entry>,
+    /// What the sockets of each listener hold, by [`Place::listener`](super::places::Place::listener); those that hold
+    /// nothing are not there.
+    holdings: HashMap<usize, Holdings>,
     /// The token of the first; the others follow.
     first_token: usize,
+    /// The number of the next one.
+    next_number: u64,
     /// No deadline comes before this.
     next_deadline: Option<Instant>,
     /// Those that could go on at once.
@@ -79,11 +93,29 @@ pub struct Lingerers {
     scratch: Box<[u8]>,
 }
 
+struct Entry {
+    lingering: Lingering,
+    /// Numbers grow.
+    number: u64,
+    /// The bytes of its buffer that its listener's holdings count.
+    held: usize,
+}
+
+/// What the sockets of one listener hold.
+#[derive(Default)]
+struct Holdings {
+    bytes: usize,
+    /// The keys of those that hold anything, the oldest first.
+    by_age: BTreeMap<u64, usize>,
+}
+
 impl Lingerers {
     pub fn new(first_token: usize) -> Self {
         Self {
             sockets: Slab::new(),
+            holdings: HashMap::new(),
             first_token,
+            next_number: 0,
             next_deadline: None,
             eager: Vec::new(),
             // Most systems never need it.
@@ -100,10 +132,11 @@ impl Lingerers {
         if self.eager.is_empty() { self.next_deadline } else { Some(Instant::now()) }
     }
 
-    /// Takes a socket in, which the driver watches for an actor that has ended, and does at once what can be done.
+    /// Takes a socket in, which the driver watches for an actor that has ended, and does at once what can be done. If
+    /// those of its listener hold too much then, the oldest are closed.
     pub fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
-        let entry = self.sockets.vacant_entry();
-        let (key, token) = (entry.key(), Token(self.first_token + entry.key()));
+        let slot = self.sockets.vacant_entry();
+        let (key, token) = (slot.key(), Token(self.first_token + slot.key()));
         // Changes the token of what is watched already: a new watch could be refused, where there are too many, and the
         // last bytes would be lost. The change reports the present state as an edge, so nothing is missed between.
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -112,8 +145,27 @@ impl Lingerers {
         }
         let sooner = self.next_deadline.map_or(lingering.until, |other| other.min(lingering.until));
         self.next_deadline = Some(sooner);
-        entry.insert(lingering);
+        let (listener, bytes_max) = (lingering.place.listener(), lingering.place.linger_bytes());
+        let (number, held) = (self.next_number, lingering.rest.capacity());
+        self.next_number += 1;
+        slot.insert(Entry { lingering, number, held });
+        if held > 0 {
+            let holdings = self.holdings.entry(listener).or_default();
+            holdings.bytes += held;
+            holdings.by_age.insert(number, key);
+        }
         self.go_on(key);
+        self.cut(listener, bytes_max);
+    }
+
+    /// Closes the oldest sockets of a listener until the others hold no more than they may.
+    fn cut(&mut self, listener: usize, bytes_max: usize) {
+        while let Some(holdings) = self.holdings.get(&listener).filter(|holdings| holdings.bytes > bytes_max)
+        {
+            let Some((_, &key)) = holdings.by_age.first_key_value() else { return };
+            self.sockets[key].lingering.place.count_cut();
+            self.remove(key);
+        }
     }
 
     /// The socket of this token is ready.
@@ -125,13 +177,34 @@ impl Lingerers {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_LEN].into();
         }
-        let Some(lingering) = self.sockets.get_mut(key) else { return };
-        match lingering.progress(&mut self.scratch) {
-            // Closing the socket ends its registration.
-            Progress::Finished => drop(self.sockets.remove(key)),
+        let Some(entry) = self.sockets.get_mut(key) else { return };
+        match entry.lingering.progress(&mut self.scratch) {
+            Progress::Finished => return self.remove(key),
             Progress::Waits => {}
             Progress::Yields => self.eager.push(key),
         }
+        if entry.lingering.rest.capacity() == 0 {
+            self.holds_nothing(key);
+        }
+    }
+
+    /// The socket of this key has given its buffer back.
+    fn holds_nothing(&mut self, key: usize) {
+        let Entry { lingering, number, held } = &mut self.sockets[key];
+        let listener = lingering.place.listener();
+        if let (1.., Some(holdings)) = (*held, self.holdings.get_mut(&listener)) {
+            holdings.bytes -= std::mem::take(held);
+            holdings.by_age.remove(number);
+            if holdings.by_age.is_empty() {
+                self.holdings.remove(&listener);
+            }
+        }
+    }
+
+    /// Closes a socket, which ends its registration.
+    fn remove(&mut self, key: usize) {
+        self.holds_nothing(key);
+        drop(self.sockets.remove(key));
     }
 
     /// Goes on with those that yielded, and closes those whose time is over.
@@ -140,8 +213,10 @@ impl Lingerers {
             self.go_on(key);
         }
         if self.next_deadline.is_some_and(|at| now >= at) {
-            self.sockets.retain(|_, lingering| lingering.until > now);
-            self.next_deadline = self.sockets.iter().map(|(_, lingering)| lingering.until).min();
+            let over = self.sockets.iter().filter(|(_, entry)| entry.lingering.until <= now);
+            let over: Vec<usize> = over.map(|(key, _)| key).collect();
+            over.into_iter().for_each(|key| self.remove(key));
+            self.next_deadline = self.sockets.iter().map(|(_, entry)| entry.lingering.until).min();
         }
     }
 }
@@ -149,7 +224,9 @@ impl Lingerers {
 #[cfg(all(test, unix, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::net::places::Place;
     use std::io::Read;
+    use std::sync::Arc as StdArc;
     use std::time::Duration;
 
     #[test]
@@ -161,7 +238,9 @@ mod tests {
         // As a connection leaves it.
         poll.registry().register(&mut socket, Token(0), Interest::READABLE).unwrap();
         let until = Instant::now() + Duration::from_secs(30);
-        let lingering = Lingering { socket, rest: b"last words".to_vec(), written: 5, until, ended: false };
+        let place = LingeringPlace::new(StdArc::new(Place::take(&StdArc::default(), 100, Box::new(|| {}))));
+        let rest = b"last words".to_vec();
+        let lingering = Lingering { socket, rest, written: 5, until, ended: false, place };
         let mut lingerers = Lingerers::new(1);
         lingerers.add(lingering, poll.registry());
         let mut words = String::new();

@@ -9,6 +9,7 @@ use crate::error::SpawnError;
 use crate::net::Ready;
 use crate::net::connection::{Connection, Marks};
 use crate::net::driver::{Driver, Registration};
+use crate::net::places::{Place, Places};
 use crate::net::readiness::Readiness;
 use crate::net::socket::{Address, ListenSocket, Socket};
 use crate::payload::Guarded;
@@ -27,6 +28,7 @@ const ACCEPTS_MAX: u32 = 64;
 /// How long accepting rests when the operating system has no more to give.
 const REST: Duration = Duration::from_millis(50);
 const LINGER_DEFAULT: Duration = Duration::from_secs(2);
+const LINGER_BYTES_DEFAULT: usize = 64 << 20;
 const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
 
 /// Describes a listener that is about to start; made by [`SystemRef::listener`].
@@ -46,6 +48,7 @@ struct Settings {
     max_connections: usize,
     marks: Marks,
     linger: Duration,
+    linger_bytes: usize,
     nodelay: bool,
 }
 
@@ -58,6 +61,7 @@ impl Settings {
             max_connections: said.max_connections.unwrap_or(usize::MAX),
             marks: Marks { low, high },
             linger: said.linger.unwrap_or(LINGER_DEFAULT),
+            linger_bytes: said.linger_bytes.unwrap_or(LINGER_BYTES_DEFAULT),
             nodelay: said.nodelay.unwrap_or(true),
         }
     }
@@ -80,6 +84,7 @@ struct Shared {
     accepted: AtomicU64,
     accept_failures: AtomicU64,
     open: AtomicUsize,
+    places: StdArc<Places>,
 }
 
 /// Why there is no listener.
@@ -180,6 +185,12 @@ impl ListenerBuilder {
         self
     }
 
+    /// As [`ListenerSettings::linger_bytes`].
+    pub fn linger_bytes(mut self, bytes: usize) -> Self {
+        self.settings = self.settings.linger_bytes(bytes);
+        self
+    }
+
     /// As [`ListenerSettings::nodelay`].
     pub fn nodelay(mut self, nodelay: bool) -> Self {
         self.settings = self.settings.nodelay(nodelay);
@@ -219,6 +230,7 @@ impl ListenerBuilder {
             accepted: AtomicU64::new(0),
             accept_failures: AtomicU64::new(0),
             open: AtomicUsize::new(0),
+            places: StdArc::default(),
         });
         let (kept, port, make) = (shared.clone(), Port(shared), StdArc::new(make));
         let actor = system
@@ -252,7 +264,19 @@ impl Listener {
         self.shared.open.load(Ordering::Relaxed)
     }
 
-    /// How often accepting failed, as when there were too many open files. It is tried again after a short
+    /// Connections whose actors have ended and whose sockets are not closed: their last bytes go out, or their peers
+    /// have not closed yet. They count towards [`max_connections`](ListenerBuilder::max_connections).
+    pub fn lingering_connections(&self) -> usize {
+        self.shared.places.lingering()
+    }
+
+    /// How many connections were closed before their last bytes were sent because those that lingered held more than
+    /// [`linger_bytes`](ListenerBuilder::linger_bytes).
+    pub fn linger_cuts(&self) -> u64 {
+        self.shared.places.cut()
+    }
+
+    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is tried again after a short
     /// rest, and who waits to be accepted is not turned away meanwhile.
     pub fn accept_failures(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
@@ -399,7 +423,7 @@ where
                 this.acceptable = true;
             }
             Message::Rested => this.resting = false,
-            // [`Counted`] has counted it already, also for a state before this one. There may be room again.
+            // [`Place`] has counted it already, also for a state before this one. There may be room again.
             Message::Ended => {}
             Message::Unbind(done) => {
                 this.acceptable = true;
@@ -462,9 +486,8 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         for _ in 0..ACCEPTS_MAX {
-            // Ordering: Relaxed; this actor alone counts up, and who counts down tells it then by `Ended`.
-            let open = self.shared.open.load(Ordering::Relaxed);
-            if !self.acceptable || self.resting || open >= self.settings.max_connections {
+            let held = self.shared.places.held();
+            if !self.acceptable || self.resting || held >= self.settings.max_connections {
                 return false;
             }
             let accepted = match &*lock(&self.shared.socket) {
@@ -516,6 +539,10 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         let _ = accepted.0.set_nodelay(self.settings.nodelay);
         let (mut accepted, make, driver) = (Some(accepted), self.make.clone(), self.driver.clone());
         let counted = Counted::new(&self.shared);
+        let listener = ctx.me().clone();
+        // Refused by a listener that has ended, which has no use for room.
+        let tell = Box::new(move || drop(listener.try_tell(Message::Ended)));
+        let place = StdArc::new(Place::take(&self.shared.places, self.settings.linger_bytes, tell));
         let (marks, linger) = (self.settings.marks, self.settings.linger);
         let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
         if let Some(dispatcher) = &self.settings.dispatcher {
@@ -524,14 +551,14 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         let spawned = builder.spawn_with(move |ctx: &mut Context<A::Message>| {
             let _ = &counted;
             let accepted = accepted.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
-            let connection = Connection::open(accepted, &driver, ctx.me().clone(), marks, linger)?;
+            let connection =
+                Connection::open(accepted, &driver, ctx.me().clone(), marks, linger, place.clone())?;
             Ok::<A, Failure>(make(connection, ctx))
         });
         match spawned {
-            Ok(child) => {
+            Ok(_) => {
                 // Ordering: Relaxed; a statistic.
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
-                let _ = ctx.watch_with(&child, Message::Ended);
             }
             // Stopping, or no thread for it: the socket went down with the recipe.
             Err(_) => self.rest(ctx),

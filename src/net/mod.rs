@@ -8,7 +8,8 @@
 //!
 //! In reading order: `readiness.rs` the word through which the driver and a connection agree on who acts;
 //! `driver.rs` the thread; `socket.rs` TCP and Unix sockets under one name; `connection.rs` what an actor
-//! owns; `listener.rs` how connections come in; `linger.rs` how the last bytes of an ended actor go out.
+//! owns; `listener.rs` how connections come in; `places.rs` how many there are; `linger.rs` how the last bytes of an ended
+//! actor go out.
 //!
 //! # Memory
 //!
@@ -24,9 +25,10 @@
 //! The factor 2 is that of buffers that grow by doubling. Two of the terms are the actor's own: it has to give up
 //! a peer whose request never ends (otherwise it leaves ever more unconsumed), and to write a bounded amount for each
 //! piece that it reads. A connection that has ended holds its output for the [linger
-//! time](ListenerBuilder::linger) at most. How many connections there are is bounded by
-//! [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the descriptors
-//! that the operating system gives. Peers that say nothing are shown out by a
+//! time](ListenerBuilder::linger) at most, and all that have ended hold no more than
+//! [`linger_bytes`](ListenerBuilder::linger_bytes) together. How many connections there are, with those that linger, is
+//! bounded by [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the
+//! descriptors that the operating system gives. Peers that say nothing are shown out by a
 //! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
 //!
 //! ```
@@ -82,6 +84,8 @@ mod driver;
 mod linger;
 #[cfg(not(pointsman_loom))]
 mod listener;
+#[cfg(not(pointsman_loom))]
+mod places;
 #[cfg(not(pointsman_loom))]
 mod socket;
 

@@ -15,7 +15,6 @@ use super::{Manage, Routee, Router, RoutingLogic};
 use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, drop_guarded, spawn_held};
 use crate::actor_ref::AnyRef;
 use crate::error::SpawnError;
-use crate::scheduler::StartError;
 use crate::supervision::Failure;
 use crate::sync::Mutex;
 use std::sync::{Arc as StdArc, OnceLock};
@@ -166,12 +165,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             }
             Initial::Group(_) => {}
             Initial::Paths { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
-        }
-        if self.leave.within.is_some()
-            || self.resizer.as_ref().is_some_and(|resizer| resizer.tick().is_some())
-        {
-            // The head that sets such a timer has no use for an error.
-            system.timers().start_early().map_err(|error| SpawnError::Thread(StartError::Thread(error)))?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The timers of one system: a wheel behind a lock, and one thread that sleeps until the next deadline.
 //!
-//! The thread starts with the first timer; a system that uses none has none. With a clock that is moved by
-//! hand there is no thread at all: whoever moves the clock fires what has come due, before
-//! [`ManualClock::advance`](crate::ManualClock::advance) returns.
+//! The thread starts with the system: setting a timer asks the machine for nothing, and so cannot be refused. It
+//! sleeps while no timer waits. With a clock that is moved by hand there is no thread at all: whoever moves the clock
+//! fires what has come due, before [`ManualClock::advance`](crate::ManualClock::advance) returns.
 //!
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
@@ -47,7 +47,7 @@ struct Table {
 }
 
 enum Thread {
-    /// Not needed yet, or never.
+    /// Not started, or never needed.
     None,
     Running(Option<crate::sync::thread::JoinHandle<()>>),
     Stopped,
@@ -76,7 +76,7 @@ impl Fire {
 }
 
 impl Timers {
-    /// The timers of the system of this name.
+    /// The timers of the system of this name. With a real clock none fires before [`start`](Self::start).
     pub fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
         let shared = StdArc::new(Shared {
             table: Mutex::new(Table {
@@ -152,15 +152,8 @@ impl Timers {
     fn insert_into(&self, table: &mut Table, due: Duration, fire: Fire) -> TimerHandle {
         let deadline = tick_not_before(due);
         let key = table.wheel.insert(deadline, fire);
-        if self.clock.is_real() {
-            match table.thread {
-                // Without the thread real timers would never fire: the engine cannot keep its promises.
-                Thread::None => self.start(table).expect("the machine has a thread for the timers"),
-                _ if table.sleeps_until.is_some_and(|until| deadline < until) => {
-                    self.shared.changed.notify_one();
-                }
-                _ => {}
-            }
+        if table.sleeps_until.is_some_and(|until| deadline < until) {
+            self.shared.changed.notify_one();
         }
         TimerHandle(key)
     }
@@ -183,21 +176,17 @@ impl Timers {
         next.filter(|tick| *tick != NEVER).map(Duration::from_millis)
     }
 
-    /// Starts the timer thread before there is a timer, if the clock needs one: for those whose timers come
-    /// where nobody could handle an error.
+    /// Starts the timer thread, if the clock needs one and it does not run. Nothing that is called later is refused
+    /// for want of a thread.
     ///
     /// # Errors
     ///
     /// The machine refuses a thread.
-    pub fn start_early(&self) -> io::Result<()> {
+    pub fn start(&self) -> io::Result<()> {
         let mut table = lock(&self.shared.table);
-        match table.thread {
-            Thread::None if self.clock.is_real() => self.start(&mut table),
-            _ => Ok(()),
+        if !matches!(table.thread, Thread::None) || !self.clock.is_real() {
+            return Ok(());
         }
-    }
-
-    fn start(&self, table: &mut Table) -> io::Result<()> {
         let shared = self.shared.clone();
         let clock = self.clock.clone();
         let builder = crate::sync::thread::Builder::new().name(self.thread_name.clone());
@@ -352,6 +341,7 @@ mod tests {
         const ROUNDS: usize = if cfg!(miri) { 3 } else { 2_000 };
         for _ in 0..ROUNDS {
             let timers = Timers::new("ending", StdArc::new(SystemClock::new()));
+            timers.start().expect("a thread");
             let barrier = std::sync::Barrier::new(2);
             thread::scope(|scope| {
                 scope.spawn(|| {

@@ -122,6 +122,9 @@ fn a_dispatcher_that_does_not_start_says_which_number_is_wrong_and_what_it_may_b
     let error = BuildError::Dispatcher { name: "files".into(), error: StartError::ZeroThroughput };
     assert_say(&[(&error, &["\"files\"", "throughput 0"])]);
     assert_eq!(source(&error), Some(StartError::ZeroThroughput.to_string()));
+    let error = BuildError::Timers(StartError::Thread(std::io::Error::other("no more of them")));
+    assert_say(&[(&error, &["the thread of the timers", "refused a thread", "one more thread"])]);
+    assert_eq!(source(&error).as_deref(), Some("the operating system refused a thread"));
     let error = SpawnError::Thread(refused);
     assert_say(&[(&error, &["cannot start a thread for the actor", "refused a thread"])]);
     assert_eq!(source(&error).as_deref(), Some("the operating system refused a thread"));

@@ -666,6 +666,89 @@ fn a_peer_that_never_reads_does_not_hold_up_a_shutdown() {
     assert!(rest.len() < PARTING);
 }
 
+fn wait_for(seen: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !seen() {
+        assert!(began.elapsed() < LONG, "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+/// A client whose connection's actor has written a lot and ended, in a system where so many linger then.
+fn left_behind(listener: &pointsman::net::Listener, lingering: usize) -> TcpStream {
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.write_all(b"go").unwrap();
+    wait_for(|| listener.lingering_connections() == lingering && listener.open_connections() == 0);
+    client
+}
+
+#[test]
+fn a_connection_that_lingers_keeps_its_place_until_it_is_closed() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system
+        .listener("parting", local())
+        .linger(LONG)
+        .max_connections(1)
+        .spawn(|connection, _| Parting(connection))
+        .unwrap();
+    let mut first = left_behind(&listener, 1);
+    let mut second = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    second.write_all(b"go").unwrap();
+    // Nothing else keeps the listener from it.
+    let mut rest = Vec::new();
+    first.read_to_end(&mut rest).unwrap();
+    assert_eq!((rest.len(), listener.accepted()), (PARTING, 1), "it has the only place");
+    drop(first);
+    // Now it is served.
+    second.read_to_end(&mut rest).unwrap();
+    assert_eq!((rest.len(), listener.accepted()), (2 * PARTING, 2));
+    drop(second);
+    wait_for(|| listener.lingering_connections() == 0);
+    ends_balanced(system);
+}
+
+#[test]
+fn a_listener_that_is_full_of_those_that_linger_takes_nobody_at_its_end() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system
+        .listener("parting", local())
+        .linger(LONG)
+        .max_connections(1)
+        .spawn(|connection, _| Parting(connection))
+        .unwrap();
+    let first = left_behind(&listener, 1);
+    let second = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    // Takes those who wait as far as there is room for them.
+    listener.unbind().wait().unwrap();
+    assert_eq!(listener.accepted(), 1);
+    drop((first, second));
+    ends_balanced(system);
+}
+
+#[test]
+fn those_that_linger_hold_no_more_than_they_may_and_the_oldest_are_cut_first() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system
+        .listener("parting", local())
+        .linger(LONG)
+        .linger_bytes(2 * PARTING + PARTING / 2)
+        .spawn(|connection, _| Parting(connection))
+        .unwrap();
+    let mut clients = vec![left_behind(&listener, 1), left_behind(&listener, 2)];
+    assert_eq!(listener.linger_cuts(), 0, "there is room for two");
+    clients.push(left_behind(&listener, 2));
+    wait_for(|| listener.linger_cuts() == 1);
+    for (number, mut client) in clients.into_iter().enumerate() {
+        let mut got = Vec::new();
+        // Cut off by an end or by a reset.
+        let ended = client.read_to_end(&mut got);
+        assert_eq!((got.len() == PARTING, number > 0), (number > 0, ended.is_ok() && number > 0), "{number}");
+    }
+    assert_eq!(listener.linger_cuts(), 1);
+    ends_balanced(system);
+}
+
 /// Answers each byte with many, and has enough at some point.
 struct Amplifier {
     connection: Connection,

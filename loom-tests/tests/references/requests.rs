@@ -10,6 +10,7 @@
 use crate::support::model;
 use loom::sync::Mutex;
 use loom::thread;
+use pointsman::ManualClock;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::topology::{Outlet, RequestError, Sending};
@@ -40,6 +41,7 @@ impl World {
     /// With groups before them that are never mounted, and so refuse.
     fn with_unmounted(groups: usize, unmounted: usize) -> Self {
         let system = System::builder("model")
+            .clock(ManualClock::new())
             .dispatcher("default", calling_dispatcher())
             .build()
             .expect("the settings are sound");

@@ -205,12 +205,6 @@ impl Dispatchers {
         Ok(Place { home: &raw const own.home, own: Some(own) })
     }
 
-    /// A dispatcher whose threads run on demand.
-    pub fn first_on_demand(&self) -> Option<&str> {
-        let mut all = self.all.iter();
-        all.find(|(_, dispatch)| matches!(dispatch, Dispatch::OnDemand(_))).map(|(name, _)| name.as_str())
-    }
-
     /// The builder is done: from now on only actors keep threads alive that run on demand.
     pub fn builder_leaves(&self, system: &StdArc<SystemCore>) {
         for (_, dispatch) in &self.all {

@@ -60,17 +60,15 @@ impl Actor for Guardian {
 }
 
 impl SystemCore {
-    /// Starts the timer thread if a dispatcher on demand needs it: the actor that leaves last has no use for an
-    /// error.
+    /// Starts the timer thread, if the clock needs one: those that set timers later have no use for an error.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] when it cannot be had; the dispatchers have ended then.
+    /// [`BuildError::Timers`] when it cannot be had; the dispatchers have ended then.
     pub fn start_timers(&self) -> Result<(), BuildError> {
-        let Some(name) = self.dispatchers.first_on_demand() else { return Ok(()) };
-        self.timers.start_early().map_err(|error| {
+        self.timers.start().map_err(|error| {
             self.dispatchers.end();
-            BuildError::Dispatcher { name: name.to_owned(), error: StartError::Thread(error) }
+            BuildError::Timers(StartError::Thread(error))
         })
     }
 

@@ -419,8 +419,9 @@ impl SystemBuilder {
     /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
     /// mailbox that no actor could have, inboxes that keep nothing, settings that no router could have, a
     /// [deployment](Self::deploy) that names an unknown dispatcher or mailbox, a dispatcher that cannot be started as
-    /// described, for example because a core that it is to be pinned to does not exist. Every worker has reported by
-    /// then, and no thread is left.
+    /// described, for example because a core that it is to be pinned to does not exist; a machine that refuses the
+    /// thread of the [timers](crate::Context::timers), which every system has unless its clock is moved by hand. Every
+    /// worker has reported by then, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         #[cfg(feature = "config")]
         let settings = crate::config::Settings::of(&self);

@@ -1,0 +1,106 @@
+//! How many connections a listener has: those whose actors run, and those that linger.
+//!
+//! A connection has a [`Place`] from the moment when it is accepted until its socket is closed. Its actor's recipe holds
+//! the place, and so does the connection itself, which hands it on where its socket lingers. The last of them gives it
+//! back, and tells the listener that there is room.
+
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc as StdArc;
+
+/// The places of one listener.
+#[derive(Default)]
+pub struct Places {
+    /// Connections whose sockets are not closed.
+    held: AtomicUsize,
+    /// Those among them whose actors have ended.
+    lingering: AtomicUsize,
+    /// Sockets that were closed so that those that linger hold no more than they may.
+    cut: AtomicU64,
+}
+
+impl Places {
+    /// Connections whose sockets are not closed.
+    pub fn held(&self) -> usize {
+        // Ordering: Relaxed; the listener alone counts up, and hears of each count down by a message that follows it.
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Connections whose sockets linger.
+    pub fn lingering(&self) -> usize {
+        // Ordering: Relaxed; a statistic.
+        self.lingering.load(Ordering::Relaxed)
+    }
+
+    /// How many sockets were closed because those that lingered held too much.
+    pub fn cut(&self) -> u64 {
+        // Ordering: Relaxed; a statistic.
+        self.cut.load(Ordering::Relaxed)
+    }
+}
+
+/// One connection's place.
+pub struct Place {
+    places: StdArc<Places>,
+    /// How many bytes the sockets of this listener that linger may hold together.
+    linger_bytes: usize,
+    /// Tells the listener that there is room.
+    tell: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Place {
+    /// Takes a place, and calls `tell` when it has been given back.
+    pub fn take(places: &StdArc<Places>, linger_bytes: usize, tell: Box<dyn Fn() + Send + Sync>) -> Self {
+        // Ordering: Relaxed; see `Places::held`.
+        places.held.fetch_add(1, Ordering::Relaxed);
+        Self { places: places.clone(), linger_bytes, tell }
+    }
+
+    /// How many bytes the sockets of this listener that linger may hold together.
+    pub fn linger_bytes(&self) -> usize {
+        self.linger_bytes
+    }
+
+    /// Names the listener: equal for places of the same one, as long as one of them is held.
+    pub fn listener(&self) -> usize {
+        StdArc::as_ptr(&self.places).addr()
+    }
+
+    /// Notes that the socket is closed because those that linger hold too much.
+    pub fn count_cut(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.places.cut.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; see `Places::held`.
+        self.places.held.fetch_sub(1, Ordering::Relaxed);
+        (self.tell)();
+    }
+}
+
+/// The place of a connection whose actor has ended and whose socket lingers.
+pub struct LingeringPlace(StdArc<Place>);
+
+impl LingeringPlace {
+    pub fn new(place: StdArc<Place>) -> Self {
+        // Ordering: Relaxed; a statistic.
+        place.places.lingering.fetch_add(1, Ordering::Relaxed);
+        Self(place)
+    }
+}
+
+impl std::ops::Deref for LingeringPlace {
+    type Target = Place;
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
+
+impl Drop for LingeringPlace {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; a statistic.
+        self.0.places.lingering.fetch_sub(1, Ordering::Relaxed);
+    }
+}
