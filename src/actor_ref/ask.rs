@@ -15,6 +15,7 @@ use super::promise::{Outcome, Promise, Spare, quietly};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::routed_asks::Routed;
+use super::unsent::{self, Unsent, Until};
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
@@ -202,7 +203,9 @@ impl Deref for Timekeeper {
 
 /// An answer on its way.
 ///
-/// The request was sent when the ask was made; this only waits. [`wait`](Self::wait) blocks the thread;
+/// The request was sent when the ask was made; this only waits. Where it found a mailbox full that [lets senders
+/// wait](crate::Full::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
+/// to wait for the answer; what the asker sends to that actor in between goes before it. [`wait`](Self::wait) blocks the thread;
 /// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
 /// [`ReplyTo::wanted`] tells the replier.
 #[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
@@ -213,6 +216,10 @@ pub struct Ask<R> {
 impl<R> Ask<R> {
     /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
     /// somebody may still answer. The last call counts.
+    ///
+    /// A request that waits for room in a [mailbox that lets senders wait](crate::Full::Wait) does so in this call, and no
+    /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
+    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it.
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
         self
@@ -274,7 +281,14 @@ pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
     if error.row().is_some() {
         count(Row::Begun, timekeeper.books());
     }
-    Ask { waiting: Waiting { state: State::Failed(error), limit: None, alarm: None, timekeeper } }
+    let state = State::Failed(error);
+    Ask { waiting: Waiting { state, limit: None, alarm: None, timekeeper, is_refused: false } }
+}
+
+/// Has the ask wait for room, when its asker has said for how long.
+#[cold]
+pub fn put_off<R>(ask: &mut Ask<R>, unsent: Box<Unsent>) {
+    ask.waiting.put_off(unsent);
 }
 
 /// Marks an ask whose request the target refused. To be called *before* the handed-back message is
@@ -336,16 +350,21 @@ impl<R: Send + 'static> Asker<R> {
     }
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
-    pub fn ask_with<M: Send + 'static>(
+    pub fn ask_with<M: Send + 'static, N: Into<M>>(
         &mut self,
         target: &ActorRef<M>,
-        make: impl FnOnce(ReplyTo<R>) -> M,
+        make: impl FnOnce(ReplyTo<R>) -> N,
     ) -> Pending<'_, R> {
         let (reply_to, mut pending) = begin_with(self, target.timekeeper());
-        if let Err(refused) = target.send(make(reply_to)) {
+        let message = make(reply_to).into();
+        let (sent, put_off) = unsent::put_off(|| target.send(message));
+        if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             refuse_pending(&mut pending, AskError::refused(&refused));
             target.dead_letter(refused);
+        }
+        if let Some(put_off) = put_off {
+            put_off_pending(&mut pending, put_off.counted_by(target.system()));
         }
         pending
     }
@@ -417,6 +436,12 @@ pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R
     (reply_to, Pending { waiting, asker })
 }
 
+/// As [`put_off`], of a pending ask.
+#[cold]
+pub fn put_off_pending<R>(pending: &mut Pending<'_, R>, unsent: Box<Unsent>) {
+    pending.waiting.put_off(unsent);
+}
+
 /// Marks a pending ask whose request the target refused, as [`refuse`] does.
 pub fn refuse_pending<R>(pending: &mut Pending<'_, R>, error: AskError) {
     pending.waiting.refuse(error);
@@ -428,10 +453,14 @@ struct Waiting<R> {
     limit: Option<Limit>,
     alarm: Option<Alarm>,
     timekeeper: Timekeeper,
+    /// Whether the request has waited for room in vain, and was not accepted.
+    is_refused: bool,
 }
 
 enum State<R> {
     Pending(Promise<R>),
+    /// The request waits for room, and its asker has not said for how long.
+    Unsent(Promise<R>, Box<Unsent>),
     /// Over without an answer, and not yet told.
     Failed(AskError),
     /// Told.
@@ -443,6 +472,7 @@ impl<R> fmt::Debug for State<R> {
         match self {
             Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
             Self::Pending(_) => f.write_str("Pending"),
+            Self::Unsent(..) => f.write_str("Unsent"),
             Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
             Self::Over => f.write_str("Over"),
         }
@@ -469,13 +499,46 @@ impl<R> Waiting<R> {
     fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
         count(Row::Begun, timekeeper.books());
         let (promise, port) = spare.begin();
-        (port.into(), Self { state: State::Pending(promise), limit: None, alarm: None, timekeeper })
+        let state = State::Pending(promise);
+        (port.into(), Self { state, limit: None, alarm: None, timekeeper, is_refused: false })
     }
 
     fn set_limit(&mut self, after: Duration) {
         self.cancel_alarm();
         // A sum too large for a `Duration` is as good as no limit.
         self.limit = self.timekeeper.now().checked_add(after).map(|at| Limit { after, at });
+        self.send_now();
+    }
+
+    fn put_off(&mut self, unsent: Box<Unsent>) {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Pending(promise) => self.state = State::Unsent(promise, unsent),
+            // Over already: with it the request is given up.
+            other => self.state = other,
+        }
+    }
+
+    /// Waits for room, if the request does.
+    #[inline]
+    fn send_now(&mut self) {
+        if matches!(self.state, State::Unsent(..)) {
+            self.wait_for_room();
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self) {
+        let (promise, unsent) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Unsent(promise, unsent) => (promise, unsent),
+            other => return self.state = other,
+        };
+        self.state = State::Pending(promise);
+        let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
+        let in_vain = unsent.wait(until);
+        match self.limit {
+            Some(limit) if in_vain.is_late() => self.refuse(AskError::Timeout { after: limit.after }),
+            _ => self.is_refused = !in_vain.is_empty(),
+        }
     }
 
     fn refuse(&mut self, error: AskError) {
@@ -491,12 +554,14 @@ impl<R> Waiting<R> {
     fn is_answered(&self) -> bool {
         match &self.state {
             State::Pending(promise) => promise.is_answered(),
+            State::Unsent(..) => false,
             State::Failed(_) | State::Over => true,
         }
     }
 
     #[inline]
     fn wait(&mut self) -> End<R> {
+        self.send_now();
         if matches!(self.state, State::Pending(_)) && !may_block() {
             return self.end(Err(AskError::WouldBlockWorker), None);
         }
@@ -553,6 +618,7 @@ impl<R> Waiting<R> {
 
     /// Looks at the answer, then at the clock; if neither ends the ask, has `waker` woken by either.
     fn look(&mut self, waker: &Waker, by_alarm: bool) -> Poll<End<R>> {
+        self.send_now();
         if let Some(end) = self.try_end() {
             return Poll::Ready(end);
         }
@@ -582,6 +648,10 @@ impl<R> Waiting<R> {
                     None
                 }
             },
+            unsent @ State::Unsent(..) => {
+                self.state = unsent;
+                None
+            }
             State::Failed(error) => Some(self.end(Err(error), None)),
             State::Over => panic!("an ask was polled after it had given its answer"),
         }
@@ -602,11 +672,17 @@ impl<R> Waiting<R> {
     }
 
     #[inline]
-    fn end(&mut self, outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
+    fn end(&mut self, mut outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
         self.cancel_alarm();
-        let row = match &outcome {
+        let row = match &mut outcome {
             Ok(_) => Some(Row::Answered),
-            Err(error) => error.row(),
+            Err(error) => {
+                if self.is_refused && *error == AskError::NoReply {
+                    // Its port has gone with the request.
+                    *error = AskError::Undeliverable;
+                }
+                error.row()
+            }
         };
         self.count(row);
         // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
@@ -645,7 +721,7 @@ impl<R> Drop for Waiting<R> {
     fn drop(&mut self) {
         self.cancel_alarm();
         let row = match &self.state {
-            State::Pending(_) => Some(Row::Cancelled),
+            State::Pending(_) | State::Unsent(..) => Some(Row::Cancelled),
             State::Failed(error) => error.row(),
             State::Over => None,
         };

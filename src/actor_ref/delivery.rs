@@ -13,6 +13,7 @@
 
 use super::dead_letters::{asked, unread};
 use super::later::{Later, Succession, Waiter, wait_for_all};
+use super::unsent;
 use super::{Accepted, ActorRef, DeadLetterReason, Target};
 use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
 use crate::error::SendError;
@@ -335,7 +336,14 @@ impl<'a> Way<'a> {
     ///
     /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
     pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<Report, LeftOver<M>> {
-        let later = self.later.take();
+        let mut later = self.later.take();
+        if !later.is_empty() && unsent::are_put_off() {
+            // It is an ask that sends: its asker waits for them, and says for how long.
+            for later in later.drain(..) {
+                self.accept();
+                unsent::keep(later);
+            }
+        }
         let waited = if later.is_empty() { None } else { wait_for_all(self, later, left.is_none()) };
         let owed = self.owed.take();
         if self.report.get().accepted == 0 {
@@ -383,7 +391,7 @@ impl Drop for Way<'_> {
         let owed = self.owed.take();
         self.pay(owed);
         for later in self.later.take() {
-            later.give_up(self, DeadLetterReason::Panicked);
+            later.give_up(Some(self.system), DeadLetterReason::Panicked);
         }
         match self.open.take() {
             0 => {}

@@ -1,15 +1,23 @@
 //! Waiting for room in a full mailbox.
 
+use super::ActorRef;
+use super::later::{Waiter, wait_alone};
 use crate::actor::Local;
 use crate::actor::left_to_wait;
+use crate::actor_ref::Alarms;
 use crate::mailbox::{Pushed, Refused};
 use std::time::{Duration, Instant};
 
-/// Pushes as soon as there is room, within `limit`.
+/// Pushes as soon as there is room, within `limit` by the system's clock.
 ///
-/// A thread that is itself the one to run the system's actors (a test's) does so until there is room; what still
-/// finds none then is refused at once.
-pub fn push_waiting<M: Send>(local: &Local<M>, message: M, limit: Duration) -> Result<Pushed<M>, Refused<M>> {
+/// A thread that is itself the one to run the system's actors (a test's) does so until there is room; a message that
+/// still finds none is refused at once.
+pub fn push_waiting<M: Send + 'static>(
+    to: &ActorRef<M>,
+    local: &Local<M>,
+    message: M,
+    limit: Duration,
+) -> Result<Pushed<M>, Refused<M>> {
     let mut message = Some(message);
     let mut pushed = None;
     let reached =
@@ -25,10 +33,23 @@ pub fn push_waiting<M: Send>(local: &Local<M>, message: M, limit: Duration) -> R
         });
     match (pushed, message) {
         (Some(pushed), _) => pushed,
-        (None, Some(message)) => {
-            let deadline = Instant::now().checked_add(left_to_wait(reached, limit));
-            local.mailbox.push_waiting(message, deadline)
-        }
+        (None, Some(message)) => wait_on(to, local, message, left_to_wait(reached, limit)),
         (None, None) => unreachable!("the message is either pushed or kept"),
     }
+}
+
+fn wait_on<M: Send + 'static>(
+    to: &ActorRef<M>,
+    local: &Local<M>,
+    message: M,
+    limit: Duration,
+) -> Result<Pushed<M>, Refused<M>> {
+    if limit == Duration::MAX {
+        return local.mailbox.push_waiting(message, None);
+    }
+    if limit.is_zero() || local.core.system.timers().is_real() {
+        // Such a clock goes as fast as the one that threads sleep by.
+        return local.mailbox.push_waiting(message, Instant::now().checked_add(limit));
+    }
+    wait_alone(Waiter::new(to.clone(), message, limit, 0)).map(|()| Pushed::Queued)
 }

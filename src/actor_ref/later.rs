@@ -3,16 +3,20 @@
 //! Each waits at the room of its own mailbox, and all ring one bell: whoever has room first gets its message first,
 //! however long the others are full.
 
+use super::ask::{AlarmKey, Alarms};
 use super::delivery::Way;
+use super::unsent::Until;
 use super::{ActorRef, DeadLetterReason, Target};
-use crate::actor::left_to_wait;
+use crate::actor::{SystemCore, left_to_wait};
 use crate::mailbox::{Bell, Pushed, Refused};
 use crate::sync::Arc;
 use std::any::Any;
+use std::sync::Arc as StdArc;
+use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Where a message goes on that waits for room at an actor that retires.
-pub trait Succession<M: Send + 'static> {
+pub trait Succession<M: Send + 'static>: Send {
     /// Offers it to the successor, as the message counts already: sent, and without an outcome. `is_copy`: see
     /// `copies.rs`. Calls user code, and is called without any lock.
     fn offer(&self, message: M, is_copy: bool) -> Next<M>;
@@ -39,8 +43,14 @@ pub enum Tried {
 }
 
 /// One delivery that waits, whatever the type of its message.
-pub trait Later {
+pub trait Later: Send {
     fn try_again(&mut self) -> Tried;
+
+    /// The system of the actor that it waits for, whose clock its limit goes by.
+    fn system(&self) -> &StdArc<SystemCore>;
+
+    /// Whether the calling thread must not wait for this.
+    fn waits_in_vain(&self) -> bool;
 
     /// For how long it may wait.
     fn limit(&self) -> Duration;
@@ -48,8 +58,8 @@ pub trait Later {
     /// Has the bell rung whenever there may be room, until this is dropped.
     fn ring(&mut self, bell: &Arc<Bell>);
 
-    /// Makes the message a dead letter.
-    fn give_up(self: Box<Self>, way: &Way<'_>, reason: DeadLetterReason);
+    /// Makes the message a dead letter, in the books that have counted it as sent; `None`: in those of its actor's system.
+    fn give_up(self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason);
 
     /// Hands the message back, and the number of its route.
     fn into_message(self: Box<Self>) -> (Box<dyn Any + Send>, usize);
@@ -146,6 +156,17 @@ impl<M: Send + 'static> Later for Waiter<M> {
         }
     }
 
+    fn system(&self) -> &StdArc<SystemCore> {
+        match self.to.target() {
+            Target::Local(local) => &local.core.system,
+            Target::Foreign(_) => unreachable!("only an actor's mailbox lets senders wait"),
+        }
+    }
+
+    fn waits_in_vain(&self) -> bool {
+        self.to.waits_in_vain()
+    }
+
     fn limit(&self) -> Duration {
         self.limit
     }
@@ -157,10 +178,11 @@ impl<M: Send + 'static> Later for Waiter<M> {
         }
     }
 
-    fn give_up(mut self: Box<Self>, way: &Way<'_>, reason: DeadLetterReason) {
+    fn give_up(mut self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason) {
         if let Some(message) = self.message.take() {
-            way.system.ledger().mine().dead_lettered(1);
-            way.system.dead_letters().bury(message, reason, || self.to.path());
+            let system = books.unwrap_or_else(|| &**self.system());
+            system.ledger().mine().dead_lettered(1);
+            system.dead_letters().bury(message, reason, || self.to.path());
         }
     }
 
@@ -176,23 +198,73 @@ impl<M: Send + 'static> Drop for Waiter<M> {
     }
 }
 
+/// Rings a bell when an alarm does.
+struct Ring(Arc<Bell>);
+
+impl Wake for Ring {
+    fn wake(self: StdArc<Self>) {
+        self.0.ring();
+    }
+}
+
 /// Those that still wait, and those that have waited in vain.
 struct Waiting<'a> {
-    way: &'a Way<'a>,
-    /// Each until its deadline, if it has one.
-    open: Vec<(Box<dyn Later>, Option<Instant>)>,
+    /// The way of the message, where it is not over yet.
+    way: Option<&'a Way<'a>>,
+    /// For all of them.
+    until: Option<Until<'a>>,
+    /// Each until its deadline, if it has one, by the clock of its own system.
+    open: Vec<(Box<dyn Later>, Option<Duration>)>,
     over: Vec<(Box<dyn Later>, DeadLetterReason)>,
 }
 
-impl Waiting<'_> {
-    /// Tries all that are open once more.
+impl<'a> Waiting<'a> {
+    fn new(later: Vec<Box<dyn Later>>, way: Option<&'a Way<'a>>, until: Option<Until<'a>>) -> Self {
+        let open = later.into_iter().map(|later| (later, None)).collect();
+        Self { way, until, open, over: Vec::new() }
+    }
+
+    /// Waits until none is open.
+    fn wait(&mut self, steps: &SystemCore) {
+        // A thread that is itself the one to run the actors does so.
+        let reached = steps.run_turns(&mut || {
+            self.try_again();
+            self.open.is_empty()
+        });
+        let bell = Arc::new(Bell::new());
+        for (later, deadline) in &mut self.open {
+            let limit = if later.waits_in_vain() { Duration::ZERO } else { later.limit() };
+            let limit = left_to_wait(reached, limit);
+            // A sum too large for a `Duration` is as good as no limit.
+            let began = later.system().timers().now();
+            *deadline = if limit == Duration::MAX { None } else { began.checked_add(limit) };
+            later.ring(&bell);
+        }
+        while !self.open.is_empty() {
+            let heard = bell.heard();
+            self.try_again();
+            self.time_up();
+            if !self.open.is_empty() {
+                self.sleep(&bell, heard);
+            }
+        }
+    }
+
+    /// Tries all that are open once more; none, if the time of all is up.
     fn try_again(&mut self) {
+        if self.until.is_some_and(|until| until.is_over()) {
+            while !self.open.is_empty() {
+                self.end(0, DeadLetterReason::Full);
+            }
+        }
         let mut index = 0;
         while let Some((later, _)) = self.open.get_mut(index) {
             match later.try_again() {
                 Tried::Full => index += 1,
                 Tried::Accepted => {
-                    self.way.accept();
+                    if let Some(way) = self.way {
+                        way.accept();
+                    }
                     drop(self.open.swap_remove(index));
                 }
                 Tried::Closed => self.end(index, DeadLetterReason::Stopped),
@@ -201,30 +273,64 @@ impl Waiting<'_> {
     }
 
     fn end(&mut self, index: usize, reason: DeadLetterReason) {
-        self.way.note(reason);
+        if let Some(way) = self.way {
+            way.note(reason);
+        }
         let (later, _) = self.open.swap_remove(index);
         self.over.push((later, reason));
     }
 
-    /// Ends those whose time is up; the earliest deadline of the others.
-    fn time_up(&mut self) -> Option<Instant> {
-        let now = Instant::now();
-        while let Some(index) =
-            self.open.iter().position(|(_, deadline)| deadline.is_some_and(|deadline| deadline <= now))
-        {
+    /// Ends those whose own time is up.
+    fn time_up(&mut self) {
+        let is_over = |(later, deadline): &(Box<dyn Later>, Option<Duration>)| {
+            deadline.is_some_and(|deadline| later.system().timers().now() >= deadline)
+        };
+        while let Some(index) = self.open.iter().position(is_over) {
             self.end(index, DeadLetterReason::Full);
         }
-        self.open.iter().filter_map(|(_, deadline)| *deadline).min()
+    }
+
+    /// Sleeps until the bell has rung more often than `heard`, or a deadline has come.
+    fn sleep(&self, bell: &Arc<Bell>, heard: u64) {
+        let own = self.open.iter().filter_map(|(later, deadline)| {
+            let clock: &dyn Alarms = later.system().timers();
+            deadline.map(|at| Until { at, clock })
+        });
+        let mut rest = None;
+        let mut alarms = AlarmsSet(Vec::new());
+        for Until { at, clock } in own.chain(self.until) {
+            if clock.is_real() {
+                // Such a clock goes as fast as the one that threads sleep by.
+                let left = at.saturating_sub(clock.now());
+                rest = Some(rest.map_or(left, |rest: Duration| rest.min(left)));
+            } else {
+                let waker = Waker::from(StdArc::new(Ring(bell.clone())));
+                alarms.0.push((clock, clock.wake_at(at, waker)));
+            }
+        }
+        bell.wait(heard, rest.and_then(|rest| Instant::now().checked_add(rest)));
+    }
+}
+
+/// Alarms of clocks that don't go by themselves, cancelled when the sleep is over.
+struct AlarmsSet<'a>(Vec<(&'a dyn Alarms, AlarmKey)>);
+
+impl Drop for AlarmsSet<'_> {
+    fn drop(&mut self) {
+        for (clock, key) in self.0.drain(..) {
+            clock.cancel(key);
+        }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        let books = self.way.map(|way| way.system);
         for (later, _) in self.open.drain(..) {
-            later.give_up(self.way, DeadLetterReason::Panicked);
+            later.give_up(books, DeadLetterReason::Panicked);
         }
         for (later, reason) in self.over.drain(..) {
-            later.give_up(self.way, reason);
+            later.give_up(books, reason);
         }
     }
 }
@@ -237,28 +343,36 @@ pub fn wait_for_all(
     later: Vec<Box<dyn Later>>,
     keep: bool,
 ) -> Option<(Box<dyn Any + Send>, usize)> {
-    let open = later.into_iter().map(|later| (later, None)).collect();
-    let mut waiting = Waiting { way, open, over: Vec::new() };
-    // A thread that is itself the one to run the actors does so.
-    let reached = way.system.run_turns(&mut || {
-        waiting.try_again();
-        waiting.open.is_empty()
-    });
-    let began = Instant::now();
-    let bell = Arc::new(Bell::new());
-    for (later, deadline) in &mut waiting.open {
-        *deadline = began.checked_add(left_to_wait(reached, later.limit()));
-        later.ring(&bell);
-    }
-    while !waiting.open.is_empty() {
-        let heard = bell.heard();
-        waiting.try_again();
-        let until = waiting.time_up();
-        if !waiting.open.is_empty() {
-            bell.wait(heard, until);
-        }
-    }
+    let mut waiting = Waiting::new(later, Some(way), None);
+    waiting.wait(way.system);
     let is_kept = keep && way.report().accepted == 0;
     let kept = if is_kept { waiting.over.pop() } else { None };
     kept.map(|(later, _)| later.into_message())
+}
+
+/// As [`wait_for_all`] without a way, and no longer than `until`; returns what has waited in vain.
+pub fn wait_until(
+    later: Vec<Box<dyn Later>>,
+    until: Option<Until<'_>>,
+) -> Vec<(Box<dyn Later>, DeadLetterReason)> {
+    let Some(steps) = later.first().map(|later| later.system().clone()) else { return Vec::new() };
+    let mut waiting = Waiting::new(later, None, until);
+    waiting.wait(&steps);
+    std::mem::take(&mut waiting.over)
+}
+
+/// Waits for room at one actor, by a clock that does not go by itself.
+///
+/// # Errors
+///
+/// The message: why it was refused.
+pub fn wait_alone<M: Send + 'static>(waiter: Waiter<M>) -> Result<(), Refused<M>> {
+    let mut over = wait_until(vec![Box::new(waiter)], None);
+    let Some((later, reason)) = over.pop() else { return Ok(()) };
+    let (message, _) = later.into_message();
+    let message = *message.downcast().expect("it waits as what it was sent as");
+    Err(match reason {
+        DeadLetterReason::Full => Refused::Full(message),
+        _ => Refused::Closed(message),
+    })
 }

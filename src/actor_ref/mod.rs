@@ -1,8 +1,9 @@
 //! References: the only way to reach an actor, a router, or anything else that takes messages.
 //!
 //! In reading order: `mod.rs` holds [`ActorRef`]; `any.rs` its untyped form; `recipient.rs` what may stand behind one
-//! besides an actor, and `from_fn.rs` a function; `meaning.rs` when two of them are equal; `full.rs` how a sender waits for room, `capacity.rs` how much there
-//! is; `copies.rs` and `retired.rs` what an actor's sender must know of it. Answers: `reply.rs` what is asked and answered
+//! besides an actor, and `from_fn.rs` a function; `meaning.rs` when two of them are equal; `full.rs` how a sender waits for
+//! room, `unsent.rs` how a question does, `capacity.rs` how much there is; `copies.rs` and `retired.rs` what an actor's
+//! sender must know of it. Answers: `reply.rs` what is asked and answered
 //! by, `promise.rs` the slot between the two in the memory of `slot_memory.rs`, `ask.rs` how the asker waits, with
 //! `patience.rs` and `courtesy.rs` for how long it stays awake, `routed_asks.rs` what an ask through a router counts,
 //! `to_actor.rs`, `or_back.rs` and `traced.rs` its other ways, `attempt.rs` for questions to several,
@@ -34,6 +35,7 @@ pub mod slot_memory;
 mod to_actor;
 mod traced;
 mod undelivered;
+mod unsent;
 
 pub use any::{AnyRef, Watchable, WrongType};
 pub(crate) use ask::{AlarmKey, Timekeeper};
@@ -46,6 +48,7 @@ pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
 pub use delivery::{Mode, Report};
+use later::Waiter;
 pub(crate) use later::{Next, Succession};
 pub(crate) use meaning::{Alike, Meaning, Pointee, Referent};
 pub use or_back::{AskOrBack, StatusFailure};
@@ -53,6 +56,7 @@ pub(crate) use recipient::Foreign;
 pub use recipient::{Accepted, Recipient};
 pub use reply::{Call, LateReply, ReplyTo, Request};
 pub use reply_counts::ReplyCounts;
+pub(crate) use to_actor::Bound;
 pub use traced::Answered;
 pub use undelivered::{SinkTaken, Undelivered};
 
@@ -306,7 +310,11 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             // A worker that waited could be the one that has to make the room.
             FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
-            FullPolicy::Wait(limit) => match full::push_waiting(local, message, limit) {
+            FullPolicy::Wait(limit) if unsent::are_put_off() => {
+                unsent::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
+                Ok(())
+            }
+            FullPolicy::Wait(limit) => match full::push_waiting(self, local, message, limit) {
                 Ok(Pushed::Wake) => {
                     self.schedule();
                     Ok(())
@@ -319,7 +327,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Whether the calling thread must not wait for this local actor to make room, or would do so for ever.
-    fn waits_in_vain(&self) -> bool {
+    pub(crate) fn waits_in_vain(&self) -> bool {
         crate::dispatch::must_not_wait() || self.any_local().runs_only_here()
     }
 
@@ -391,12 +399,17 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
-    pub fn ask_with<R: Send + 'static>(&self, make: impl FnOnce(ReplyTo<R>) -> M) -> Ask<R> {
+    pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
-        if let Err(refused) = self.send(make(reply_to)) {
+        let message = make(reply_to).into();
+        let (sent, put_off) = unsent::put_off(|| self.send(message));
+        if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             ask::refuse(&mut ask, AskError::refused(&refused));
             self.dead_letter(refused);
+        }
+        if let Some(put_off) = put_off {
+            ask::put_off(&mut ask, put_off.counted_by(self.system()));
         }
         ask
     }

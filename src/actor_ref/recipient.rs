@@ -6,6 +6,7 @@ use crate::actor_ref::dead_letters::nowhere;
 use crate::actor_ref::delivery::Spread;
 use crate::actor_ref::meaning::{Alike, Meaning, Referent};
 use crate::actor_ref::routed_asks::RoutedAsks;
+use crate::actor_ref::unsent::not_put_off;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
@@ -227,7 +228,7 @@ impl<R> Custom<R> {
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match catch_unwind(AssertUnwindSafe(|| self.recipient.deliver(message))) {
+        match catch_unwind(AssertUnwindSafe(|| not_put_off(|| self.recipient.deliver(message)))) {
             Ok(done) => done,
             Err(panic) => {
                 if let Some(system) = &self.system {

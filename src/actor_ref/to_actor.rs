@@ -2,7 +2,8 @@
 
 use super::ask::AskError;
 use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
-use super::{ActorRef, Ask};
+use super::unsent::{InVain, Until, put_off};
+use super::{ActorRef, Ask, Timekeeper};
 use crate::actor::SystemCore;
 use crate::ledger::Books;
 use crate::sync::{Mutex, lock};
@@ -66,8 +67,18 @@ impl<R: Send + 'static> Ask<R> {
         Q: Request<Reply = R>,
         M: Send + 'static,
     {
+        let bound = Bound::new(&asker, deadline);
         let Some((reply_to, handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
-        if let Err(refused) = target.send(N::from(Call::new(request, reply_to))) {
+        let message = N::from(Call::new(request, reply_to));
+        let (sent, in_vain) = bound.send(|| target.system(), || target.send(message));
+        if let Some(in_vain) = in_vain {
+            // Before the message is dropped, as below.
+            match deadline {
+                Some(deadline) if in_vain.is_late() => handle.time_out(deadline),
+                _ => handle.undeliverable(AskError::Undeliverable),
+            }
+        }
+        if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             handle.undeliverable(AskError::refused(&refused));
             target.dead_letter(refused);
@@ -92,6 +103,40 @@ impl<R: Send + 'static> Ask<R> {
             arm(&answer, handle.clone(), deadline);
         }
         Some((reply_to, handle))
+    }
+}
+
+/// The limit of a question, which bounds its wait for room as well.
+pub(crate) struct Bound {
+    /// When it is over, and by whose clock.
+    at: Option<(Duration, Timekeeper)>,
+}
+
+impl Bound {
+    /// From now, by the clock of the asker's system.
+    pub fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
+        Self::by(limit, || asker.timekeeper())
+    }
+
+    /// From now, by this clock.
+    pub fn by(limit: Option<Duration>, clock: impl FnOnce() -> Timekeeper) -> Self {
+        let at = limit.and_then(|limit| {
+            let clock = clock();
+            clock.now().checked_add(limit).map(|at| (at, clock))
+        });
+        Self { at }
+    }
+
+    /// Sends by `send`, and waits for room until the limit; returns what has waited in vain, if anything has.
+    pub fn send<R>(
+        &self,
+        books: impl FnOnce() -> Option<StdArc<SystemCore>>,
+        send: impl FnOnce() -> R,
+    ) -> (R, Option<InVain>) {
+        let Some((at, clock)) = &self.at else { return (send(), None) };
+        let (sent, put_off) = put_off(send);
+        let in_vain = put_off.map(|it| it.counted_by(books()).wait(Some(Until { at: *at, clock: &**clock })));
+        (sent, in_vain.filter(|in_vain| !in_vain.is_empty()))
     }
 }
 

@@ -103,12 +103,13 @@ pub enum Full {
     DropOldest,
     /// It is dropped and counted.
     DropNewest,
-    /// The sender waits for room, for this long at most, and is then refused. On a work-stealing worker and in a turn on
+    /// The sender waits for room, for this long at most by the [system's clock](crate::SystemBuilder::clock), and is then
+    /// refused. A question waits no longer than its own [limit](crate::Ask::within). On a work-stealing worker and in a turn on
     /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
     /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
     /// runs: the room would never be made. The owner pays a fence for each message.
     ///
-    /// Sent through a router, the wait happens while the sender reads the router's table: until it ends, no
+    /// Sent through a router by `tell` or `try_tell`, the wait happens while the sender reads the router's table: until it ends, no
     /// replaced table of any router in the process is freed, and a router that has 1,024 of them refuses changes
     /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
     Wait(Duration),

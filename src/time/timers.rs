@@ -286,7 +286,14 @@ impl Alarms for Timers {
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
         let mut table = lock(&self.shared.table);
         if !matches!(table.thread, Thread::Stopped) || !self.clock.is_real() {
-            return AlarmKey(self.insert_into(&mut table, at, Fire::Wake(waker)).0.parts());
+            let TimerHandle(key) = self.insert_into(&mut table, at, Fire::Wake(waker));
+            drop(table);
+            if !self.clock.is_real() && self.clock.now() >= at {
+                // A clock that was moved between the caller's look and the insertion fires it with its next move only.
+                let due = lock(&self.shared.table).wheel.cancel(key);
+                due.into_iter().for_each(run_guarded);
+            }
+            return AlarmKey(key.parts());
         }
         drop(table);
         // The system has ended, and its timer thread with it; an ask may still be waiting.
@@ -334,6 +341,27 @@ mod tests {
     use super::*;
     use crate::SystemClock;
     use crate::sync::thread;
+
+    #[test]
+    fn an_alarm_whose_time_has_passed_rings_at_once_on_a_clock_that_is_moved_by_hand() {
+        struct Rung(std::sync::atomic::AtomicUsize);
+        impl std::task::Wake for Rung {
+            fn wake(self: StdArc<Self>) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let clock = crate::ManualClock::new();
+        let timers = Timers::new("moved", StdArc::new(clock.clone()));
+        let rung = StdArc::new(Rung(Default::default()));
+        let count = || rung.0.load(std::sync::atomic::Ordering::SeqCst);
+        clock.advance(Duration::from_secs(2));
+        let key = timers.wake_at(Duration::from_secs(1), rung.clone().into());
+        assert_eq!((count(), timers.is_set(key), timers.len()), (1, false, 0));
+        timers.wake_at(Duration::from_secs(3), rung.clone().into());
+        assert_eq!(count(), 1);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!((count(), timers.len()), (2, 0));
+    }
 
     /// A race, of which a round in some thousands meets the moment between a look and the insertion.
     #[test]

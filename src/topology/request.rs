@@ -7,7 +7,10 @@ use crate::actor::{Context, drop_guarded};
 use crate::actor_ref::ask;
 use crate::actor_ref::dead_letters::unread;
 use crate::actor_ref::delivery::Copier;
-use crate::actor_ref::{Answerable, Ask, AskError, Attempt, Call, DeadLetterReason, Mode, ReplyTo, Request};
+use crate::actor_ref::reply::SinkHandle;
+use crate::actor_ref::{
+    Answerable, Ask, AskError, Attempt, Bound, Call, DeadLetterReason, Mode, ReplyTo, Request,
+};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
@@ -40,7 +43,7 @@ where
     }
 
     /// Gives the answer so long, by the system's clock, from the moment when sending begins: time that is spent waiting
-    /// for room counts.
+    /// for room counts, and ends with the limit. A copy for which there was no room until then is a dead letter.
     ///
     /// Without it there is no limit, and none is needed for recipients that end: a copy whose actor stops, fails, or
     /// drops it is resolved at once.
@@ -55,8 +58,8 @@ where
     /// has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later replies are
     /// late, dropped and counted; the others are not told.
     pub fn any(self) -> Ask<Q::Reply> {
-        let (asker, ask) = self.begin();
-        self.send(Tokens::any(asker));
+        let (asker, mut ask) = self.begin();
+        self.send(Tokens::any(asker), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
         ask
     }
 
@@ -67,10 +70,10 @@ where
     /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
     /// [`TimedOut`](super::RequestError::TimedOut) at its end. What comes later is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
-        let (asker, ask) = self.begin();
+        let (asker, mut ask) = self.begin();
         let tokens = Tokens::all();
         tokens.when_over(asker);
-        self.send(tokens.clone());
+        self.send(tokens.clone(), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
         AskAll::new(ask, tokens)
     }
 
@@ -80,8 +83,8 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<Q::Reply, AskError>) -> N + Send + 'static,
     ) {
-        if let Some(asker) = self.port_in(ctx, wrap) {
-            self.send(Tokens::any(asker));
+        if let Some((asker, handle)) = self.port_in(ctx, wrap) {
+            self.send(Tokens::any(asker), |after| handle.time_out(after));
         }
     }
 
@@ -94,9 +97,9 @@ where
         let tokens = Tokens::all();
         let taken = tokens.clone();
         let wrap = move |told| wrap(gathered(told, &taken));
-        if let Some(asker) = self.port_in(ctx, wrap) {
+        if let Some((asker, handle)) = self.port_in(ctx, wrap) {
             tokens.when_over(asker);
-            self.send(tokens);
+            self.send(tokens, |after| handle.time_out(after));
         }
     }
 
@@ -113,15 +116,25 @@ where
         &self,
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
-    ) -> Option<ReplyTo<A>> {
-        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap).map(|(asker, _)| asker)
+    ) -> Option<(ReplyTo<A>, SinkHandle<A>)> {
+        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap)
     }
 
-    fn send(self, tokens: StdArc<Tokens<Q::Reply>>) {
+    /// Sends it, and tells by `time_out` if the limit is over before everybody had room.
+    fn send(self, tokens: StdArc<Tokens<Q::Reply>>, time_out: impl FnOnce(Duration)) {
+        let bound = Bound::by(self.limit, || self.target.timekeeper());
         let hold = Hold { tokens: &tokens, recipients: 0 };
         let message = M::from(Call::new(self.request, tokens.issue()));
-        let Offered { report, empty, is_discarded, left } =
-            self.target.offer(message, self.mode, Some(&OwnPorts));
+        let (offered, in_vain) =
+            bound.send(|| None, || self.target.offer(message, self.mode, Some(&OwnPorts)));
+        if let (Some(in_vain), Some(limit)) = (in_vain, self.limit) {
+            // Before the copies are dropped, whose ports would tell of something else.
+            if in_vain.is_late() {
+                time_out(limit);
+            }
+            unread(|| drop(in_vain));
+        }
+        let Offered { report, empty, is_discarded, left } = offered;
         match (left, self.target.system()) {
             (Some(message), Some(system)) => {
                 system.ledger().mine().dead_lettered(1);

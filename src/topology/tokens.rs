@@ -154,6 +154,11 @@ impl<R: Send + 'static> Tokens<R> {
                     state.fail(1, RequestError::TimedOut);
                     state.take_if_over()
                 }
+                // The asker's time is up.
+                (Some(Gathering::All { asker: Some(asker), .. }), Err(_)) if !asker.wanted() => {
+                    state.fail(1, RequestError::TimedOut);
+                    state.take_if_over()
+                }
                 (_, Err(error)) => {
                     state.fail(1, RequestError::of(&error));
                     state.take_if_over()

@@ -30,6 +30,7 @@ mod keyed_support;
 mod keyed_wait;
 mod ledger;
 mod lifecycle;
+mod limits;
 mod listeners;
 mod logged;
 mod loggers;

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -443,6 +443,27 @@ pub fn wait_until(mut seen: impl FnMut() -> bool) {
         assert!(began.elapsed() < LONG, "it never comes");
         std::thread::yield_now();
     }
+}
+
+/// Runs while time passes by itself on a clock that is moved by hand.
+pub fn while_time_passes<R>(clock: &ManualClock, run: impl FnOnce() -> R) -> R {
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = Over(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                clock.advance(Duration::from_secs(1));
+                std::thread::yield_now();
+            }
+        });
+        run()
+    })
 }
 
 /// What a panic says.

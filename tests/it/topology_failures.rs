@@ -1,7 +1,7 @@
 //! What a topology makes of refusals beside waiting, of panics in its users' code, and of calls that meet.
 
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
-use crate::support::{LONG, Soon, Stage, panic_of, run_turns};
+use crate::support::{LONG, Soon, Stage, panic_of, run_turns, while_time_passes};
 use pointsman::prelude::*;
 use pointsman::topology::{Carries, Group, Local, Member, Mode, Mount, Outcome, Sending, Singleton, Start};
 #[cfg(feature = "config")]
@@ -82,8 +82,10 @@ fn what_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_the_books_o
         let outlet = source.outlet::<Note>();
         source.mount(&empty);
         let note = || Note::new(nobody.clone(), "refused");
-        assert!(matches!(outlet.send_within(note(), MOMENT), Err(SendError::Full(_))), "{nobody:?}");
-        assert_eq!(outlet.send_by(note(), Mode::Wait).map_err(|refusal| refusal.report.full), Err(1));
+        while_time_passes(&stage.clock, || {
+            assert!(matches!(outlet.send_within(note(), MOMENT), Err(SendError::Full(_))), "{nobody:?}");
+            assert_eq!(outlet.send_by(note(), Mode::Wait).map_err(|refusal| refusal.report.full), Err(1));
+        });
         let ledger = stage.system.ledger();
         assert_eq!((ledger.handed_back, ledger.dead_lettered), (2, 2), "each time the copy that has waited");
         drop(release);
@@ -136,7 +138,8 @@ fn what_waits_in_vain_and_is_not_given_back_is_in_the_books_once() {
     let outlet = source.outlet::<Note>();
     source.mount(&ActorRef::from_fn(|_: Note| {}));
     for mode in [Mode::Try, Mode::Wait] {
-        let text = panic_of(|| drop(outlet.send_by(to(1, "refused"), mode)));
+        let text =
+            while_time_passes(&stage.clock, || panic_of(|| drop(outlet.send_by(to(1, "refused"), mode))));
         assert!(text.contains("mend its `Carries::give_back`"), "{text}");
     }
     assert_eq!(stage.system.ledger().dead_lettered, 2);
@@ -150,9 +153,11 @@ fn what_waits_in_vain_beside_a_key_that_is_not_created_is_in_the_books_once() {
     let (group, release) = full_group(&stage);
     group.stop_spawning();
     let both = || Note::new(Outcome::Multicast(vec![1, 2]), "refused");
-    group.tell(both());
-    assert!(group.try_tell(both()).is_err());
-    assert!(group.send_within(both(), MOMENT).is_err());
+    while_time_passes(&stage.clock, || {
+        group.tell(both());
+        assert!(group.try_tell(both()).is_err());
+        assert!(group.send_within(both(), MOMENT).is_err());
+    });
     let ledger = stage.system.ledger();
     assert_eq!((ledger.handed_back, ledger.dead_lettered), (2, 4));
     drop(release);
@@ -210,7 +215,8 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     source.mount(&ActorRef::from_fn(|_: u32| {}));
     let kept = [full.request(Question).all(), full.request(Question).by(Mode::Unbounded).all()];
     is_inside.soon().expect("it runs");
-    let answers = outlet.request(Question).all().wait().expect("nobody is left to answer");
+    let answers = while_time_passes(&stage.clock, || outlet.request(Question).all().wait());
+    let answers = answers.expect("nobody is left to answer");
     assert_eq!(answers.len(), 2);
     assert!(answers.iter().all(Result::is_err));
     drop((release, kept));

@@ -388,7 +388,9 @@ impl SystemBuilder {
         self
     }
 
-    /// What everything timed in the system goes by: the machine's clock unless said otherwise.
+    /// What everything timed in the system goes by: the machine's clock unless said otherwise. That is timers, the limits
+    /// of asks, and senders that [wait for room](crate::Full::Wait). How long [`System::shutdown`] waits is said by the
+    /// machine's clock always.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(StdArc::new(clock));
         self
