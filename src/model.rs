@@ -48,6 +48,10 @@ use crate::{Dispatcher, ManualClock, System, SystemBuilder};
 ///   [`Err`](crate::Failure) from its handler.
 /// * There were fewer executions than `floor`, unless `LOOM_MAX_PREEMPTIONS` is more than `bound`.
 /// * `LOOM_MAX_DURATION` or `LOOM_MAX_PERMUTATIONS` is set: with those loom passes what it has not finished.
+///
+/// When an execution has failed, the last lines on standard error say `model NAME FAILED in execution N`, with the first
+/// three panics of that execution in their order, also where the process ends by SIGABRT: a destructor that panics
+/// behind the first panic aborts it, and the test harness prints nothing more.
 pub fn check(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Sync + 'static) {
     let before = panics();
     explore(name, bound, floor, move || {

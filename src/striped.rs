@@ -258,8 +258,8 @@ unsafe fn free_chunk<T>(first: *mut Slot<T>, chunk: usize) {
 mod tests {
     use super::{PerThread, position, slots_of};
     use crate::sync::atomic::{AtomicUsize, Ordering};
-    use crate::sync::{Arc, thread};
-    use std::cell::Cell;
+    use crate::sync::{Arc, thread, thread_index};
+    use std::cell::{Cell, RefCell};
 
     #[test]
     fn numbers_fill_chunks_without_gap_or_overlap() {
@@ -306,6 +306,33 @@ mod tests {
         assert!(Arc::strong_count(&token) > 1);
         thread::spawn(move || drop(object)).join().expect("no panic");
         assert_eq!(Arc::strong_count(&token), 1);
+    }
+
+    #[test]
+    fn a_reader_sums_what_threads_without_thread_locals_have_counted() {
+        struct Late(Arc<PerThread<AtomicUsize>>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                // Made before the thread's number, so destroyed after it.
+                assert!(thread_index::current().is_none());
+                let count = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
+                self.0.with(|_| AtomicUsize::new(0), count);
+            }
+        }
+        std::thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let object = Arc::new(PerThread::new());
+        object.with(|_| AtomicUsize::new(10), |_| ());
+        let late = object.clone();
+        let act = move || {
+            LATE.with(|slot| *slot.borrow_mut() = Some(Late(late)));
+            assert!(thread_index::current().is_some());
+        };
+        thread::spawn(act).join().expect("no panic");
+        let mut values = Vec::new();
+        object.for_each(|count| values.push(count.load(Ordering::Relaxed)));
+        assert_eq!(values, [10, 1], "the value of threads without thread-locals comes last");
     }
 
     #[test]

@@ -8,7 +8,7 @@ compile_error!("scenarios need the shuttle mirror: run cargo test -p shuttle-tes
 #[allow(dead_code)] // no scenario here
 mod explore;
 
-use explore::{FLOOR, explore, folder, schedules};
+use explore::{FLOOR, Plan, QUICK, explore, folder, plan};
 use pointsman::prelude::*;
 use pointsman::{DeadLetterLog, ManualClock};
 use shuttle::scheduler::{RandomScheduler, ReplayScheduler};
@@ -85,9 +85,18 @@ fn a_schedule_that_fails_is_found_and_written_down_and_fails_again() {
 
 #[test]
 fn fewer_schedules_than_there_must_be_are_refused() {
-    assert_eq!(schedules(None), Ok(FLOOR));
-    assert_eq!(schedules(Some("1000000")), Ok(1_000_000));
+    let full = |schedules| Ok(Plan { schedules, is_quick: false });
+    assert_eq!(plan(None, None), full(FLOOR));
+    assert_eq!(plan(Some("1000000"), None), full(1_000_000));
     for few in ["9999", "0", "-1", "", "many"] {
-        assert!(schedules(Some(few)).is_err(), "{few}");
+        assert!(plan(Some(few), None).is_err(), "{few}");
+    }
+}
+
+#[test]
+fn a_quick_look_is_asked_for_by_name_and_told_to_be_one() {
+    assert_eq!(plan(None, Some("1")), Ok(Plan { schedules: QUICK, is_quick: true }));
+    for (schedules, quick) in [(None, "0"), (None, ""), (None, "50"), (Some("20000"), "1")] {
+        assert!(plan(schedules, Some(quick)).is_err(), "{schedules:?} {quick}");
     }
 }

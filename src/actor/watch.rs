@@ -200,3 +200,83 @@ impl AnyRef {
         let _ = self.send_positioned(Control::Terminated(Terminated { actor, existence_confirmed }));
     }
 }
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::prelude::*;
+
+    /// Asks how many actors are in the list of those that are told of the end.
+    struct Watchers;
+
+    impl Request for Watchers {
+        type Reply = usize;
+    }
+
+    struct Watched;
+
+    impl Actor for Watched {
+        type Message = Call<Watchers>;
+        fn receive(&mut self, call: Call<Watchers>, ctx: &mut Context<Call<Watchers>>) -> Done {
+            let count =
+                ctx.private(|private| private.extras.as_ref().map_or(0, |extras| extras.watchers.len()));
+            call.answer(|_| count);
+            Ok(())
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    enum Order {
+        Watch,
+        Unwatch,
+        UnwatchAll,
+    }
+
+    impl Request for Order {
+        type Reply = ();
+    }
+
+    struct Watcher(ActorRef<Call<Watchers>>);
+
+    impl Actor for Watcher {
+        type Message = Call<Order>;
+        fn receive(&mut self, call: Call<Order>, ctx: &mut Context<Call<Order>>) -> Done {
+            match call.request {
+                Order::Watch => ctx.watch(&self.0)?,
+                Order::Unwatch => ctx.unwatch(&self.0),
+                Order::UnwatchAll => ctx.unwatch_all(),
+            }
+            call.answer(|_| ());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_watched_actor_forgets_who_has_unwatched_it() {
+        let system = System::builder("forgets").build().expect("the settings are sound");
+        let watched = system.spawn(|| Watched).expect("there is room");
+        let count = || watched.ask(Watchers).wait().expect("it lives");
+        for way in [Order::Unwatch, Order::UnwatchAll] {
+            let watchers = [(); 3].map(|()| {
+                let watched = watched.clone();
+                system.spawn(move || Watcher(watched.clone())).expect("there is room")
+            });
+            let order = |order| watchers.iter().for_each(|one| one.ask(order).wait().expect("it lives"));
+            order(Order::Watch);
+            assert_eq!(count(), 3);
+            order(way);
+            assert_eq!(count(), 0, "it would keep each watcher in memory, also when that has ended");
+        }
+    }
+
+    #[test]
+    fn the_watched_actor_forgets_a_watcher_that_has_ended() {
+        let system = System::builder("ends").build().expect("the settings are sound");
+        let watched = system.spawn(|| Watched).expect("there is room");
+        let given = watched.clone();
+        let watcher = system.spawn(move || Watcher(given.clone())).expect("there is room");
+        watcher.ask(Order::Watch).wait().expect("it lives");
+        watcher.stop();
+        watcher.when_ended().wait().expect("it was told to stop");
+        assert_eq!(watched.ask(Watchers).wait().expect("it lives"), 0);
+    }
+}

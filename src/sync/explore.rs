@@ -1,7 +1,9 @@
 //! Runs a model on loom and refuses to let it pass unfinished.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::panic::PanicHookInfo;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Settings under which loom ends a model early and calls it passed.
@@ -16,6 +18,68 @@ std::thread_local! {
     /// Whether loom has found a deadlock on this thread. It can do nothing more then, so that every destructor which
     /// unwinding meets panics in its turn.
     static DEADLOCKED: Cell<bool> = const { Cell::new(false) };
+    /// The model that this thread explores.
+    static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+}
+
+/// Whether panics are counted: a model of a user has been explored in this process.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// How the messages begin with which Rust ends the process: a second panic met the first in a destructor, or a panic came
+/// where none may pass.
+const ABORTS: [&str; 2] = ["panic in a destructor during cleanup", "panic in a function that cannot unwind"];
+
+/// So many panics of an execution are kept. The first is the cause, unless the model plants and catches panics.
+const KEPT: usize = 3;
+
+/// A model while it is explored.
+struct Run {
+    name: String,
+    execution: usize,
+    /// Where the first panics of this execution came from, and their messages.
+    panics: Vec<String>,
+}
+
+impl Run {
+    /// Says on standard error that the model has failed, and by which panics.
+    fn report(&self, how: &str) {
+        let Self { name, execution, panics } = self;
+        let mut lines =
+            format!("model {name} FAILED in execution {execution}{how}. Its panics, the first first:\n");
+        for panic in panics {
+            lines += &format!("    {panic}\n");
+        }
+        eprint!("{lines}");
+    }
+}
+
+/// Notes which model the thread explores; when a panic ends the model, says so behind all other output.
+struct Noted;
+
+impl Noted {
+    fn begin(name: &str) -> Self {
+        let run = Run { name: name.to_owned(), execution: 0, panics: Vec::new() };
+        RUN.with(|noted| *noted.borrow_mut() = Some(run));
+        Self
+    }
+
+    fn begin_execution(execution: usize) {
+        RUN.with(|noted| {
+            if let Some(run) = &mut *noted.borrow_mut() {
+                run.execution = execution;
+                run.panics.clear();
+            }
+        });
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let run = RUN.with(|noted| noted.borrow_mut().take());
+        if let Some(run) = run.filter(|run| std::thread::panicking() && !run.panics.is_empty()) {
+            run.report("");
+        }
+    }
 }
 
 /// How the message begins with which loom tells of a deadlock.
@@ -39,6 +103,8 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
         );
     }
     DEADLOCKED.set(false);
+    hook();
+    let noted = Noted::begin(name);
     let mut builder = loom::model::Builder::new();
     let used = builder.preemption_bound.map_or(bound, |asked| asked.max(bound));
     builder.preemption_bound = Some(used);
@@ -50,11 +116,13 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
     let began = Instant::now();
     builder.check(move || {
         // Ordering: Relaxed; one thread counts and reads.
-        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let before = counted.fetch_add(1, Ordering::Relaxed);
+        Noted::begin_execution(before + 1);
         run();
     });
+    drop(noted);
     // Ordering: Relaxed; as above.
-    let explored = executions.load(std::sync::atomic::Ordering::Relaxed);
+    let explored = executions.load(Ordering::Relaxed);
     let seconds = began.elapsed().as_secs_f64();
     // In one piece, so that no other test's line comes between.
     let line = format!("model {name} bound {used} executions {explored} seconds {seconds:.1}\n");
@@ -67,21 +135,53 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
 
 /// How many panics began on this thread since this function was first called, whether or not they were caught.
 pub fn panics() -> usize {
+    hook();
+    // Ordering: Relaxed; a mark that stands for itself.
+    COUNTS.store(true, Ordering::Relaxed);
+    PANICS.get()
+}
+
+/// Sees each panic of the process from now on, once.
+fn hook() {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            PANICS.set(PANICS.get() + 1);
-            // What follows a deadlock would bury its message under tens of thousands of lines.
-            if DEADLOCKED.get() {
-                return;
-            }
-            let message = info.payload().downcast_ref::<String>();
-            DEADLOCKED.set(message.is_some_and(|message| message.starts_with(DEADLOCK)));
-            previous(info);
-        }));
+        std::panic::set_hook(Box::new(move |info| see(info, &previous)));
     });
-    PANICS.get()
+}
+
+/// Counts and notes a panic, and passes it on. Must not panic itself.
+fn see(info: &PanicHookInfo<'_>, previous: &dyn Fn(&PanicHookInfo<'_>)) {
+    let payload = info.payload();
+    let message = payload.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a value, no text");
+    // What ends the process is passed on in any case: the test harness prints then what it has captured.
+    if ABORTS.iter().any(|aborts| message.starts_with(aborts)) {
+        previous(info);
+        return RUN.with(|noted| {
+            if let Ok(Some(run)) = noted.try_borrow().as_deref() {
+                run.report(&format!(", and ends the process: {message}"));
+            }
+        });
+    }
+    // Ordering: Relaxed; as in `panics`.
+    if COUNTS.load(Ordering::Relaxed) {
+        PANICS.set(PANICS.get() + 1);
+    }
+    RUN.with(|noted| {
+        if let Ok(Some(run)) = noted.try_borrow_mut().as_deref_mut() {
+            if run.panics.len() < KEPT {
+                let place = info.location().map(ToString::to_string).unwrap_or_default();
+                run.panics.push(format!("{place}: {message}"));
+            }
+        }
+    });
+    // What follows a deadlock would bury its message under tens of thousands of lines.
+    if DEADLOCKED.get() {
+        return;
+    }
+    DEADLOCKED.set(message.starts_with(DEADLOCK));
+    previous(info);
 }
 
 /// Whether something panics on this thread that [`panics`] counts: the execution fails then, even if that is caught.

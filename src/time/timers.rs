@@ -339,8 +339,36 @@ impl fmt::Debug for Timers {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::SystemClock;
     use crate::sync::thread;
+    use crate::{ManualClock, SystemClock};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: StdArc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn timers_that_stop_wake_all_that_wait_by_them() {
+        let clocks: [StdArc<dyn Clock>; 2] =
+            [StdArc::new(SystemClock::new()), StdArc::new(ManualClock::new())];
+        for clock in clocks {
+            let timers = Timers::new("ending", clock);
+            let woken = StdArc::<Woken>::default();
+            for hours in [1, 2] {
+                timers.wake_at(Duration::from_secs(hours * 3600), woken.clone().into());
+            }
+            timers.stop();
+            let count = woken.0.load(Ordering::Relaxed);
+            assert_eq!(count, 2, "a sleeper would never look for another alarm");
+        }
+    }
 
     #[test]
     fn an_alarm_whose_time_has_passed_rings_at_once_on_a_clock_that_is_moved_by_hand() {

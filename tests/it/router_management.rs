@@ -202,6 +202,41 @@ fn a_drained_router_refuses_handles_what_it_has_and_ends() {
     });
 }
 
+/// Waits in its handler until it is told to go on.
+struct Busy(std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>);
+
+impl Actor for Busy {
+    type Message = u64;
+    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
+        self.0.send(())?;
+        ctx.blocking(|| self.1.recv())?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_router_is_closed_when_drain_returns_though_a_routee_is_still_busy() {
+    let system = System::builder("draining").build().unwrap();
+    let (busy, is_busy) = channel();
+    let (tell, go_on) = channel();
+    let made = std::sync::Mutex::new(Some(Busy(busy, go_on)));
+    let make = move |_: &mut Context<u64>| made.lock().unwrap().take().expect("one routee, never restarted");
+    let router = system.router("pool").pool(1, make).spawn().unwrap();
+    router.tell(1u64);
+    is_busy.recv().unwrap();
+    router.drain().unwrap();
+    // All is looked at while the routee is busy, and judged when it is not: a failure does not wait for it.
+    let (is_closed, refused) = (router.is_closed(), router.try_tell(2u64));
+    let changed = router.resize_to(2);
+    let runs = !router.head().is_closed();
+    tell.send(()).unwrap();
+    assert!(is_closed, "drained and not marked closed");
+    assert!(matches!(refused, Err(SendError::Closed(2))), "{refused:?}");
+    assert!(matches!(changed, Err(ManageError::Stopped { .. })), "{changed:?}");
+    assert!(runs, "the head ends behind its routees");
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
 #[test]
 fn whatever_a_draining_router_has_accepted_is_handled_while_threads_send() {
     for round in 0..20 {

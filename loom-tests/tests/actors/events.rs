@@ -2,7 +2,8 @@
 //!
 //! Caught, each planted alone: a wake that coalesces by Relaxed swaps; the mark of a wake taken back after the poll
 //! instead of before it; a shutdown that begins unless it is over; a list of subscribers read under one lock and
-//! replaced under the next; subscribers told without a look at whether they have stopped.
+//! replaced under the next; subscribers told without a look at whether they have stopped; an end of the run that wakes
+//! one of those that wait for it (`faults/15`).
 //!
 //! Not modelled: a subscriber that is called by a publisher that began before it left, which is allowed; timers,
 //! since no manual clock moves here.
@@ -12,7 +13,7 @@ use loom::sync::atomic::{AtomicBool as Flag, AtomicU32 as Value};
 use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::shutdown::{Phases, phase};
+use pointsman::shutdown::{Phases, ShutdownRunError, phase};
 use pointsman::{EventStream, ManualClock, PipeError};
 use std::pin::Pin;
 // Counters and places that the models look at when all is over; they order nothing.
@@ -254,5 +255,41 @@ fn two_begin_the_shutdown_and_it_runs_once() {
         assert_eq!(shutdown.reason(), Some(report.reason));
         drop(shutdown);
         end(system);
+    });
+}
+
+// Bound 2: three threads with the leader.
+// Caught: an end of the run that wakes one of those that wait for it.
+#[test]
+fn the_end_of_the_shutdown_run_wakes_all_that_wait_for_it() {
+    model("events_shutdown_wakes_all", &[16], 2, 280, || {
+        let system = build(Phases::default().terminate_actor_system(false));
+        let run = system.coordinated_shutdown().run("mine");
+        let other = {
+            let run = run.clone();
+            thread::spawn(move || run.wait().map(drop))
+        };
+        run.wait().expect("no phase has a task");
+        other.join().unwrap().expect("it is the same run");
+        drop(run);
+        end(system);
+    });
+}
+
+// Bound 2: three threads.
+// Caught: an end of the system that wakes one of those that wait for a run.
+#[test]
+fn the_end_of_the_system_wakes_all_that_wait_for_a_run() {
+    model("events_end_wakes_all", &[16], 2, 40, || {
+        let system = build(Phases::default().terminate_actor_system(false));
+        let waiting = [(); 2].map(|()| {
+            let run = system.coordinated_shutdown().outcome();
+            thread::spawn(move || run.wait().map(drop))
+        });
+        end(system);
+        for thread in waiting {
+            let error = thread.join().unwrap().expect_err("no run has begun");
+            assert!(matches!(error, ShutdownRunError::SystemEnded { .. }), "{error}");
+        }
     });
 }

@@ -116,3 +116,58 @@ fn a_setting_of_fewer_preemptions_is_passed_over() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("model canary_released bound 3 "), "{said}");
 }
+
+/// Asks [`a_model_that_ends_the_process`] to do so.
+const ENDS: &str = "POINTSMAN_CANARY_ENDS";
+
+/// Panics where another panic unwinds, which ends the process.
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("as what follows from it");
+    }
+}
+
+#[test]
+fn a_model_that_ends_the_process() {
+    if std::env::var_os(ENDS).is_some() {
+        pointsman::loom_hooks::explore("canary_ends", 3, 1, || {
+            let _follows = PanicsInDrop;
+            let done = AtomicBool::new(false);
+            assert!(done.load(Ordering::Relaxed), "as the cause");
+        });
+    }
+}
+
+// Caught: a hook that notes nothing; one that reports the last panic.
+#[test]
+fn a_model_that_ends_the_process_tells_its_name_and_its_cause_last() {
+    for captures in [true, false] {
+        let mut test = Command::new(std::env::current_exe().expect("this test has a file"));
+        test.args(["--exact", "canary::a_model_that_ends_the_process"]).env(ENDS, "1");
+        test.args((!captures).then_some("--nocapture"));
+        let output = test.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && output.status.code() != Some(101),
+            "no abort: {:?}",
+            output.status
+        );
+        let (_, told) =
+            said.rsplit_once("model canary_ends FAILED in execution 1, and ends the process").expect(&said);
+        let (_, cause) = told.split_once("canary.rs:").expect(told);
+        assert!(cause.split_once(": ").expect(told).1.starts_with("as the cause\n"), "{told}");
+        assert!(!told.contains("panicked at"), "something is told behind it: {told}");
+    }
+}
+
+#[test]
+fn a_model_that_fails_tells_its_name_and_its_cause_last() {
+    let mut test = Command::new(std::env::current_exe().expect("this test has a file"));
+    test.args(["--exact", "canary::a_failure_reaches_the_user_behind_the_engines_locals", "--nocapture"]);
+    let output = test.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let (_, told) = said.rsplit_once("model canary_reported FAILED in execution 1. ").expect(&said);
+    assert!(told.contains(": as an assertion\n") && !told.contains("panicked at"), "{told}");
+}

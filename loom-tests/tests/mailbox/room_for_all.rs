@@ -3,7 +3,7 @@
 //!
 //! Seen to fail here, each by itself: a notification that rings no bell; a bell that is enlisted and not announced; the
 //! fence between the announcement and the look for room removed; a notification that rings bells and then wakes nobody
-//! else.
+//! else; a capacity that grows and wakes one sender alone (`faults/13`).
 
 use crate::support::counted::{Counted, Tally};
 use crate::support::model;
@@ -176,5 +176,52 @@ fn a_push_beyond_the_capacity_races_a_close() {
         }
         assert_eq!(drained, accepted);
         tally.assert_each_once(2);
+    });
+}
+
+/// A full mailbox grows by as many places as senders wait, and nothing is taken from it meanwhile: the growth itself
+/// wakes each of them.
+// Bound 2: three threads.
+// Caught: a growth that wakes one sender.
+#[test]
+fn a_growing_capacity_wakes_all_senders_that_wait() {
+    model("room_for_all_growth", &[1, 16], 2, 4_500, || {
+        let mailbox = small();
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let senders = [1, 2].map(|number| {
+            let (mailbox, message) = (mailbox.clone(), tally.message(number));
+            thread::spawn(move || mailbox.push_waiting(message, None).is_ok())
+        });
+        assert!(mailbox.set_capacity(NonZeroUsize::new(3).unwrap()));
+        senders.into_iter().for_each(|sender| assert!(sender.join().unwrap()));
+        (0..3).for_each(|_| assert!(take(&mut one)));
+        tally.assert_each_once(3);
+    });
+}
+
+// Bound 2: three threads.
+// Caught: a growth that wakes one sender, the one with the bell.
+#[test]
+fn a_growing_capacity_wakes_a_sender_with_a_bell_and_one_that_waits() {
+    model("room_for_all_growth_bell", &[1, 16], 2, 2_500, || {
+        let mailbox = small();
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let waits = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || mailbox.push_waiting(message, None).is_ok())
+        };
+        let listens = {
+            let (mailboxes, messages) = ([mailbox.clone()], vec![tally.message(2)]);
+            thread::spawn(move || push_to_each(&mailboxes, messages))
+        };
+        assert!(mailbox.set_capacity(NonZeroUsize::new(3).unwrap()));
+        assert!(waits.join().unwrap());
+        assert_eq!(listens.join().unwrap(), 1);
+        (0..3).for_each(|_| assert!(take(&mut one)));
+        tally.assert_each_once(3);
     });
 }

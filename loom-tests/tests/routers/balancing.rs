@@ -538,17 +538,58 @@ fn takers_come_and_go_while_messages_come() {
     });
 }
 
-/// A routee that counts. It fails at 13, and at 14 waits until one of them has handled a 1.
+/// A routee that counts. It fails at 13, and at 14 waits until one of them has handled a 1. From 20 to 26 it sends itself
+/// the next number, and at 20 sends the pool a 1 if it knows it.
 struct Routee {
     handled: std::sync::Arc<Count>,
     ones: std::sync::Arc<Count>,
+    flood: std::sync::Arc<Flood>,
+}
+
+/// What a model of a routee that floods itself looks at.
+struct Flood {
+    pool: std::sync::OnceLock<ActorRef<u32>>,
+    /// 1 if a 1 lies in the shared queue, or was handled. Loom's: to look at it between two messages is what makes loom
+    /// push there.
+    is_pushed: AtomicUsize,
+    /// The routee's own messages that were handled between that and the 1.
+    before: Count,
+}
+
+/// With a budget of two messages a turn: the rest of the turn in which the 1 was pushed, and the next one.
+const FLOOD_MAX: usize = 4;
+
+impl Flood {
+    fn new() -> std::sync::Arc<Self> {
+        let (pool, is_pushed) = (std::sync::OnceLock::new(), AtomicUsize::new(0));
+        std::sync::Arc::new(Self { pool, is_pushed, before: Count::new(0) })
+    }
+
+    fn handles(&self, number: u32, ones: usize, ctx: &Context<u32>) {
+        if self.is_pushed.load(Ordering::Acquire) == 1 && ones == 0 {
+            self.before.fetch_add(1, SeqCst);
+        }
+        if let Some(pool) = self.pool.get().filter(|_| number == 20) {
+            pool.tell(1u32);
+            self.is_pushed.store(1, Ordering::Release);
+        }
+        if number < 26 {
+            ctx.me().tell(number + 1);
+        }
+    }
+
+    fn assert_short(&self) {
+        let before = self.before.load(SeqCst);
+        assert!(before <= FLOOD_MAX, "the shared queue waited for {before} messages of the routee's own");
+    }
 }
 
 impl Actor for Routee {
     type Message = u32;
-    fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
         self.handled.fetch_add(1, SeqCst);
         match number {
+            20.. => self.flood.handles(number, self.ones.load(SeqCst), ctx),
             1 => _ = self.ones.fetch_add(1, SeqCst),
             13 => return Err(Failure::msg("as told")),
             14 => {
@@ -567,6 +608,7 @@ struct World {
     system: System,
     router: Router<u32>,
     handled: std::sync::Arc<Count>,
+    flood: std::sync::Arc<Flood>,
 }
 
 impl World {
@@ -577,11 +619,16 @@ impl World {
             .build()
             .expect("the settings are sound");
         let handled = std::sync::Arc::new(Count::new(0));
-        let (given, ones) = (handled.clone(), std::sync::Arc::new(Count::new(0)));
-        let recipe = move |_: &mut Context<u32>| Routee { handled: given.clone(), ones: ones.clone() };
+        let flood = Flood::new();
+        let (given, ones, floods) = (handled.clone(), std::sync::Arc::new(Count::new(0)), flood.clone());
+        let recipe = move |_: &mut Context<u32>| Routee {
+            handled: given.clone(),
+            ones: ones.clone(),
+            flood: floods.clone(),
+        };
         let plan = system.router("pool").balancing_pool(size, recipe);
         let router = plan.spawn().expect("the name is free");
-        Self { system, router, handled }
+        Self { system, router, handled, flood }
     }
 
     fn tell(&self, number: u32) -> thread::JoinHandle<()> {
@@ -677,5 +724,47 @@ fn the_end_of_the_router_races_a_send() {
         let ledger = world.end(1, 0);
         assert_eq!(ledger.handed_back, u64::from(!taken), "{ledger}");
         assert_eq!(ledger.handled + ledger.dead_lettered, u64::from(taken), "{ledger}");
+    });
+}
+
+// Bound 2: two threads, many steps.
+// Caught: a routee that takes nothing from the shared queue at the end of a turn full of its own messages.
+#[test]
+fn a_routee_flooded_by_itself_takes_what_others_push() {
+    model("balancing_flood_races_send", &[10], 2, 2_200, || {
+        let world = World::new(1);
+        let routees = world.router.routees().expect("it runs");
+        let sender = {
+            let (router, flood) = (world.router.to_ref(), world.flood.clone());
+            thread::spawn(move || {
+                router.tell(1u32);
+                flood.is_pushed.store(1, Ordering::Release);
+            })
+        };
+        routees[0].tell(20u32);
+        sender.join().unwrap();
+        drop(routees);
+        world.flood.assert_short();
+        world.end(8, 1);
+    });
+}
+
+// Bound 1: two threads, many steps; the other one sends the routee a message of its own.
+// Caught: as above.
+#[test]
+fn a_routee_flooded_by_itself_takes_what_it_has_pushed() {
+    model("balancing_flood_races_own_push", &[10], 1, 2_700, || {
+        let world = World::new(1);
+        let routees = world.router.routees().expect("it runs");
+        world.flood.pool.set(world.router.to_ref()).expect("once");
+        let sender = {
+            let routee = routees[0].clone();
+            thread::spawn(move || routee.tell(26u32))
+        };
+        routees[0].tell(20u32);
+        sender.join().unwrap();
+        drop(routees);
+        world.flood.assert_short();
+        world.end(9, 1);
     });
 }

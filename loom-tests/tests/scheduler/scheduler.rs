@@ -5,13 +5,15 @@
 //!
 //! Seen to fail here: a displaced slot task pushed without notify; a requeued task of which nobody is told;
 //! a blocking section that keeps the slot, or fills it; Relaxed in the injector's push or take; the
-//! injector's list left in stack order.
+//! injector's list left in stack order; a LIFO slot that goes before the deque for ever (`faults/14`).
 
 use crate::support::jobs::{Event, Job, StopAfter, join, pool, run};
 use crate::support::model;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 use pointsman::loom_hooks::{Injector, Pool, blocking};
+// Counts that the models look at when all is over; they order nothing.
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Three threads (the main thread pushes and takes): bound 3.
 #[test]
@@ -192,5 +194,103 @@ fn busy_job_does_not_hide_others() {
         other.wake(|task| pool.schedule(task));
         join(threads);
         assert_eq!((busy.handled(), other.handled()), (1, 1));
+    });
+}
+
+/// More turns in a row of two jobs that wake each other than a job in the deque may wait for.
+const WAKES_MAX: usize = 8;
+
+/// Two jobs that wake each other, so that each lies in the slot when the other's turn ends. They go on until a third one
+/// has run, or stop by themselves after [`WAKES_MAX`] turns.
+struct Pair {
+    jobs: std::sync::Mutex<Vec<Arc<Job>>>,
+    turns: AtomicUsize,
+    /// How many turns of theirs the third job waited for, once it has run.
+    waited: std::sync::OnceLock<usize>,
+}
+
+impl Pair {
+    fn new(pool: &Arc<Pool>) -> std::sync::Arc<Self> {
+        let pair = std::sync::Arc::new(Self {
+            jobs: std::sync::Mutex::default(),
+            turns: AtomicUsize::new(0),
+            waited: std::sync::OnceLock::new(),
+        });
+        let jobs = [1, 0].map(|other| {
+            let (pair, pool) = (pair.clone(), pool.clone());
+            Job::new(move |_| {
+                let turns = pair.turns.fetch_add(1, Relaxed) + 1;
+                if turns < WAKES_MAX && pair.waited.get().is_none() {
+                    pair.wake(other, &pool);
+                }
+            })
+        });
+        pair.jobs.lock().unwrap().extend(jobs);
+        pair
+    }
+
+    fn wake(&self, number: usize, pool: &Pool) {
+        let job = self.jobs.lock().unwrap()[number].clone();
+        job.wake(|task| pool.schedule(task));
+    }
+
+    /// The third job runs.
+    fn is_over(&self, pool: &Pool) {
+        self.waited.set(self.turns.load(Relaxed)).expect("once");
+        pool.stop();
+    }
+
+    /// All threads have ended. The jobs hold the pair, and the pair them.
+    fn end(&self) {
+        let jobs = std::mem::take(&mut *self.jobs.lock().unwrap());
+        drop(jobs);
+        let waited = self.waited.get().expect("the third job has run");
+        assert!(*waited < WAKES_MAX, "it ran behind {waited} turns of two that wake each other");
+    }
+}
+
+/// The third job was displaced from the slot by the first of the pair. Two threads, few steps each: bound 3.
+// Caught: a slot that goes before the deque however long.
+#[test]
+fn two_that_wake_each_other_do_not_hold_up_what_the_slot_has_displaced() {
+    model("slot_run_ends_for_a_displaced_job", &[4], 3, 1, || {
+        let (pool, workers) = pool(1, |_| {});
+        let pair = Pair::new(&pool);
+        let third = {
+            let (pair, pool) = (pair.clone(), pool.clone());
+            Job::new(move |_| pair.is_over(&pool))
+        };
+        let first = {
+            let (pair, pool) = (pair.clone(), pool.clone());
+            Job::new(move |_| {
+                third.wake(|task| pool.schedule(task));
+                pair.wake(0, &pool);
+            })
+        };
+        first.wake(|task| pool.schedule(task));
+        join(run(workers));
+        pair.end();
+    });
+}
+
+/// The third job has used up its budget. Two threads, few steps each: bound 3.
+// Caught: a slot that goes before the deque however long.
+#[test]
+fn two_that_wake_each_other_do_not_hold_up_a_job_that_is_requeued() {
+    model("slot_run_ends_for_a_requeued_job", &[4], 3, 1, || {
+        let (pool, workers) = pool(1, |settings| settings.throughput = 1);
+        let pair = Pair::new(&pool);
+        let third = {
+            let (pair, pool) = (pair.clone(), pool.clone());
+            Job::new(move |turn| match turn {
+                0 => pair.wake(0, &pool),
+                _ => pair.is_over(&pool),
+            })
+        };
+        // Two wakes before the worker runs, and a budget of one.
+        third.wake(|task| pool.schedule(task));
+        third.wake(|_| unreachable!("it is scheduled"));
+        join(run(workers));
+        pair.end();
     });
 }

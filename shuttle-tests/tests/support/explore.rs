@@ -12,6 +12,8 @@ use std::time::Instant;
 
 /// Schedules of each scenario, half of them random and half by PCT.
 pub const FLOOR: usize = 10_000;
+/// Schedules of each scenario in a quick look, which shows that a scenario runs, and little more.
+pub const QUICK: usize = 200;
 /// So many more are run twice, to see that nothing but the schedule decides what happens.
 const REPEATED: usize = 20;
 /// Preemptions at chosen steps in a schedule by PCT.
@@ -22,6 +24,7 @@ const STEPS_MAX: usize = 200_000;
 const STACK_BYTES: usize = 256 * 1024;
 
 const SCHEDULES: &str = "POINTSMAN_SHUTTLE_SCHEDULES";
+const QUICK_LOOK: &str = "POINTSMAN_SHUTTLE_QUICK";
 const SEED: &str = "POINTSMAN_SHUTTLE_SEED";
 const REPLAY: &str = "POINTSMAN_SHUTTLE_REPLAY";
 
@@ -35,13 +38,29 @@ pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("schedules").join(env!("CARGO_CRATE_NAME"))
 }
 
-/// How many schedules `setting` asks for: [`FLOOR`] if it is not set.
-pub fn schedules(setting: Option<&str>) -> Result<usize, String> {
-    let Some(text) = setting else { return Ok(FLOOR) };
-    match text.parse() {
-        Ok(count) if count >= FLOOR => Ok(count),
-        Ok(count) => Err(format!("{SCHEDULES}={count} is less than {FLOOR}: give a higher number, or none")),
-        Err(_) => Err(format!("{SCHEDULES}={text:?} is no number")),
+/// How many schedules each scenario is to run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub schedules: usize,
+    /// Fewer than there must be, and told to be so.
+    pub is_quick: bool,
+}
+
+/// What `setting` and `quick` ask for: [`FLOOR`] schedules if neither is set.
+pub fn plan(setting: Option<&str>, quick: Option<&str>) -> Result<Plan, String> {
+    match (setting, quick) {
+        (None, None) => Ok(Plan { schedules: FLOOR, is_quick: false }),
+        (None, Some("1")) => Ok(Plan { schedules: QUICK, is_quick: true }),
+        (None, Some(text)) => Err(format!("{QUICK_LOOK}={text:?} says nothing: set it to 1, or unset it")),
+        (Some(_), Some(_)) => Err(format!("{QUICK_LOOK} and {SCHEDULES} are both set: unset one of them")),
+        (Some(text), None) => match text.parse() {
+            Ok(schedules) if schedules >= FLOOR => Ok(Plan { schedules, is_quick: false }),
+            Ok(count) => Err(format!(
+                "{SCHEDULES}={count} is less than {FLOOR}: give a higher number, or none; {QUICK_LOOK}=1 is a quick \
+                 look of {QUICK}"
+            )),
+            Err(_) => Err(format!("{SCHEDULES}={text:?} is no number")),
+        },
     }
 }
 
@@ -62,7 +81,8 @@ fn config() -> Config {
 
 /// Explores `run`: as many schedules as the environment says, or the one that it names.
 ///
-/// Prints `scenario NAME schedules N steps M seconds S`, where M are those of the longest schedule.
+/// Prints `scenario NAME schedules N steps M seconds S`, where M are those of the longest schedule. A quick look prints
+/// `scenario NAME QUICK LOOK of N schedules …` instead.
 ///
 /// # Panics
 ///
@@ -76,7 +96,8 @@ pub fn scenario(name: &str, run: impl Fn() + Send + Sync + 'static) {
         return;
     }
     let _hint = Hint(name);
-    let count = schedules(setting(SCHEDULES).as_deref()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan(setting(SCHEDULES).as_deref(), setting(QUICK_LOOK).as_deref());
+    let Plan { schedules: count, is_quick } = plan.unwrap_or_else(|error| panic!("{error}"));
     let seed = setting(SEED).map_or(0, |text| text.parse().expect("the seed is a number"));
     let began = Instant::now();
     let run = Arc::new(run);
@@ -91,6 +112,13 @@ pub fn scenario(name: &str, run: impl Fn() + Send + Sync + 'static) {
     ran.add(explore(PctScheduler::new_from_seed(seed, PCT_DEPTH, half), again()));
     let Ran { schedules, steps } = ran;
     let seconds = began.elapsed().as_secs_f64();
+    if is_quick {
+        eprintln!(
+            "scenario {name} QUICK LOOK of {schedules} schedules steps {steps} seconds {seconds:.1}: a full run has {FLOOR}, \
+             without {QUICK_LOOK}"
+        );
+        return;
+    }
     eprintln!("scenario {name} schedules {schedules} steps {steps} seconds {seconds:.1}");
     assert!(schedules >= FLOOR, "{name}: {schedules} schedules, at least {FLOOR} expected");
 }

@@ -13,6 +13,7 @@ mod slow;
 mod stops;
 mod ticks;
 mod wakes;
+mod watches;
 
 use crate::dice::Dice;
 use crate::scene::{Ground, Scene};
@@ -36,7 +37,7 @@ macro_rules! storm {
 
 /// All of them. What may happen in each, a round decides: senders that outlive the system, a system that is dropped
 /// under load, a clock that jumps, more workers than cores.
-pub const STORMS: [Storm; 13] = [
+pub const STORMS: [Storm; 14] = [
     storm!("panics", panics::Panics),
     storm!("resizes", resizes::Resizes),
     storm!("stops", stops::Stops),
@@ -50,6 +51,7 @@ pub const STORMS: [Storm; 13] = [
     storm!("broadcast", broadcast::ToAll),
     storm!("questions", questions::Questions),
     storm!("ticks", ticks::Ticks),
+    storm!("watches", watches::Watches),
 ];
 
 /// The storm of this name.
