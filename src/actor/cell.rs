@@ -21,6 +21,7 @@
 use crate::actor::children::Children;
 use crate::actor::find::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
+use crate::actor::sender::{Cursors, CursorsSlot};
 use crate::actor::turn::{Private, drop_guarded};
 use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
 use crate::actor_ref::{AnyRef, Referent};
@@ -326,6 +327,8 @@ pub struct Core {
     pub routee_index: u32,
     /// Messages that the actor holds outside its mailbox; written by its owner only.
     pub held: AtomicU32,
+    /// How often it was restarted; written by its owner only.
+    pub restarts: AtomicU32,
     /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
     pub takes_copies: AtomicBool,
     /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
@@ -375,6 +378,8 @@ pub struct Local<M> {
     pub core: Core,
     /// Touched only by the holder of the ownership token.
     pub private: UnsafeCell<Private<M>>,
+    /// Where it stands with the routers that it sends through. Touched only by the holder of the ownership token.
+    pub cursors: CursorsSlot,
 }
 
 /// An actor of type `A` made by the recipe `F`. Aligned to a line, for the mailbox at its start; the whole and not
@@ -400,6 +405,7 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) -> O
     let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
     // Nothing, except in models, which check here that nobody's access is concurrent with the end.
     cell.local.private.with_mut(|_| ());
+    cell.local.cursors.with_mut(|_| ());
     cell.actor.with_mut(|_| ());
     cell.recipe.with_mut(|_| ());
     let parent = cell.local.core.parent.take();
@@ -409,9 +415,9 @@ pub unsafe fn free_cell<A: crate::actor::Actor, F>(header: NonNull<Header>) -> O
     parent
 }
 
-// SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` is touched
-// only by the holder of the one ownership token, which moves between threads through the mailbox's word, and is `Send`.
-// So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
+// SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` and
+// `cursors` are touched only by the holder of the one ownership token, which moves between threads through the mailbox's
+// word, and are `Send`. So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
 unsafe impl<M: Send> Send for Local<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Local<M> {}
@@ -422,6 +428,7 @@ const _: () = {
     const fn may_move<T: Send>() {}
     const fn of_each_message<M: Send + 'static>() {
         may_move::<Private<M>>();
+        may_move::<Cursors>();
     }
     may_be_shared::<Core>();
     of_each_message::<()>();

@@ -33,11 +33,13 @@
 use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
 use crate::actor::foster::Stage;
+use crate::actor::sender;
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
 use crate::actor::verdict::log_ignored;
 use crate::actor_ref::AnyRef;
 use crate::mailbox::Drained;
 use crate::supervision::Failure;
+use crate::sync::atomic::Ordering;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn create(&mut self) {
@@ -217,6 +219,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match made {
             Ok(()) => {
                 self.private(|private| private.created = true);
+                if created {
+                    // Ordering: Relaxed; a count, and this turn alone writes it.
+                    let restarts = self.core().restarts.load(Ordering::Relaxed);
+                    self.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
+                }
                 self.reached(Stage::Started);
                 self.ctx.rearm_receive_timeout();
                 self.leave_if_told();
@@ -394,6 +401,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if core.parent.is_none() {
             system.tree_ended();
         }
+        // What the cell's end drops may send, and is no actor any more.
+        sender::leave();
         // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
         // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
         unsafe { Header::release(self.header) };

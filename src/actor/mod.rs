@@ -2,7 +2,7 @@
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
 //! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
-//! children, and `foster.rs` a parent that does so in its own way; `leave.rs` how it leaves a router, and `retire.rs`
+//! children, and `foster.rs` a parent that does so in its own way; `sender.rs` who it is that sends; `leave.rs` how it leaves a router, and `retire.rs`
 //! how it ends when nothing is left to do; `context.rs` what a running actor sees, with `watch.rs`,
 //! `own_timers.rs`, `receive_timeout.rs`, `stash.rs` and `unhandled.rs`; `balanced.rs` the part of a routee
 //! that shares a queue with others; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
@@ -22,6 +22,7 @@ mod own_timers;
 mod path;
 mod receive_timeout;
 mod retire;
+mod sender;
 mod spawn;
 mod stash;
 mod system;
@@ -45,6 +46,7 @@ pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
+pub(crate) use sender::{Position, aside as turns_aside, with_cursors};
 pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
 pub(crate) use system::{INTERNAL, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};

@@ -190,6 +190,7 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
             slot: birth.slot,
             routee_index,
             held: AtomicU32::new(0),
+            restarts: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             told_to_stop: AtomicBool::new(false),
@@ -269,7 +270,7 @@ fn allocate<A: Actor, F: Recipe<A>>(
     recipe: F,
 ) -> NonNull<Header> {
     let cell = Box::new(Cell::<A, F> {
-        local: Local { mailbox, core, private: UnsafeCell::new(private) },
+        local: Local { mailbox, core, private: UnsafeCell::new(private), cursors: UnsafeCell::new(None) },
         actor: UnsafeCell::new(None),
         recipe: UnsafeCell::new(Some(recipe)),
     });
@@ -301,6 +302,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         slot: 0,
         routee_index: 0,
         held: AtomicU32::new(0),
+        restarts: AtomicU32::new(0),
         takes_copies: AtomicBool::new(false),
         retired: AtomicBool::new(false),
         told_to_stop: AtomicBool::new(false),

@@ -23,6 +23,7 @@ use crate::actor::cell::{Act, Cell, Control, Core, Header};
 use crate::actor::foster::{Foster, Stage};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
+use crate::actor::sender;
 use crate::actor::stash::Stash;
 use crate::actor::{Actor, Context, Done, IntoActor, SystemCore};
 use crate::actor_ref::{ActorRef, AnyRef};
@@ -216,7 +217,12 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
         owes: false,
     };
     turn.begin_sharing();
-    turn.run()
+    // SAFETY: the caller has handed over the token. The turn gives it up, or its life's reference (in `finish`, which leaves
+    // for itself), as the last thing that it does.
+    unsafe { sender::enter(&shared.local.cursors) };
+    let ran = turn.run();
+    sender::leave();
+    ran
 }
 
 /// Why the handling of messages paused.

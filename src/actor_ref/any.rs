@@ -3,6 +3,7 @@
 use crate::actor::{ActorPath, Control, Core, Header, Kind, Leaving};
 use crate::actor_ref::{ActorRef, Pointee};
 use crate::mailbox::Position;
+use crate::sync::atomic::Ordering;
 use std::any::TypeId;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -129,6 +130,12 @@ impl AnyRef {
     /// [`SystemRef::empty_ref`](crate::SystemRef::empty_ref).
     pub fn uid(&self) -> u32 {
         self.core().uid
+    }
+
+    /// How often the actor was restarted: its state was made anew after it had been whole. (GoAkt's `RestartCount`.)
+    pub fn restarts(&self) -> u32 {
+        // Ordering: Relaxed; a count.
+        self.core().restarts.load(Ordering::Relaxed)
     }
 
     /// Whether the actor takes no more messages.

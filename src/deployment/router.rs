@@ -100,7 +100,7 @@ impl RouterSettings {
     ///
     /// | name | possible if |
     /// |---|---|
-    /// | `from-code`: as the code says, which is what it means to say nothing | |
+    /// | `from-code`: as the code says, also about a pool's size and resizer, of which the section's are passed over, with a warning | |
     /// | `round-robin-pool`, `round-robin-group`, `random-pool`, `random-group` | |
     /// | `smallest-mailbox-pool`, `smallest-mailbox-group`, `two-choices-pool`, `two-choices-group`, `balancing-pool` | |
     /// | `broadcast-pool`, `broadcast-group` | the plan is [`cloneable`](crate::routing::RouterPlan::cloneable) |
@@ -108,7 +108,7 @@ impl RouterSettings {
     /// | `consistent-hashing-pool`, `consistent-hashing-group` | the plan is [`keyed`](crate::routing::RouterPlan::keyed) |
     /// | one given to [`SystemBuilder::routing_logic`](crate::SystemBuilder::routing_logic): that logic over the routees of the code | it was given for the router's messages |
     ///
-    /// Where the code has the same logic, that one stays, with what makes it its own: the seed, the key, the one
+    /// Without a kind the logic is the code's, and what else is said counts. Where the code has the same logic, that one stays, with what makes it its own: the seed, the key, the one
     /// shared cursor. A pool may be made a group, by [`routees_paths`](Self::routees_paths); a group has no
     /// recipe, so it cannot be made a pool.
     pub fn router(mut self, name: &str) -> Self {
@@ -117,7 +117,8 @@ impl RouterSettings {
     }
 
     /// How many routees a pool begins with; 1 for a pool
-    /// [from the configuration](crate::routing::RouterBuilder::pool_from_config) unless said otherwise.
+    /// [from the configuration](crate::routing::RouterBuilder::pool_from_config) unless said otherwise. Passed over where the
+    /// [kind](Self::router) is `from-code`.
     pub fn nr_of_instances(mut self, count: usize) -> Self {
         self.nr_of_instances = Some(count);
         self

@@ -8,6 +8,7 @@
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
+use crate::actor::turns_aside;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{StartError, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
@@ -52,9 +53,11 @@ pub fn schedule(task: TaskRef, limits: Limits) {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),
     });
-    while let Some(waiting) = task {
-        task = next(run(waiting));
-    }
+    turns_aside(|| {
+        while let Some(waiting) = task.take() {
+            task = next(run(waiting));
+        }
+    });
 }
 
 /// Whether the calling thread is in a turn.

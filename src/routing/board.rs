@@ -3,7 +3,7 @@
 
 use super::leaving::LeavePlan;
 use super::reference::SharedRouter;
-use super::{Routee, Routees, RoutingLogic};
+use super::{Routee, RouteeInfo, Routees, RoutingLogic};
 use crate::actor::Held;
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
@@ -91,6 +91,13 @@ impl<M: Send + 'static> Drop for Made<M> {
 impl<M: Send + 'static> Made<M> {
     fn members(&self) -> impl Iterator<Item = Member<M>> {
         self.routees.iter().map(|made| Member { routee: Routee::new(made.actor().clone()), own: true })
+    }
+}
+
+impl<M: Send + 'static> Member<M> {
+    pub fn into_info(self) -> RouteeInfo<M> {
+        let restarts = self.routee.watched().map_or(0, |actor| actor.restarts());
+        RouteeInfo { routee: self.routee, is_own: self.own, restarts }
     }
 }
 

@@ -5,6 +5,7 @@ use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::payload::Guarded;
+use crate::sync::HashMap;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
 use std::any::Any;
@@ -18,7 +19,7 @@ use std::sync::Arc as StdArc;
 /// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a
 /// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every
 /// machine and every build finds the same owner. When the owner has stopped, the next living routee on the
-/// ring gets the message.
+/// ring gets the message. A routee that is listed twice counts once.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -194,7 +195,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         M: Send + 'static,
     {
         let Some(anyone) = &self.anyone else {
-            self.warn();
+            self.warn(cx);
             return Pick::None;
         };
         if routees.is_empty() {
@@ -208,17 +209,34 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 
     #[cold]
-    fn warn(&self) {
+    fn warn(&self, cx: &RouteContext<'_>) {
         // Ordering: Relaxed; only the count matters.
         let count = self.keyless.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if count.is_power_of_two() {
             let message = std::any::type_name::<M>();
             log::warn!(
                 target: "pointsman",
-                "{message} has no key for consistent hashing: a dead letter, the {count}. of its router"
+                "{message} has no key for consistent hashing by {}: a dead letter, the {count}. of this router; give \
+                 each message a key, or say `without_key`",
+                cx.name()
             );
         }
     }
+}
+
+/// Where each routee stands first, in order: one that is listed again has no part of its own in the ring.
+fn listed_once<M: Send + 'static>(routees: &[Routee<M>]) -> Vec<u32> {
+    let mut places: HashMap<&str, Vec<u32>> = HashMap::default();
+    // Unequal ones may have one identity, such as functions.
+    let mut once = Vec::with_capacity(routees.len());
+    for (index, routee) in (0..).zip(routees) {
+        let same = places.entry(routee.identity()).or_default();
+        if same.iter().all(|place| routees[*place as usize] != *routee) {
+            same.push(index);
+            once.push(index);
+        }
+    }
+    once
 }
 
 impl<M, F> RoutingLogic<M> for ConsistentHashing<M, F>
@@ -244,11 +262,13 @@ where
     }
 
     fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
-        let members = routees.iter().map(|routee| (routee.identity(), self.virtual_nodes));
+        let once = listed_once(routees);
+        let members = once.iter().map(|index| (routees[*index as usize].identity(), self.virtual_nodes));
         let ring = match &self.hasher {
             None => Ring::new(members),
             Some(hash) => Ring::hashed_by(members, &**hash),
         };
+        let ring = ring.map(|ring| ring.of_list(&once, routees.len()));
         match ring {
             Ok(ring) => Some(Box::new(ring)),
             // Without members there is no owner; `check` has refused 0 points before.

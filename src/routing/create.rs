@@ -27,8 +27,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
     /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a
     /// path that is none, [settings](super::RouterSettings) of the system that the router cannot have, and
-    /// what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind, and the
-    /// name is free once what was begun has ended; where the plan itself is wrong, nothing was begun.
+    /// what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). The name is free when this returns, and what
+    /// was begun ends by itself; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
@@ -171,7 +171,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 }
 
 /// The head of a router that is not made yet. Should it come to nothing, also by a panic in the user's code, the head
-/// stops: without a board it could only fail, and whoever judges that might restart it for ever.
+/// stops: without a board it could only fail, and whoever judges that might restart it for ever. Its name is free at once,
+/// since the caller has nothing by which to wait for the end.
 struct Unmade(Option<AnyRef>);
 
 impl Unmade {
@@ -183,6 +184,9 @@ impl Unmade {
 impl Drop for Unmade {
     fn drop(&mut self) {
         if let Some(head) = &self.0 {
+            if let Some(parent) = &head.core().parent {
+                parent.core().children.pass_on_name(head);
+            }
             head.stop();
         }
     }

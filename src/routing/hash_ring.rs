@@ -147,6 +147,14 @@ impl Ring {
         Ok(Self::from_ordered(&placed, members.len()))
     }
 
+    /// This ring over a list of `count` in which its members stand at these places.
+    pub(super) fn of_list(mut self, places: &[u32], count: usize) -> Self {
+        let behind = self.count();
+        self.points[..behind].iter_mut().for_each(|point| point.member = places[point.member as usize]);
+        self.members = count;
+        self
+    }
+
     /// How many members were listed.
     pub fn members(&self) -> usize {
         self.members

@@ -62,6 +62,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
                     self.board.list().into_iter().map(|member| member.routee.actor().clone()).collect();
                 call.answer(|_| list);
             }
+            Manage::RouteesInfo(call) => {
+                let list = self.board.list().into_iter().map(Member::into_info).collect();
+                call.answer(|_| list);
+            }
             Manage::Drain(call) => {
                 if self.change(ctx, |head, ctx| head.drain(ctx)).is_some() {
                     call.answer(|_| ());
@@ -171,7 +175,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if before == 0 && delta <= 0 {
             return Ok(0);
         }
-        let size = self.board.clamp(before.saturating_add_signed(delta));
+        let size = match self.board.clamp(before.saturating_add_signed(delta)) {
+            // Its head would live on, and refuse everything.
+            0 if !self.board.stays_when_empty => 1,
+            size => size,
+        };
         self.set_size(size, ctx)?;
         Ok(size)
     }

@@ -59,6 +59,8 @@ pub enum Manage<M: Send + 'static> {
     Remove(Call<RemoveRoutee<M>>),
     /// List the routees.
     Routees(Call<GetRoutees<M>>),
+    /// List the routees with what is known of them.
+    RouteesInfo(Call<GetRouteesInfo<M>>),
     /// End the router without loss.
     Drain(Call<Drain>),
     /// Ask the resizer.
@@ -77,7 +79,8 @@ pub struct ResizeTo {
 /// [`Router::adjust`](super::Router::adjust).
 #[derive(Debug, Clone, Copy)]
 pub struct AdjustPoolSize {
-    /// How many more, or if negative, fewer.
+    /// How many more, or if negative, fewer: down to 1, or to 0 if the pool
+    /// [stays when empty](super::RouterPlan::stay_when_empty) or its resizer allows that.
     pub delta: isize,
 }
 
@@ -118,6 +121,36 @@ impl<M> Default for GetRoutees<M> {
     }
 }
 
+/// List the routees with what is known of them. See [`Router::routees_info`](super::Router::routees_info).
+#[derive(Debug, Clone, Copy)]
+pub struct GetRouteesInfo<M>(PhantomData<fn(M)>);
+
+impl<M> GetRouteesInfo<M> {
+    /// The request.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M> Default for GetRouteesInfo<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What is known of a routee.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RouteeInfo<M: Send + 'static> {
+    /// The routee, which has the reference and the identity.
+    pub routee: Routee<M>,
+    /// Whether the pool has made it, so that it ends when it is removed.
+    pub is_own: bool,
+    /// How often the actor behind it was restarted; 0 where there is none, or several. (GoAkt counts restarts, too:
+    /// `RestartCount`.)
+    pub restarts: u32,
+}
+
 impl Request for ResizeTo {
     type Reply = Result<usize, ManageError>;
 }
@@ -140,6 +173,16 @@ impl<M: Send + 'static> Request for RemoveRoutee<M> {
 
 impl<M: Send + 'static> Request for GetRoutees<M> {
     type Reply = Vec<ActorRef<M>>;
+}
+
+impl<M: Send + 'static> Request for GetRouteesInfo<M> {
+    type Reply = Vec<RouteeInfo<M>>;
+}
+
+impl<M: Send + 'static> From<Call<GetRouteesInfo<M>>> for Manage<M> {
+    fn from(call: Call<GetRouteesInfo<M>>) -> Self {
+        Manage::RouteesInfo(call)
+    }
 }
 
 impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
@@ -186,6 +229,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
             Manage::Add(_) => "Add",
             Manage::Remove(_) => "Remove",
             Manage::Routees(_) => "Routees",
+            Manage::RouteesInfo(_) => "RouteesInfo",
             Manage::Drain(_) => "Drain",
             Manage::AskResizer(_) => "AskResizer",
         })

@@ -30,7 +30,7 @@
 //!
 //! | logic | chooses | file |
 //! |---|---|---|
-//! | [`RoundRobin`] | each in turn, one cursor for each sending thread | `round_robin.rs` |
+//! | [`RoundRobin`] | each in turn, one cursor for each sender, an actor or a thread | `round_robin.rs` |
 //! | [`Random`] | any, with equal chance | `random.rs` |
 //! | [`SmallestMailbox`] | the one with the least to do | `smallest_mailbox.rs` |
 //! | [`TwoChoices`] | of two drawn at random, the one with less to do | `two_choices.rs` |
@@ -124,7 +124,10 @@ pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RoutingLogic};
-pub use manage::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo};
+pub use manage::{
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
+    ResizeTo, RouteeInfo,
+};
 pub use plan::RouterPlan;
 #[cfg(feature = "macros")]
 pub use pointsman_macros::HashKey;

@@ -21,6 +21,7 @@ use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, T
 use crate::error::SendError;
 use crate::ledger::Row;
 use crate::sync::HashSet;
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 
@@ -37,6 +38,8 @@ enum PassedOver {
 pub struct RouteContext<'a> {
     pub(super) row: &'a Row,
     router: &'a RouterInfo,
+    /// It is a router value, which has an owner.
+    of_value: bool,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
     /// What is delivered are copies.
@@ -57,6 +60,7 @@ impl<'a> RouteContext<'a> {
         Self {
             row,
             router,
+            of_value: false,
             open: Cell::new(1),
             copying: Cell::new(false),
             passed_over: Cell::new(None),
@@ -64,6 +68,20 @@ impl<'a> RouteContext<'a> {
             refused_by: Cell::new(0),
             passed: OnceCell::new(),
         }
+    }
+
+    /// The way of a message through a router value.
+    #[inline]
+    pub(super) fn of_value(row: &'a Row, router: &'a RouterInfo) -> Self {
+        let mut way = Self::new(row, router);
+        way.of_value = true;
+        way
+    }
+
+    /// Whether it goes through a router value, which has an owner.
+    #[inline]
+    pub(super) fn is_of_value(&self) -> bool {
+        self.of_value
     }
 
     /// A number of this router's own that derives from the system's seed.
@@ -77,6 +95,15 @@ impl<'a> RouteContext<'a> {
     /// a line that the whole system shares.
     pub fn system(&self) -> SystemRef {
         SystemRef::new(self.router.system.clone())
+    }
+
+    /// The router's path, for the log; a value has none.
+    pub(super) fn name(&self) -> Cow<'static, str> {
+        if self.of_value {
+            "a router value".into()
+        } else {
+            format!("router {}", self.router.head.path()).into()
+        }
     }
 
     /// The router's head.
@@ -227,6 +254,11 @@ impl<'a> RouteContext<'a> {
             next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
             _ => routees.first_open(0),
         }
+    }
+
+    /// The index of the routee that has refused last.
+    pub(super) fn refused_by(&self) -> usize {
+        self.refused_by.get()
     }
 
     /// Whether a routee was passed over whose load said nothing of its refusal: a router that is empty or full, or one

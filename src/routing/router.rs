@@ -1,10 +1,10 @@
 //! The handle that manages a router.
 
 use super::manage::{
-    AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, ResizeTo,
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee, ResizeTo,
 };
 use super::reference::SharedRouter;
-use super::{RouteContext, Routee};
+use super::{RouteContext, Routee, RouteeInfo};
 use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
 use crate::grace;
 use std::fmt;
@@ -72,9 +72,11 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
-    /// [`resize_to`](Self::resize_to) does; smaller than 0 means 0. A pool that has become empty by this
-    /// lives on, and grows again when it is told to; an empty pool and a `delta` of 0 or less is no change.
-    /// Akka's `AdjustPoolSize`.
+    /// [`resize_to`](Self::resize_to) does, but never smaller than 1; a pool that
+    /// [stays when empty](super::RouterPlan::stay_when_empty) becomes 0 instead, and grows again when it is told to, and with
+    /// a [resizer](super::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
+    ///
+    /// From Akka's `AdjustPoolSize`, which has no such bound: there such a pool becomes empty. Pekko has the bound by now.
     ///
     /// Returns the size after.
     ///
@@ -86,7 +88,8 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Adds a routee at the end of the table. It is watched, never stopped by the router. Adding it twice
-    /// gives it twice the share. Returns how many routees there are then.
+    /// gives it twice the share, except where its identity decides: [consistent hashing](super::ConsistentHashing) counts it
+    /// once. Returns how many routees there are then.
     ///
     /// # Errors
     ///
@@ -110,12 +113,45 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// The routees, in the order of the table, after every change asked for before.
+    /// [`routees_info`](Self::routees_info) has their identities, too.
     ///
     /// # Errors
     ///
     /// [`ManageError`].
     pub fn routees(&self) -> Result<Vec<ActorRef<M>>, ManageError> {
         self.manage(GetRoutees::new())
+    }
+
+    /// The routees with what is known of them: their identities, whether the pool has made them, how often they were
+    /// restarted. In the order of the table, after every change asked for before.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+    /// let restarts: u32 = workers.routees_info()?.iter().map(|info| info.restarts).sum();
+    /// assert_eq!(restarts, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`].
+    pub fn routees_info(&self) -> Result<Vec<RouteeInfo<M>>, ManageError> {
+        self.manage(GetRouteesInfo::new())
+    }
+
+    /// How many routees a message that is sent now is routed among; 0 when the router has stopped. Waits for nobody, and
+    /// so may not see a change yet that was asked for and has not been answered.
+    pub fn size(&self) -> usize {
+        self.shared.table.read(&grace::section()).len()
     }
 
     fn manage<Q: Request>(&self, request: Q) -> Result<Q::Reply, ManageError>

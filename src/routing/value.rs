@@ -11,8 +11,10 @@ use std::sync::Arc as StdArc;
 /// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among
 /// others themselves, and for code outside actors; nobody watches or supervises the routees.
 ///
-/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on.
-/// Clones share everything; to clone costs two counts.
+/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on, with the value
+/// from thread to thread and from actor to actor: what its one owner sends goes exactly round. Clones share everything; to
+/// clone costs two counts. Where several actors send through clones of one value, what each of them sends goes exactly
+/// round.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -35,7 +37,7 @@ use std::sync::Arc as StdArc;
 ///     fn hire(&mut self, ctx: &mut Context<u32>) -> Done {
 ///         let worker = ctx.spawn(|| Worker)?;
 ///         ctx.watch(&worker)?;
-///         self.workers = self.workers.add_routee(&worker);
+///         self.workers = self.workers.add(&worker);
 ///         Ok(())
 ///     }
 /// }
@@ -52,7 +54,7 @@ use std::sync::Arc as StdArc;
 ///     }
 ///     fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u32>) -> Done {
 ///         let gone = ended.actor.typed::<u32>()?;
-///         self.workers = self.workers.remove_routee(gone);
+///         self.workers = self.workers.remove(gone);
 ///         self.hire(ctx)
 ///     }
 /// }
@@ -68,7 +70,8 @@ use std::sync::Arc as StdArc;
 /// # Concurrency
 ///
 /// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a
-/// router.
+/// router. Outside actors they share the position of [`RoundRobin`](super::RoundRobin), and so a line of memory; threads
+/// that send much have a value each, or a router.
 pub struct RouterValue<M: Send + 'static, L> {
     logic: StdArc<L>,
     routees: StdArc<Routees<M>>,
@@ -99,16 +102,34 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         self.with_list(routees.into_iter().map(Into::into).collect())
     }
 
-    /// This router with one routee more, at the end. One that is added twice gets twice the share.
-    pub fn add_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+    /// This router with one routee more, at the end. One that is added twice gets twice the share, except where its
+    /// identity decides: [consistent hashing](super::ConsistentHashing) counts it once. As
+    /// [`Router::add`](super::Router::add) of a router with a head.
+    #[must_use = "this value stays as it is"]
+    pub fn add(&self, routee: impl Into<Routee<M>>) -> Self {
         let added = std::iter::once(routee.into());
         self.with_list(self.routees.iter().cloned().chain(added).collect())
     }
 
-    /// This router without every routee that is equal to this one; with the same ones if none is.
-    pub fn remove_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+    /// This router without every routee that is meant by this one, with the same ones if none is: by a plain reference
+    /// every entry of that reference, also one [with an identity](Routee::with_identity); by one with an identity those
+    /// with the same. As [`Router::remove`](super::Router::remove) of a router with a head.
+    #[must_use = "this value stays as it is"]
+    pub fn remove(&self, routee: impl Into<Routee<M>>) -> Self {
         let gone = routee.into();
-        self.with_list(self.routees.iter().filter(|routee| **routee != gone).cloned().collect())
+        self.with_list(self.routees.iter().filter(|routee| !routee.is_meant_by(&gone)).cloned().collect())
+    }
+
+    /// [`add`](Self::add) by its name in Akka.
+    #[must_use = "this value stays as it is"]
+    pub fn add_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+        self.add(routee)
+    }
+
+    /// [`remove`](Self::remove) by its name in Akka.
+    #[must_use = "this value stays as it is"]
+    pub fn remove_routee(&self, routee: impl Into<Routee<M>>) -> Self {
+        self.remove(routee)
     }
 
     fn with_list(&self, list: Vec<Routee<M>>) -> Self {
@@ -117,7 +138,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         Self { logic: self.logic.clone(), routees, info: self.info.clone() }
     }
 
-    /// The routees, in order.
+    /// The routees, in order, with their [identities](Routee::identity).
     pub fn routees(&self) -> &Routees<M> {
         &self.routees
     }
@@ -157,7 +178,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {
         let row = self.info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &self.info);
+        let cx = RouteContext::of_value(row, &self.info);
         let done = self.logic.route(message, &self.routees, &cx);
         cx.finish(&done);
         done
@@ -171,7 +192,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     {
         let row = self.info.system.ledger().mine();
         row.sent(1);
-        let cx = RouteContext::new(row, &self.info);
+        let cx = RouteContext::of_value(row, &self.info);
         super::broadcast::to_all(message, &self.routees, &cx);
         self.routees.len()
     }

@@ -139,6 +139,10 @@ fn a_factory_that_fails_fails_the_spawn_and_ends_the_routees_made_before() {
         };
         assert_eq!((router.as_str(), *number), ("/user/keepers", 2));
         assert!(told.contains(fault), "{told}");
+        // The name is free although nobody has had a turn.
+        let again = system.spawn_router("keepers", 2, make(panics)).spawn().unwrap();
+        assert_eq!(system.actor_at("/user/keepers").unwrap(), again.any().unwrap());
+        again.stop();
         system.run_until_idle();
         assert_eq!(Arc::strong_count(&alive), 1, "whoever was made has ended");
     }
@@ -873,6 +877,10 @@ fn numbers_and_names_are_never_used_again() {
     assert_eq!(router.resize_by(-2).unwrap(), 1);
     assert_eq!(router.resize_by(2).unwrap(), 3);
     assert_eq!(router.routees().unwrap(), ["r0", "r3", "r4"]);
+    let resolved: Vec<_> =
+        router.routees().unwrap().iter().map(|name| router.routee(name).unwrap()).collect();
+    assert_eq!(resolved, (*router).routees().unwrap().into_iter().map(Some).collect::<Vec<_>>());
+    assert_eq!(router.routee("r1").unwrap(), None, "it has gone");
     let first = (*router).routees().unwrap()[0].clone();
     router.remove(&first).unwrap();
     assert_eq!(router.resize_by(1).unwrap(), 3);

@@ -57,6 +57,7 @@ mod router_logics;
 mod router_management;
 mod router_paths;
 mod router_refusals;
+mod router_senders;
 mod router_sequences;
 mod router_supervision;
 mod router_support;

@@ -118,6 +118,27 @@ impl Resizer for Scripted {
 }
 
 #[test]
+fn a_resizer_of_the_users_own_has_no_tick_unless_it_says_so() {
+    struct Own(Arc<Scripted>);
+    impl Resizer for Own {
+        fn is_time_for_resize(&self, messages: u64) -> bool {
+            self.0.is_time_for_resize(messages)
+        }
+        fn resize(&self, loads: &RouteeLoads) -> isize {
+            self.0.resize(loads)
+        }
+    }
+    let yard = Yard::new();
+    let resizer = Scripted::every(1000);
+    let router = yard.pool(2, Own(resizer.clone()));
+    assert_eq!(size(&router), 2, "the head has started");
+    yard.clock.advance(Duration::from_secs(100));
+    assert_eq!(size(&router), 2);
+    assert_eq!(resizer.asked(), []);
+    yard.end();
+}
+
+#[test]
 fn under_full_load_a_pool_grows_1_2_3_4_5_6_8_10_with_each_ten_messages() {
     let yard = Yard::new();
     let held = yard.hold.lock().unwrap();

@@ -270,6 +270,29 @@ fn what_the_code_has_stays_where_the_system_says_nothing_from_code_or_the_same()
 }
 
 #[test]
+fn a_section_that_leaves_the_router_to_the_code_leaves_its_size_alone() {
+    crate::logged::listen();
+    let resizer = ResizerSettings::new().lower_bound(4).upper_bound(6);
+    for (says, size) in [
+        (says("from-code").nr_of_instances(5), 2),
+        (says("from-code").nr_of_instances(0), 2),
+        (says("from-code").resizer(resizer.clone()), 2),
+        (RouterSettings::new().nr_of_instances(5), 5),
+        (RouterSettings::new().resizer(resizer), 4),
+        (says("random-pool").nr_of_instances(5), 5),
+    ] {
+        let system = saying(says.clone());
+        let router = system.router("router").pool(2, workers().0).spawn().unwrap();
+        assert_eq!(router.size(), size, "{says:?}");
+        router.stop();
+        system.finish();
+    }
+    let warnings =
+        crate::logged::with("the size and the resizer that deployment.\"/router\".router.router says");
+    assert!(warnings.len() == 3 && warnings[0].contains("/user/router"), "{warnings:?}");
+}
+
+#[test]
 fn a_coded_key_is_kept_and_virtual_nodes_are_read_from_the_routers_own_section() {
     /// Who owns each of these keys.
     fn owners(says: Option<RouterSettings>, coded: u32) -> Vec<usize> {

@@ -120,10 +120,10 @@ fn a_pool_ends_with_its_last_routee_and_is_only_asked_about_it_where_one_goes() 
         router.stop();
         system.finish();
     }
-    // Not after a change of size: an empty pool lives on.
+    // Not after a change of size.
     let system = TestSystem::new();
     let (make, got) = workers();
-    let router = system.router("pool").pool(2, make).spawn().unwrap();
+    let router = system.router("pool").pool(2, make).stay_when_empty().spawn().unwrap();
     assert_eq!(router.adjust(-5).unwrap(), 0);
     system.run_until_idle();
     assert_eq!((router.is_closed(), router.adjust(-1).unwrap(), router.adjust(0).unwrap()), (false, 0, 0));

@@ -494,6 +494,45 @@ fn a_message_without_a_key_is_a_dead_letter_with_a_warning_now_and_then() {
     assert_eq!(books, (2, 10, 1, 0), "{ledger}");
     let warnings: Vec<String> = crate::logged::with("NoKeyAtAll has no key");
     assert_eq!(warnings.len(), 4, "for 1, 2, 4 and 8 of them: {warnings:?}");
+    assert!(warnings[0].contains("a router value"), "{warnings:?}");
+}
+
+#[test]
+fn the_warning_of_a_message_without_a_key_names_the_router() {
+    crate::logged::listen();
+    struct NoKeyInARouter;
+    let system = system();
+    let logic = ConsistentHashing::by_option(|_: &NoKeyInARouter, _| None);
+    let port = ActorRef::from_fn(|_: NoKeyInARouter| {});
+    let router = system.router("keyless").group([port]).logic(logic).spawn().unwrap();
+    router.tell(NoKeyInARouter);
+    let warnings: Vec<String> = crate::logged::with("NoKeyInARouter has no key");
+    assert!(warnings.len() == 1 && warnings[0].contains("by router /user/keyless"), "{warnings:?}");
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn a_routee_that_is_listed_twice_counts_once_where_identity_decides() {
+    let system = system();
+    let (ports, got) = functions(3);
+    let named = |index: usize| Routee::with_identity(ports[index].clone(), &format!("n{index}"));
+    let owners = |list: &[usize]| {
+        let logic = ConsistentHashing::by(|message: &u64, key| key.feed(message)).virtual_nodes(20);
+        let router = RouterValue::new(&system, logic).unwrap().with_routees(list.iter().map(|i| named(*i)));
+        (0..600u64).for_each(|message| router.route(message));
+        who(&got)
+    };
+    let once = owners(&[0, 1, 2]);
+    for twice in [&[0, 1, 0, 2], &[0, 1, 2, 0], &[0, 0, 1, 2]] {
+        assert_eq!(owners(twice), once, "{twice:?}");
+    }
+    // Those that have only the identity in common are two.
+    let logic = ConsistentHashing::by(|message: &u64, key| key.feed(message));
+    let router = RouterValue::new(&system, logic).unwrap().with_routees(&ports[..2]);
+    (0..600u64).for_each(|message| router.route(message));
+    let got = who(&got);
+    assert!(got.contains(&1) && got.contains(&2));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 #[test]

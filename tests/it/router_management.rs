@@ -3,7 +3,9 @@
 use crate::router_support::*;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::routing::{AddRoutee, ManageError};
+use pointsman::routing::{
+    AddRoutee, AdjustPoolSize, GetRouteesInfo, ManageError, Resizer, Routee, RouteeLoads,
+};
 use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::{Full, Mailbox, SendError};
 use std::sync::Arc;
@@ -446,6 +448,73 @@ fn a_pool_that_changes_its_size_counts_no_routee_that_is_ending() {
     }
 }
 
+/// Allows a pool to be empty, and else wants nothing.
+struct Lazy;
+impl Resizer for Lazy {
+    fn is_time_for_resize(&self, _: u64) -> bool {
+        false
+    }
+    fn resize(&self, _: &RouteeLoads) -> isize {
+        0
+    }
+    fn clamp(&self, size: usize) -> usize {
+        size
+    }
+}
+
+#[test]
+fn a_pool_is_adjusted_to_one_routee_at_least_unless_it_may_be_empty() {
+    let system = TestSystem::new();
+    let (make, got) = workers();
+    let fixed = system.router("fixed").pool(3, make.clone()).spawn().unwrap();
+    assert_eq!(fixed.adjust(-10).unwrap(), 1);
+    let asked = fixed.head().ask(AdjustPoolSize { delta: isize::MIN });
+    system.run_until_idle();
+    assert_eq!(asked.wait().unwrap().unwrap(), 1);
+    assert!(matches!(fixed.resize_to(0), Err(ManageError::EmptyPool { .. })));
+    fixed.try_tell(7u64).unwrap();
+    system.run_until_idle();
+    assert_eq!(handled(&got), [7]);
+    let staying = system.router("staying").pool(3, make.clone()).stay_when_empty().spawn().unwrap();
+    assert_eq!(staying.adjust(-10).unwrap(), 0);
+    let resized = system.router("resized").pool(3, make).resizer(Lazy).spawn().unwrap();
+    assert_eq!(resized.adjust(-10).unwrap(), 0);
+    for router in [fixed, staying, resized] {
+        router.stop();
+    }
+    system.finish();
+}
+
+#[test]
+fn a_router_says_how_many_routees_it_has_and_what_is_known_of_each() {
+    let system = TestSystem::new();
+    let (make, _got) = workers();
+    let router = system.router("pool").pool(2, make).on_failure(Restart::always()).spawn().unwrap();
+    let (guest, _) = foreign(&system, "guest", 9);
+    router.add(Routee::with_identity(guest.clone(), "the guest")).unwrap();
+    assert_eq!(router.size(), 3);
+    let routees = router.routees().unwrap();
+    [FAIL, 1, FAIL].into_iter().for_each(|message| routees[1].tell(message));
+    system.run_until_idle();
+    let infos = router.routees_info().unwrap();
+    assert!(infos.iter().map(|info| info.routee.actor()).eq(&routees));
+    let known: Vec<_> = infos.iter().map(|info| (info.is_own, info.restarts)).collect();
+    assert_eq!(known, [(true, 0), (true, 2), (false, 0)]);
+    assert_eq!(infos[2].routee.identity(), "the guest");
+    assert_eq!(routees[1].any().unwrap().restarts(), 2);
+    let asked = router.head().ask(GetRouteesInfo::new());
+    system.run_until_idle();
+    assert_eq!(asked.wait().unwrap().len(), 3);
+    router.remove(&guest).unwrap();
+    assert_eq!(router.size(), 2);
+    guest.stop();
+    router.stop();
+    system.run_until_idle();
+    assert_eq!(router.size(), 0);
+    assert!(matches!(router.routees_info(), Err(ManageError::Stopped { .. })));
+    system.finish();
+}
+
 #[test]
 fn a_pool_that_becomes_empty_by_adjust_lives_on_though_one_was_ending_before() {
     for_seeds(10, |system| {
@@ -455,7 +524,7 @@ fn a_pool_that_becomes_empty_by_adjust_lives_on_though_one_was_ending_before() {
             end: |ctx| ctx.retire(),
             log: log.clone(),
         };
-        let router = system.router("pool").pool(2, make).spawn().unwrap();
+        let router = system.router("pool").pool(2, make).stay_when_empty().spawn().unwrap();
         let first = router.routees().unwrap().remove(0);
         first.tell(0u64);
         while !first.is_closed() {

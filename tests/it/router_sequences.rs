@@ -219,7 +219,8 @@ fn run_sequence(system: &TestSystem, seed: u64) {
             }
             4 => {
                 let delta = numbers.below(7) as isize - 3;
-                let size = before.saturating_add_signed(delta);
+                let least = usize::from(before > 0 && !stays);
+                let size = before.saturating_add_signed(delta).max(least);
                 assert_eq!(router.adjust(delta).unwrap(), size);
                 model.resized(router, size);
             }

@@ -70,6 +70,20 @@ fn a_routee_added_twice_has_twice_the_share_and_leaves_at_once() {
 }
 
 #[test]
+fn a_value_is_changed_by_the_words_of_a_router() {
+    let system = System::builder("value").build().unwrap();
+    let (ports, _got) = functions(2);
+    let named = Routee::with_identity(ports[0].clone(), "first");
+    let router = value(&system).add(named.clone()).add(&ports[1]).add(&ports[0]);
+    let identities: Vec<&str> = router.routees().iter().map(Routee::identity).collect();
+    assert_eq!(identities, ["first", "/deadLetters", "/deadLetters"]);
+    assert_eq!(router.remove(&named).routees().len(), 2, "that with the identity");
+    assert_eq!(router.remove(&ports[0]).routees().len(), 1, "every entry of the reference");
+    assert_eq!(router.remove(Routee::none()).routees().len(), 3);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
 fn a_broadcast_reaches_all_in_order_and_is_a_dead_letter_where_there_is_none() {
     let system = System::builder("value").build().unwrap();
     let (ports, got) = functions(3);

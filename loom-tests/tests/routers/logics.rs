@@ -1,8 +1,8 @@
 //! Logics with shared state, over functions or actors: the shared cursor of exact round robin where it is set back
-//! (at 4 in models), cursors and scans of several threads, loads read against a push and a take.
+//! (at 4 in models), the cursor that a value hands from owner to owner, cursors and scans of several threads, loads read against a push and a take.
 //!
 //! Mutations seen to fail here: the shared cursor set back by all of it instead of by whole rounds; a kept
-//! position that stores the routee just served as the next one; a smallest mailbox that goes on where it was,
+//! position that stores the routee just served as the next one; the handed cursor stored instead of exchanged; a smallest mailbox that goes on where it was,
 //! not behind. That a length is never read wrong has its models in `mailbox.rs`.
 
 use crate::support::model;
@@ -61,6 +61,58 @@ fn exact_cursor_is_set_back() {
         assert_eq!(read(&counts), [3, 3, 3]);
         drop(router);
         end(system, 9);
+    });
+}
+
+// Bound 3: two threads share the cursor of a value, and find the routee that lives behind one that has stopped.
+#[test]
+fn threads_share_the_cursor_of_a_value() {
+    model("logics_threads_share_the_cursor_of_a_value", &[1], 3, 20, || {
+        let system = system();
+        let (router, counts) = functions::<2, _>(&system, RoundRobin::new());
+        let other = thread::spawn({
+            let router = router.clone();
+            move || (0..2u32).for_each(|message| router.route(message))
+        });
+        (0..2u32).for_each(|message| router.route(message));
+        other.join().unwrap();
+        assert_eq!(read(&counts), [2, 2]);
+        drop(router);
+        end(system, 4);
+    });
+}
+
+// Bound 3: an actor that runs on whichever of two threads has sent to it goes on where it was, by a cursor that no other
+// sender touches; loom sees that.
+#[test]
+fn an_actor_takes_its_cursor_along() {
+    struct Routes(RouterValue<u32, RoundRobin>, Router<u32>);
+    impl Actor for Routes {
+        type Message = u32;
+        fn receive(&mut self, message: u32, _: &mut Context<u32>) -> Done {
+            self.0.route(message);
+            self.1.tell(message);
+            Ok(())
+        }
+    }
+    model("logics_an_actor_takes_its_cursor_along", &[1, 3], 3, 20, || {
+        let system = system();
+        let (value, of_value) = functions::<2, _>(&system, RoundRobin::new());
+        let of_router = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let routees =
+            of_router.clone().map(|count| ActorRef::from_fn(move |_: u32| _ = count.fetch_add(1, SeqCst)));
+        let router = system.router("r").group(routees).spawn().expect("a free name");
+        let mut state = Some(Routes(value, router));
+        let actor = system.spawn(move || state.take().expect("made once")).expect("a free name");
+        let other = thread::spawn({
+            let actor = actor.clone();
+            move || actor.tell(1u32)
+        });
+        actor.tell(2u32);
+        other.join().unwrap();
+        assert_eq!((read(&of_value), read(&of_router)), ([1, 1], [1, 1]));
+        drop(actor);
+        end(system, 6);
     });
 }
 

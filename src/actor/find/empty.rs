@@ -65,6 +65,7 @@ impl SystemCore {
             slot: 0,
             routee_index: 0,
             held: AtomicU32::new(0),
+            restarts: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             told_to_stop: AtomicBool::new(false),
@@ -74,7 +75,8 @@ impl SystemCore {
             own_home: None,
         };
         let mailbox = Mailbox::unbounded(header);
-        let local = Box::new(Local::<M> { mailbox, core, private: UnsafeCell::new(Private::new(0)) });
+        let private = UnsafeCell::new(Private::new(0));
+        let local = Box::new(Local::<M> { mailbox, core, private, cursors: UnsafeCell::new(None) });
         local.core.children.close();
         let fresh = local.mailbox.gate.begin();
         debug_assert!(fresh, "nobody else knows the cell yet");

@@ -67,6 +67,18 @@ const POOL_ONLY: &str = "balancing";
 
 const FROM_CODE: &str = "from-code";
 
+impl RouterSettings {
+    /// The code is to say all of it, and was asked for by name.
+    fn leaves_size_to_code(&self) -> bool {
+        self.router.as_deref() == Some(FROM_CODE)
+    }
+
+    fn has_unheard_size(&self) -> bool {
+        let has_resizer = self.resizer.is_some() || self.optimal_size_exploring_resizer.is_some();
+        self.leaves_size_to_code() && (self.nr_of_instances.is_some() || has_resizer)
+    }
+}
+
 impl<'a> Kind<'a> {
     fn of(settings: &'a RouterSettings) -> Self {
         match settings.router.as_deref() {
@@ -93,6 +105,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         section: &Section,
     ) -> Result<Router<M>, SpawnError> {
         let path = self.path(&parent);
+        if section.deployment.router.has_unheard_size() {
+            log::warn!(
+                target: "pointsman",
+                "the size and the resizer that {} says for {path} are passed over: its kind of router is {FROM_CODE:?}, \
+                 leave that out or name another kind",
+                key_path(&section.pattern, "router")
+            );
+        }
         match self.follow(&section.deployment, &parent.core().system) {
             Ok(None) => self.create(parent),
             Ok(Some(other)) => self.map_logic(|coded| Box::new(coded).replaced_by(other)).create(parent),
@@ -159,7 +179,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     fn follow_about_pool(&mut self, says: &Deployment) {
-        if let (Initial::Pool { size, .. }, Some(count)) = (&mut self.members, says.router.nr_of_instances) {
+        let is_size_coded = says.router.leaves_size_to_code();
+        if let (Initial::Pool { size, .. }, Some(count), false) =
+            (&mut self.members, says.router.nr_of_instances, is_size_coded)
+        {
             *size = count;
         }
         let settings = &mut self.settings;
@@ -169,7 +192,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             settings.mailbox = MailboxKind::named(name);
         }
         settings.stash_capacity = says.stash_capacity.map(stash_limit).or(settings.stash_capacity);
-        if let Some(resizer) = check::resizer(&says.router) {
+        if let (Some(resizer), false) = (check::resizer(&says.router), is_size_coded) {
             self.resizer = resizer.map(Guarded::new);
         }
     }

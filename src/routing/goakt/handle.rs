@@ -1,5 +1,6 @@
 //! The handle of a router in GoAkt's words.
 
+use crate::actor_ref::ActorRef;
 use crate::error::SendError;
 use crate::grace;
 use crate::routing::{ManageError, RouteContext};
@@ -22,8 +23,8 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router.
-    /// GoAkt's `GetRoutees`. For references see [`Router::routees`](crate::Router::routees) of the router
-    /// that this dereferences to.
+    /// GoAkt's `GetRoutees`. [`routee`](Self::routee) finds who has such a name. For the references of all see
+    /// [`Router::routees`](crate::Router::routees) of the router that this dereferences to.
     ///
     /// # Errors
     ///
@@ -31,6 +32,35 @@ impl<M: Send + 'static> Router<M> {
     pub fn routees(&self) -> Result<Vec<String>, ManageError> {
         let routees = self.0.routees()?;
         Ok(routees.iter().map(|routee| routee.path().name().to_owned()).collect())
+    }
+
+    /// The routee of this name, one of those that [`routees`](Self::routees) lists; `None` if there is none, or no longer.
+    /// GoAkt's `ActorOf` of a routee: names are unique in the whole system there, and here below the router.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let workers = system.spawn_router("workers", 2, |_| Worker).spawn()?;
+    /// for name in workers.routees()? {
+    ///     assert!(workers.routee(&name)?.is_some());
+    /// }
+    /// assert!(workers.routee("r7")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ManageError`].
+    pub fn routee(&self, name: &str) -> Result<Option<ActorRef<M>>, ManageError> {
+        let routees = self.0.routees()?;
+        Ok(routees.into_iter().find(|routee| routee.path().name() == name))
     }
 
     /// Adds `delta` routees, or if that is negative lets so many go, the last ones first, but no more than

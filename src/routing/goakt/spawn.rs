@@ -140,7 +140,7 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
         self.strategy(Broadcast)
     }
 
-    /// To each routee in turn. GoAkt's `RoundRobinRouting`. Each sending thread goes round by itself:
+    /// To each routee in turn. GoAkt's `RoundRobinRouting`. Each sending actor, or thread, goes round by itself:
     /// [`RoundRobin::new`](crate::routing::RoundRobin::new).
     pub fn round_robin(self) -> SpawnRouter<M, RoundRobin> {
         self.strategy(RoundRobin::new())

@@ -23,7 +23,8 @@ pub use trigger::{Resizing, Trigger};
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How long a pool without traffic waits for its resizer to be asked, unless the resizer says otherwise.
+/// How long a pool without traffic waits for its resizer to be asked, if that is one of this crate's and is not told
+/// otherwise.
 const TICK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](super::RouterPlan::resizer).
@@ -71,7 +72,7 @@ const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// of a flag that all senders share, and unless a trigger is pending already, two allocations and a system
 /// message to the head. Routers without a resizer pay nothing.
 ///
-/// As in Akka, with a tick, and with a count for each thread instead of one for all.
+/// As in Akka, with a tick for those that want one, and with a count for each thread instead of one for all.
 pub trait Resizer: Send + Sync + 'static {
     /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its
     /// messages was routed, with the number of messages that this thread has sent to the router so far, that
@@ -98,9 +99,10 @@ pub trait Resizer: Send + Sync + 'static {
     }
 
     /// How often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool
-    /// shrinks: by default every 10 seconds. `None`: only traffic asks it. Called when the head starts.
+    /// shrinks. By default `None`: only traffic asks it, as in Akka. The resizers of this crate have a tick. Called when the
+    /// head starts.
     fn tick(&self) -> Option<Duration> {
-        Some(TICK_INTERVAL)
+        None
     }
 
     /// Says what is wrong with the resizer's settings: the router is not created then.
