@@ -125,7 +125,7 @@ impl Deployment {
         self
     }
 
-    /// How many messages may be stashed.
+    /// How many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
         self.stash_capacity = Some(messages);
         self

@@ -548,7 +548,8 @@ impl<M> fmt::Display for StashError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "stash full: {} are stashed, unstash or refuse the message, or raise ActorBuilder::stash_capacity",
+            "stash full: {} are stashed, unstash or refuse the message, or raise ActorBuilder::stash_capacity, or that of \
+             the deployment or mailbox",
             self.capacity
         )
     }

@@ -124,8 +124,9 @@ impl ActorBuilder {
         self
     }
 
-    /// How many messages the actor may [stash](Context::stash) at a time; any number unless said otherwise. With
-    /// 0 it can stash none.
+    /// How many messages the actor may [stash](Context::stash) at a time; any number unless this, its
+    /// [mailbox](crate::Mailbox::stash_capacity) or its [deployment](crate::Deployment::stash_capacity) says otherwise. Of
+    /// these the deployment counts most, and the mailbox least. With 0 it can stash none.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));
         self

@@ -163,6 +163,7 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
         None => (dispatcher, mailbox, stash_capacity),
     };
     let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
+    let stash_capacity = stash_capacity.or(mailbox.stash_capacity);
     system.actor_begins()?;
     let Place { home, own: mut own_home } = match system.place(dispatcher.as_deref()) {
         Ok(place) => place,

@@ -132,8 +132,9 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// # Errors
     ///
-    /// [`StashError`] with the message when the stash is full; see
-    /// [`stash_capacity`](crate::ActorBuilder::stash_capacity).
+    /// [`StashError`] with the message when the stash is full; its capacity is said by the
+    /// [deployment](crate::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
+    /// [mailbox](crate::Mailbox::stash_capacity), the first of them that says something.
     ///
     /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.
     pub fn stash(&mut self, message: M) -> Result<(), StashError<M>> {

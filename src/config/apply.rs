@@ -160,6 +160,9 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     if let Some(guard) = section.guard {
         mailbox = mailbox.guard(guard.u32());
     }
+    if let Some(capacity) = section.stash_capacity {
+        mailbox = mailbox.stash_capacity(capacity.usize());
+    }
     mailbox.check().map_err(|fault| ConfigError::key(at, fault.to_string()))?;
     Ok(mailbox)
 }

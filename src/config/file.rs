@@ -113,6 +113,7 @@ sections! {
         on_full: OnFull,
         wait: Span,
         guard: Whole<1, { u32::MAX as u64 }>,
+        stash_capacity: Whole<0, { u32::MAX as u64 }>,
     }
 
     /// What is said of the actors at one pattern of paths.

@@ -185,6 +185,7 @@ fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSec
         on_full: Some(on_full),
         wait,
         guard: mailbox.guard.map(|guard| whole(guard.into())),
+        stash_capacity: mailbox.stash_capacity.map(|capacity| whole(capacity.into())),
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Mailbox {
     pub(crate) on_full: Full,
     pub(crate) guard: Option<u32>,
     never_discards: Option<i64>,
+    /// How much the actor may stash; `None` for any number.
+    pub(crate) stash_capacity: Option<u32>,
     sorting: Option<Sorting>,
 }
 
@@ -118,7 +120,14 @@ pub enum Full {
 impl Mailbox {
     /// Takes any number of messages.
     pub fn unbounded() -> Self {
-        Self { capacity: None, on_full: Full::Reject, guard: None, never_discards: None, sorting: None }
+        Self {
+            capacity: None,
+            on_full: Full::Reject,
+            guard: None,
+            never_discards: None,
+            stash_capacity: None,
+            sorting: None,
+        }
     }
 
     /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
@@ -223,6 +232,25 @@ impl Mailbox {
         self
     }
 
+    /// How many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; any number unless said
+    /// otherwise. With 0 it can stash none. What the actor's
+    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::Deployment::stash_capacity) says counts more.
+    ///
+    /// In a configuration this is `stash-capacity` of the mailbox's section (Akka's).
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let small = Mailbox::bounded(1000).stash_capacity(100);
+    /// let system = System::builder("shop").mailbox("small", small).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stash_capacity(mut self, message_count: usize) -> Self {
+        self.stash_capacity = Some(u32::try_from(message_count).unwrap_or(u32::MAX));
+        self
+    }
+
     /// Whether urgent messages overtake in it.
     #[cfg(feature = "config")]
     pub(crate) fn sorts(&self) -> bool {
@@ -313,7 +341,8 @@ impl Mailbox {
                 Some(Order::new(shape, key.clone()).never_discarding(self.never_discards))
             }
         };
-        Ok(Prepared { capacity: self.capacity.and_then(NonZeroUsize::new), on_full: self.on_full, order })
+        let capacity = self.capacity.and_then(NonZeroUsize::new);
+        Ok(Prepared { capacity, on_full: self.on_full, stash_capacity: self.stash_capacity, order })
     }
 }
 
@@ -348,6 +377,7 @@ impl fmt::Debug for Mailbox {
             .field("on_full", &self.on_full)
             .field("guard", &self.guard)
             .field("never_discards", &self.never_discards)
+            .field("stash_capacity", &self.stash_capacity)
             .field("classes", &self.sorting.as_ref().map(|sorting| sorting.classes))
             .field("messages", &self.sorting.as_ref().map(|sorting| sorting.messages))
             .finish()
@@ -358,6 +388,8 @@ impl fmt::Debug for Mailbox {
 pub struct Prepared<M> {
     capacity: Option<NonZeroUsize>,
     pub on_full: Full,
+    /// How much the actor may stash, unless something else says so; `None` for any number.
+    pub stash_capacity: Option<u32>,
     order: Option<Order<M>>,
 }
 

@@ -508,3 +508,61 @@ fn the_defaults_are_those_of_the_table() {
         );
     }
 }
+
+/// How many of 5 messages an actor can stash.
+fn stashes(actor: &ActorRef<Tell>) -> usize {
+    let stash = |ctx: &mut Context<Tell>| ctx.stash(Tell::new(|_, _| Ok(()))).is_ok();
+    query(actor, move |_, ctx| (0..5).filter(|_| stash(ctx)).count()).unwrap()
+}
+
+#[test]
+fn a_section_of_a_mailbox_says_how_much_is_stashed_unless_the_deployment_or_the_builder_does() {
+    let system = System::builder("stashes")
+        .clock(pointsman::ManualClock::new())
+        .mailbox("ranked", Mailbox::priority(|_: &Tell| 0))
+        .dispatcher("narrow", Dispatcher::pinned().mailbox("two"))
+        .config(
+            r#"
+            [mailbox.two]
+            stash-capacity = 2
+            [mailbox.none]
+            type = "bounded"
+            capacity = 7
+            stash-capacity = 0
+            [mailbox.ranked]
+            stash-capacity = 4
+            [deployment."/deployed"]
+            mailbox = "two"
+            [deployment."/both"]
+            mailbox = "two"
+            stash-capacity = 3
+            [deployment."/pool/*"]
+            mailbox = "two"
+            "#,
+        )
+        .unwrap()
+        .build()
+        .unwrap();
+    let actor = |name: &str| system.actor(name);
+    let role = || Role::new("role", &channel_of_notes()).recipe();
+    let spawned = [
+        (actor("plain").spawn(role()), 5),
+        (actor("named").mailbox("two").spawn(role()), 2),
+        (actor("nothing").mailbox("none").spawn(role()), 0),
+        (actor("ranked").mailbox("ranked").spawn(role()), 4),
+        (actor("narrow").dispatcher("narrow").spawn(role()), 2),
+        (actor("deployed").spawn(role()), 2),
+        (actor("builder").mailbox("two").stash_capacity(1).spawn(role()), 1),
+        (actor("both").stash_capacity(1).spawn(role()), 3),
+    ];
+    for (actor, count) in spawned {
+        let actor = actor.unwrap();
+        assert_eq!((stashes(&actor), actor.path().name()), (count, actor.path().name()));
+    }
+    let pool = system.router("pool").pool(1, move |_| role()()).spawn().unwrap();
+    assert_eq!(stashes(&pool), 2);
+    let printed = system.settings().to_string();
+    assert_eq!(printed.matches("stash-capacity = ").count(), 4, "{printed}");
+    assert!(printed.contains("stash-capacity = 0"), "{printed}");
+    system.shutdown(LONG).unwrap();
+}

@@ -137,6 +137,21 @@ fn nobody_is_created_after_the_shutdown() {
     assert!(system.user().is_none());
 }
 
+#[test]
+fn the_guardian_of_top_level_actors_is_there_until_the_threads_have_gone() {
+    let system = Stage::threads("guardian").system.into_threads();
+    let handle = SystemRef::clone(&system);
+    let user = handle.user().unwrap();
+    handle.stop();
+    handle.wait_until_ended(LONG).unwrap();
+    assert_eq!(handle.user().as_ref(), Some(&user));
+    assert!(user.is_closed());
+    let late = handle.spawn(|| Idle);
+    assert!(matches!(late, Err(SpawnError::ParentStopped { .. } | SpawnError::ShutDown { .. })), "{late:?}");
+    system.shutdown(LONG).unwrap();
+    assert_eq!(handle.user(), None);
+}
+
 /// Tries to create a child of `parent` in `stopped`, and tells what came of it.
 struct Late {
     parent: Option<ActorBuilder>,

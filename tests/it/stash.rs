@@ -431,3 +431,28 @@ fn an_actor_with_a_notice_in_its_stash_does_not_retire() {
     wait_until(|| actor.is_closed());
     stage.end(&["o Started 1", "o Stopped 1"]);
 }
+
+#[test]
+fn a_mailbox_says_how_much_is_stashed_unless_the_builder_does() {
+    let stage = Stage::turns();
+    let stashed = |builder: pointsman::ActorBuilder| {
+        let door = builder.spawn(|| Door { open: false, seen: channel().0 }).unwrap();
+        (0..5).for_each(|item| door.tell(Msg::Invent(item)));
+        let asked = door.ask_with(Msg::Stashed);
+        run_turns();
+        // What finds the stash full fails the actor, which is stopped then.
+        asked.wait().ok()
+    };
+    let builder = || stage.system.actor("door").on_failure(Strategy::stop());
+    let bounded = || Mailbox::bounded(100).stash_capacity(5);
+    assert_eq!(stashed(builder().mailbox(bounded())), Some(5));
+    stage.system.actor_at("/user/door").unwrap().stop();
+    run_turns();
+    assert_eq!(stashed(builder().mailbox(bounded().stash_capacity(4))), None);
+    assert_eq!(stashed(builder().mailbox(bounded().stash_capacity(4)).stash_capacity(5)), Some(5));
+    stage.system.actor_at("/user/door").unwrap().stop();
+    run_turns();
+    assert_eq!(stashed(builder().mailbox(bounded()).stash_capacity(4)), None);
+    assert_eq!(stashed(builder().mailbox(bounded().stash_capacity(usize::MAX))), Some(5));
+    stage.end(&[]);
+}

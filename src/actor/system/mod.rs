@@ -262,7 +262,11 @@ impl SystemRef {
         RouterBuilder::new(self.0.user(), None)
     }
 
-    /// The guardian of top-level actors, `/user`; `None` once the system has shut down.
+    /// The guardian of top-level actors, `/user`. It is there until the system's threads have gone, and `None` afterwards:
+    /// once [`System::shutdown`] or the [`System`]'s destructor has returned, or, if the destructor has given up waiting,
+    /// once the last actor has ended.
+    ///
+    /// After [`stop`](Self::stop) it is still there, but [closed](AnyRef::is_closed): it takes no more children.
     pub fn user(&self) -> Option<AnyRef> {
         self.0.user().ok()
     }
