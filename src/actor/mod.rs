@@ -27,6 +27,7 @@ mod stash;
 mod system;
 mod turn;
 mod unhandled;
+mod unwanted;
 mod verdict;
 mod watch;
 
@@ -49,6 +50,7 @@ pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
 pub(crate) use system::{INTERNAL, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};
+pub use unwanted::SkippingBuilder;
 pub use watch::WatchError;
 
 use crate::actor_ref::AnyRef;
