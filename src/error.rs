@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Why a message was not accepted; the message comes back.
+#[derive(PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
     /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
@@ -157,7 +158,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 /// Why an actor could not be created.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The name breaks the rules for names.

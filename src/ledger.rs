@@ -13,6 +13,7 @@
 //! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
 //! | handed back | where `try_tell` returns it |
 //! | dropped | where a mailbox's policy for being full lets it go |
+//! | skipped | where an actor is about to handle it, and nobody wants it any more |
 //! | queued | by walking all living actors: their mailboxes, what stashes and inboxes hold, and shared queues |
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
@@ -46,6 +47,10 @@ pub struct Ledger {
     pub handed_back: u64,
     /// Messages that a full mailbox let go by its policy.
     pub dropped: u64,
+    /// Messages that nobody wanted any more when their turn came, in actors that
+    /// [skip](crate::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
+    /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
+    pub skipped: u64,
     /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
     /// [balancing pools](crate::routing::Balancing).
     pub queued: u64,
@@ -58,7 +63,8 @@ pub struct Ledger {
 impl Ledger {
     /// What was sent less what is accounted for: 0 at quiescence.
     pub fn balance(&self) -> i64 {
-        let accounted = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.queued;
+        let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
+        let accounted = ended + self.queued;
         self.sent.wrapping_sub(accounted) as i64
     }
 }
@@ -67,12 +73,13 @@ impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "sent {} = handled {} + dead-lettered {} + handed back {} + dropped {} + queued {} (balance {})",
+            "sent {} = handled {} + dead-lettered {} + handed back {} + dropped {} + skipped {} + queued {} (balance {})",
             self.sent,
             self.handled,
             self.dead_lettered,
             self.handed_back,
             self.dropped,
+            self.skipped,
             self.queued,
             self.balance()
         )
@@ -94,6 +101,7 @@ struct Counts {
     dead_lettered: AtomicU64,
     handed_back: AtomicU64,
     dropped: AtomicU64,
+    skipped: AtomicU64,
     ticked: AtomicU64,
     asks: [AtomicU64; reply_counts::ROW_COUNT],
 }
@@ -110,7 +118,7 @@ macro_rules! adders {
 }
 
 impl Row {
-    adders! { sent handled dead_lettered handed_back dropped ticked }
+    adders! { sent handled dead_lettered handed_back dropped skipped ticked }
 
     /// Counts what became of an ask.
     #[inline]
@@ -269,6 +277,7 @@ impl Books {
         ledger.dead_lettered = total(|counts| &counts.dead_lettered);
         ledger.handed_back = total(|counts| &counts.handed_back);
         ledger.dropped = total(|counts| &counts.dropped);
+        ledger.skipped = total(|counts| &counts.skipped);
         ledger.ticked = total(|counts| &counts.ticked);
         ledger.asks = ReplyCounts::from_rows(|row| {
             // Ordering: Acquire; as above, of asks that have ended and begun.

@@ -100,7 +100,7 @@
 //! by number, and `loom-tests` models them:
 //!
 //! 1. A delivery is in exactly one place: handled once, dead-lettered once, handed back once, dropped by a
-//!    named policy once, or queued.
+//!    named policy once, skipped once because nobody wants it any more, or queued.
 //! 2. Per sender and receiver, messages are handled in the order sent.
 //! 3. At most one thread runs an actor at a time, and what it wrote in one turn is visible in the next.
 //! 4. A message accepted by an open mailbox is handled without any further send, whichever worker sleeps.
@@ -186,14 +186,14 @@ pub mod topology;
 pub use actor::{
     Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full,
     IntoActor, LookupError, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, NamedTimers, PathError,
-    PathFault, Resolution, SelectError, Selection, System, SystemBuilder, SystemRef, Terminated, TimerKey,
-    TimerName, WatchError,
+    PathFault, Resolution, SelectError, Selection, SkippingBuilder, System, SystemBuilder, SystemRef,
+    Terminated, TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
     Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, Asker,
     Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters,
-    Dropped, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request, SinkTaken, StatusFailure,
-    SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
+    Dropped, Expiring, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request, SinkTaken,
+    StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
 };
 pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};

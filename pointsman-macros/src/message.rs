@@ -89,7 +89,7 @@ fn is_port(ty: &Type) -> bool {
         Type::Path(ty) => ty.path.segments.last(),
         _ => None,
     };
-    name.is_some_and(|segment| segment.ident == "Call" || segment.ident == "ReplyTo")
+    name.is_some_and(|segment| ["Call", "ReplyTo", "Expiring"].iter().any(|port| segment.ident == port))
 }
 
 /// A type without the invisible brackets that a `macro_rules` fragment wears.

@@ -59,6 +59,20 @@ fn fork_reaches_the_port_of_the_variant_and_tells_when_there_is_none() {
 }
 
 #[test]
+fn fork_reaches_a_message_with_a_deadline() {
+    #[derive(Message)]
+    #[message(crate = "crate::support")]
+    enum Msg {
+        Put(support::Expiring<Put>),
+        Sweep,
+    }
+
+    let mut put = Msg::from(support::Expiring(Put(1)));
+    assert!(put.fork(&Attempt(1)) && !put.fork(&Attempt(2)));
+    assert!(!Msg::Sweep.fork(&Attempt(1)));
+}
+
+#[test]
 fn a_marked_field_is_the_port_even_beside_others() {
     /// A port under a name of the user's.
     type Port = ReplyTo<u8>;

@@ -92,6 +92,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn begin_sharing(&mut self) {
         self.shares = self.balanced(|_| ()).is_some();
         if self.shares {
+            self.skips = self.does_skip();
             self.withdraw();
         }
     }
@@ -103,20 +104,29 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.owes |= self.taker(Taker::withdraw) == Some(true);
     }
 
-    /// Takes a message of the shared queue, counts it, and answers a claim.
+    /// Takes a message of the shared queue, counts it, and answers a claim. What nobody wants any more is skipped, where
+    /// this actor does so, and spends of the throughput as what is handled does.
     #[inline]
     fn take_shared(&mut self) -> Option<A::Message> {
-        let taken = self.balanced(|balanced| {
-            let taken = balanced.taker.as_mut()?.take();
-            balanced.has_taken |= taken.is_some();
-            taken
-        });
-        if self.owes {
-            self.answer();
+        loop {
+            let taken = self.balanced(|balanced| {
+                let taken = balanced.taker.as_mut()?.take();
+                balanced.has_taken |= taken.is_some();
+                taken
+            });
+            if self.owes {
+                self.answer();
+            }
+            let message = taken.flatten()?;
+            if !self.skips {
+                self.row.handled(1);
+                return Some(message);
+            }
+            let wanted = self.unless_unwanted(message);
+            if wanted.is_some() || !self.spend() {
+                return wanted;
+            }
         }
-        let message = taken.flatten()?;
-        self.row.handled(1);
-        Some(message)
     }
 
     /// Lets others be woken, and wakes one if there is something in the queue.

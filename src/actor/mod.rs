@@ -28,6 +28,7 @@ mod stash;
 mod system;
 mod turn;
 mod unhandled;
+mod unwanted;
 mod verdict;
 mod watch;
 
@@ -51,6 +52,8 @@ pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
 pub(crate) use system::{INTERNAL, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};
+pub use unwanted::SkippingBuilder;
+pub(crate) use unwanted::{IsWanted, is_wanted};
 pub use watch::WatchError;
 
 use crate::actor_ref::AnyRef;

@@ -268,8 +268,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         match self.ctx.next_unstashed() {
             Some(Stashed::Message(message)) => {
-                self.row.handled(1);
-                self.deliver(message);
+                if let Some(message) = self.unless_unwanted(message) {
+                    self.deliver(message);
+                }
             }
             Some(Stashed::Notice(notice)) => self.notify(notice),
             None => {}

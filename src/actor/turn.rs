@@ -25,6 +25,7 @@ use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
 use crate::actor::sender;
 use crate::actor::stash::Stash;
+use crate::actor::unwanted::IsWanted;
 use crate::actor::{Actor, Context, Done, IntoActor, SystemCore};
 use crate::actor_ref::{ActorRef, AnyRef};
 use crate::ledger::Row;
@@ -96,6 +97,8 @@ pub struct Extras<M> {
     pub balanced: Option<Balanced<M>>,
     /// Who looks after its children, if not it by its own hooks.
     pub foster: Option<StdArc<dyn Foster>>,
+    /// Says whether a message is still wanted, if this actor skips those that are not.
+    pub is_wanted: Option<IsWanted<M>>,
 }
 
 impl<M> Default for Extras<M> {
@@ -116,6 +119,7 @@ impl<M> Default for Extras<M> {
             heard_farewell: false,
             balanced: None,
             foster: None,
+            is_wanted: None,
         }
     }
 }
@@ -136,8 +140,11 @@ impl<M> Private<M> {
         self.extras.get_or_insert_default()
     }
 
-    fn has_receive_timeout(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.receive_timeout.is_some())
+    /// Whether something is to be done with each message beside handling it.
+    fn looks_at_each(&self) -> bool {
+        self.extras
+            .as_ref()
+            .is_some_and(|extras| extras.receive_timeout.is_some() || extras.is_wanted.is_some())
     }
 
     /// The head index at which the next positioned control acts.
@@ -215,6 +222,7 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
         left: turn.throughput(),
         shares: false,
         owes: false,
+        skips: false,
     };
     turn.begin_sharing();
     // SAFETY: the caller has handed over the token. The turn gives it up, or its life's reference (in `finish`, which leaves
@@ -258,6 +266,8 @@ pub struct ActorTurn<'a, A: Actor, F> {
     pub shares: bool,
     /// Whether a sender has woken this actor for a message in that queue, and the actor has not answered yet.
     pub owes: bool,
+    /// Whether an actor that shares a queue skips messages from there that nobody wants any more.
+    pub skips: bool,
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
@@ -382,9 +392,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Handles messages until something else has to be done first.
     fn handle_messages(&mut self) -> Pause {
-        let (due, timed) = self.private(|private| (private.next_position(), private.has_receive_timeout()));
-        if timed {
-            return self.handle_timed(due);
+        let (due, one_by_one) = self.private(|private| (private.next_position(), private.looks_at_each()));
+        if one_by_one {
+            return self.handle_one(due);
         }
         let Self { header, cell, row, ctx, turn, left, .. } = self;
         // SAFETY: as in `owner`, which would borrow all of `self`.
@@ -419,8 +429,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
     }
 
-    /// As [`handle_messages`](Self::handle_messages), for an actor with a receive timeout: one message at a time.
-    fn handle_timed(&mut self, due: u64) -> Pause {
+    /// As [`handle_messages`](Self::handle_messages), for an actor with a receive timeout, or that skips what nobody wants:
+    /// one message at a time.
+    fn handle_one(&mut self, due: u64) -> Pause {
         let message = {
             let mut owner = self.owner();
             let front = match owner.ready() {
@@ -438,8 +449,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             front.take()
         };
         self.left -= 1;
-        self.row.handled(1);
-        match self.receive(message) {
+        match self.unless_unwanted(message).map_or(Ok(()), |message| self.receive(message)) {
             Ok(()) => Pause::Control,
             Err(failure) => Pause::Failed(failure),
         }

@@ -73,8 +73,8 @@ impl fmt::Display for AttemptFailure {
     }
 }
 
-/// What is done with a message's reply port; made by routers that ask several routees, and passed on by
-/// [`Answerable::fork`].
+/// What is done with a message's reply port; made by routers that ask several routees and by actors that skip what nobody
+/// wants, and passed on by [`Answerable::fork`].
 pub struct Attempt {
     what: What,
 }
@@ -88,6 +88,8 @@ enum What {
     Close,
     /// Replace it by another of the same request, if it knows how: the message is a further copy.
     Another,
+    /// Leave it, and say whether an answer would still reach somebody.
+    Look(Cell<bool>),
 }
 
 impl Attempt {
@@ -104,6 +106,30 @@ impl Attempt {
     /// No attempt either: the message is one more copy of a request, to be answered by itself.
     pub(crate) fn another() -> Self {
         Self { what: What::Another }
+    }
+
+    /// No attempt either: looks whether anybody still wants the message.
+    pub(crate) fn look() -> Self {
+        Self { what: What::Look(Cell::new(true)) }
+    }
+
+    /// What the look has shown.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.what {
+            What::Look(wanted) => wanted.get(),
+            _ => true,
+        }
+    }
+
+    /// If this only looks, tells it whether the message is wanted; whether it does.
+    pub(crate) fn looked(&self, is_wanted: impl FnOnce() -> bool) -> bool {
+        match &self.what {
+            What::Look(wanted) => {
+                wanted.set(is_wanted());
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -163,6 +189,15 @@ pub trait Answerable {
     /// Does with this message's reply port what `attempt` says, and returns true; false if the message has no
     /// port.
     fn fork(&mut self, attempt: &Attempt) -> bool;
+
+    /// Of an envelope: the function by which the message within says whether it is wanted. For the engine's own.
+    #[doc(hidden)]
+    fn is_bare_wanted() -> Option<Box<dyn std::any::Any>>
+    where
+        Self: Sized + 'static,
+    {
+        None
+    }
 }
 
 impl<R: Send + 'static> Answerable for ReplyTo<R> {
@@ -181,6 +216,7 @@ impl<Q: Request> Answerable for Call<Q> {
 
 fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_success: fn(&R) -> bool) {
     match &attempt.what {
+        What::Look(wanted) => wanted.set(port.wanted()),
         What::Find(found) => found.set(Some(StdArc::new(port.clone()))),
         What::Child { question, index } => {
             *port = ReplyTo::to_own_sink(Child { question: question.clone(), index: *index, is_success });

@@ -41,6 +41,10 @@ pub enum DeadLetterReason {
     Full,
     /// The mailbox was full and let a message go by its policy (counted as dropped, not as dead-lettered).
     Dropped,
+    /// Nobody wanted it any more when its turn came, in an actor that
+    /// [skips](crate::ActorBuilder::skip_unwanted) such messages: its asker has gone, or its time is over. Counted as
+    /// skipped, not as dead-lettered.
+    Expired,
     /// The router had no routee that took it.
     NoRoutee,
     /// A keyed group's inner router named nobody for it:
@@ -85,6 +89,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Stopped => "stopped",
             DeadLetterReason::Full => "mailbox full",
             DeadLetterReason::Dropped => "dropped by a full mailbox",
+            DeadLetterReason::Expired => "expired: nobody wanted it any more",
             DeadLetterReason::NoRoutee => "no routee took it",
             DeadLetterReason::Discarded => "discarded by a group's inner router",
             DeadLetterReason::Cycle => "routers in a circle",

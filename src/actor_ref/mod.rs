@@ -19,6 +19,7 @@ mod courtesy;
 pub mod dead_letter_log;
 pub mod dead_letters;
 pub mod delivery;
+mod expiring;
 mod from_fn;
 mod full;
 mod later;
@@ -48,6 +49,7 @@ pub use dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
 pub use delivery::{Mode, Report};
+pub use expiring::Expiring;
 use later::Waiter;
 pub(crate) use later::{Next, Succession};
 pub(crate) use meaning::{Alike, Meaning, Pointee, Referent};

@@ -5,10 +5,11 @@ use super::leaving::LeavePlan;
 use super::reference::SharedRouter;
 use super::{Routee, RouteeInfo, Routees, RoutingLogic};
 use crate::actor::Held;
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::{ActorRef, Answerable, AnyRef};
 use crate::error::SpawnError;
 use crate::supervision::Strategy;
 use crate::sync::{Mutex, lock};
+use std::any::Any;
 use std::sync::Arc as StdArc;
 
 /// More routees than this are a mistake, such as a difference below zero.
@@ -22,7 +23,21 @@ pub enum NewRoutee<M: Send + 'static> {
     /// It takes the router's messages.
     Own(Held<M>),
     /// It takes what another reference makes of them.
-    Behind { actor: ActorRef<M>, _held: Box<dyn Send> },
+    Behind { actor: ActorRef<M>, held: Box<dyn HeldBehind> },
+}
+
+/// An actor before its first turn whose messages are not the router's.
+pub trait HeldBehind: Send {
+    /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
+    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
+}
+
+impl<B: Send + 'static> HeldBehind for Held<B> {
+    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>) {
+        if let Some(is_wanted) = is_wanted.and_then(|is_wanted| is_wanted.downcast().ok()) {
+            self.skip_unless(*is_wanted);
+        }
+    }
 }
 
 impl<M: Send + 'static> NewRoutee<M> {
@@ -31,6 +46,19 @@ impl<M: Send + 'static> NewRoutee<M> {
         match self {
             Self::Own(held) => held.actor(),
             Self::Behind { actor, .. } => actor,
+        }
+    }
+}
+
+impl<M: Answerable + Send + 'static> NewRoutee<M> {
+    /// Has the routee skip messages that nobody wants any more.
+    pub fn skip_unwanted(self) -> Self {
+        match self {
+            Self::Own(held) => Self::Own(held.skip_unwanted()),
+            Self::Behind { actor, mut held } => {
+                held.skip_unwanted(M::is_bare_wanted());
+                Self::Behind { actor, held }
+            }
         }
     }
 }

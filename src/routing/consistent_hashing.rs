@@ -3,6 +3,7 @@
 use super::generators::Generators;
 use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
+use crate::actor::{IsWanted, is_wanted};
 use crate::actor_ref::{Answerable, Attempt};
 use crate::payload::Guarded;
 use crate::sync::HashMap;
@@ -358,5 +359,12 @@ impl<K: HashKey, M> HashKey for Keyed<K, M> {
 impl<K, M: Answerable> Answerable for Keyed<K, M> {
     fn fork(&mut self, attempt: &Attempt) -> bool {
         self.message.fork(attempt)
+    }
+
+    fn is_bare_wanted() -> Option<Box<dyn std::any::Any>>
+    where
+        Self: 'static,
+    {
+        Some(Box::new(is_wanted::<M> as IsWanted<M>))
     }
 }

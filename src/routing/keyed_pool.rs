@@ -63,7 +63,7 @@ impl RouterBuilder {
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
             let held = spawn_held::<A, _>(settings.plan(head, routee_index), recipe)?;
             let actor = ActorRef::to_own_recipient(Strip { target: held.actor().clone() });
-            Ok(NewRoutee::Behind { actor, _held: Box::new(held) })
+            Ok(NewRoutee::Behind { actor, held: Box::new(held) })
         };
         let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)

@@ -237,7 +237,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
 }
 
 /// Why a router could not be managed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManageError {
     /// The router has stopped, or is [draining](super::Router::drain).

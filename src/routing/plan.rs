@@ -7,7 +7,7 @@ use super::deployed::Abilities;
 use super::leaving::LeavePlan;
 use super::{Resizer, RoundRobin, Routee, RoutingLogic};
 use crate::actor::{Actor, Mailbox, MailboxChoice, MailboxKind, Plan};
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::{Answerable, AnyRef};
 use crate::error::SpawnError;
 use crate::payload::Guarded;
 use crate::supervision::{Restart, Strategy};
@@ -256,6 +256,59 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         let make = Guarded::new(make);
         self.leave.farewell = Some(StdArc::new(move || (*make)()));
+        self
+    }
+
+    /// Has a pool's routees skip messages that nobody wants any more when their turn comes, as
+    /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
+    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](super::ScatterGatherFirstCompleted),
+    /// [`TailChopping`](super::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
+    /// a group say it themselves: for a group this is an error of `spawn`.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::ScatterGatherFirstCompleted;
+    /// use std::time::Duration;
+    /// # #[derive(Debug, Clone)]
+    /// # struct Lookup(u64);
+    /// # impl Request for Lookup { type Reply = u64; }
+    /// # struct Replica;
+    /// # impl Actor for Replica {
+    /// #     type Message = Call<Lookup>;
+    /// #     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> Done {
+    /// #         call.answer(|Lookup(key)| key);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let replicas = system
+    ///     .router("replicas")
+    ///     .pool(3, |_| Replica)
+    ///     .logic(ScatterGatherFirstCompleted::within(Duration::from_secs(1)))
+    ///     .skip_unwanted()
+    ///     .spawn()?;
+    /// assert_eq!(replicas.ask(Lookup(7)).wait()?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn skip_unwanted(mut self) -> Self
+    where
+        M: Answerable,
+    {
+        match &mut self.members {
+            Initial::Pool { make, .. } => {
+                let plain = make.clone();
+                *make = StdArc::new(move |head: &AnyRef, index, settings: &RouteeSettings| {
+                    plain(head, index, settings).map(NewRoutee::skip_unwanted)
+                });
+            }
+            _ => {
+                self.fault = Some(
+                    "`skip_unwanted` is for the routees of a pool: those of a group are created elsewhere, so call it there",
+                );
+            }
+        }
         self
     }
 

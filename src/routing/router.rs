@@ -178,10 +178,11 @@ impl<M: Send + 'static> Router<M> {
     /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which
     /// ends before it is done: to route it again would double it for somebody. The only copy that a broadcast makes,
     /// to a single routee, is routed again.
-    pub fn broadcast(&self, message: M) -> usize
+    pub fn broadcast(&self, message: impl Into<M>) -> usize
     where
         M: Clone,
     {
+        let message = message.into();
         if self.is_closed() {
             self.reference.tell(message);
             return 0;

@@ -186,10 +186,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
 
     /// Sends a copy to every routee, in order, whatever the logic; returns how many there are. With none the
     /// message is a dead letter. (Akka lets it vanish.)
-    pub fn broadcast(&self, message: M) -> usize
+    pub fn broadcast(&self, message: impl Into<M>) -> usize
     where
         M: Clone,
     {
+        let message = message.into();
         let row = self.info.system.ledger().mine();
         row.sent(1);
         let cx = RouteContext::of_value(row, &self.info);

@@ -40,6 +40,32 @@ pub enum StartError {
     Thread(io::Error),
 }
 
+/// Refusals of the operating system are equal if they are of one kind and have one code.
+impl PartialEq for StartError {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::ThreadCount { requested, max }, Self::ThreadCount { requested: number, max: most }) => {
+                (requested, max) == (number, most)
+            }
+            (Self::EmptyThreadRange { min, max }, Self::EmptyThreadRange { min: lower, max: upper }) => {
+                (min, max) == (lower, upper)
+            }
+            (Self::ZeroThroughput, Self::ZeroThroughput) => true,
+            (
+                Self::PinCount { thread_count, core_count },
+                Self::PinCount { thread_count: threads, core_count: cores },
+            ) => (thread_count, core_count) == (threads, cores),
+            (Self::Core { core, available }, Self::Core { core: number, available: all }) => {
+                (core, available) == (number, all)
+            }
+            (Self::Thread(refusal), Self::Thread(another)) => {
+                refusal.kind() == another.kind() && refusal.raw_os_error() == another.raw_os_error()
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Why threads could not be joined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -18,7 +18,7 @@ use crate::actor::{
     Actor, Answer, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan,
     SystemRef, drop_guarded, spawn_held,
 };
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::{ActorRef, Answerable, AnyRef};
 use crate::error::SpawnError;
 use crate::payload::Guarded;
 use crate::supervision::Failure;
@@ -295,6 +295,19 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// How many messages each actor may [stash](Context::stash) at a time; any number unless said otherwise.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.settings.stash_capacity = Some(crate::actor::stash_limit(message_count));
+        self
+    }
+
+    /// Has each actor skip messages that nobody wants any more when their turn comes, as
+    /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
+    /// [`Expiring`](crate::Expiring) messages whose time is over.
+    pub fn skip_unwanted(mut self) -> Self
+    where
+        M: Answerable,
+    {
+        let make = self.make;
+        self.make =
+            Box::new(move |plan: Plan, seed: &StdArc<Seed<K>>| make(plan, seed).map(Held::skip_unwanted));
         self
     }
 

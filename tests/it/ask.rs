@@ -481,3 +481,56 @@ fn an_ask_of_no_system_lets_go_of_its_waker_when_it_is_over() {
     drop((ask, waker));
     wait_until(|| Arc::strong_count(&bell) == 1);
 }
+
+/// What a port is put into: made from the port itself.
+enum Counted {
+    Count(ReplyTo<u32>),
+    Add(u32),
+}
+
+impl From<ReplyTo<u32>> for Counted {
+    fn from(port: ReplyTo<u32>) -> Self {
+        Self::Count(port)
+    }
+}
+
+impl From<u32> for Counted {
+    fn from(number: u32) -> Self {
+        Self::Add(number)
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Count(port) => Self::Count(port.clone()),
+            Self::Add(number) => Self::Add(*number),
+        }
+    }
+}
+
+struct Counter(u32);
+
+impl Actor for Counter {
+    type Message = Counted;
+    fn receive(&mut self, message: Counted, _: &mut Context<Counted>) -> Done {
+        match message {
+            Counted::Count(port) => drop(port.send(self.0)),
+            Counted::Add(number) => self.0 += number,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_broadcast_or_made_around_a_port_becomes_the_message_as_what_is_told_does() {
+    let system = System::builder("into").build().unwrap();
+    let counter = system.actor("counter").spawn(|| Counter(1)).unwrap();
+    let router = system.router("all").group([counter.clone()]).spawn().unwrap();
+    let value = pointsman::routing::RouterValue::new(&system, pointsman::routing::Broadcast).unwrap();
+    assert_eq!(value.add_routee(counter.clone()).broadcast(10u32), 1);
+    assert_eq!(router.broadcast(100u32), 1);
+    assert_eq!(counter.ask_with(|port: ReplyTo<u32>| port).wait(), Ok(111));
+    assert_eq!(Asker::new().ask_with(&counter, |port| port).wait(), Ok(111));
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}

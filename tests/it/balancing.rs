@@ -249,7 +249,7 @@ fn a_broadcast_reaches_each_routee_once_whatever_is_in_the_queue() {
             .unwrap();
         let mut broadcast: HashMap<usize, usize> = HashMap::new();
         (0..500u64).for_each(|n| router.tell(n));
-        assert_eq!(router.broadcast(1000), 4);
+        assert_eq!(router.broadcast(1000u64), 4);
         (500..1000u64).for_each(|n| router.tell(n));
         let mut shared = HashSet::new();
         for _ in 0..1004 {

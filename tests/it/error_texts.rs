@@ -381,3 +381,23 @@ fn each_kind_of_dead_letter_is_printed_as_the_letter_that_it_is() {
     stage.expect(&["p Started 1", "p Stopped 1"]);
     stage.end(&[]);
 }
+
+#[test]
+fn errors_of_sending_and_managing_are_equal_if_they_say_the_same() {
+    let system = System::builder("equal").build().expect("sound");
+    let stopped: ActorRef<u32> = system.empty_ref(&"/user/nobody".parse().expect("a path"));
+    assert_eq!(stopped.try_tell(7u32), Err(SendError::Closed(7)));
+    assert_ne!(stopped.try_tell(7u32), Err(SendError::Closed(8)));
+    assert_ne!(stopped.try_tell(7u32), Err(SendError::Full(7)));
+
+    let group = system.router("group").group([stopped]).spawn().expect("the name is free");
+    let not_a_pool = || ManageError::NotAPool { path: "/user/group".to_owned() };
+    assert_eq!(group.resize_to(2), Err(not_a_pool()));
+    assert_ne!(group.resize_to(2), Err(ManageError::NotAPool { path: "/user/another".to_owned() }));
+    let refused =
+        |code| ManageError::Spawn(SpawnError::Thread(StartError::Thread(io::Error::from_raw_os_error(code))));
+    assert_eq!(refused(11), refused(11));
+    assert_ne!(refused(11), refused(12));
+    assert_ne!(refused(11), not_a_pool());
+    assert_eq!(system.shutdown(LONG).expect("nothing is stuck").balance(), 0);
+}

@@ -1195,7 +1195,7 @@ fn a_message_to_all_that_finds_nobody_ends_the_router_too() {
     let (plan, _) = workers(&system, 1);
     let router = plan.spawn().unwrap();
     router.resize_by(-1).unwrap();
-    assert_eq!(router.broadcast(7), 0);
+    assert_eq!(router.broadcast(7u64), 0);
     system.run_until_idle();
     assert!(router.is_closed());
     system.finish();
@@ -1236,7 +1236,7 @@ fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
     assert_eq!(size(), 5);
     assert_eq!(router.fan_out(7), 5);
     assert_eq!(size(), 4, "nobody is busy");
-    assert_eq!(router.broadcast(8), 4);
+    assert_eq!(router.broadcast(8u64), 4);
     assert_eq!(size(), 3);
     end(system, &router);
 }

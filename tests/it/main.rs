@@ -15,6 +15,7 @@ mod destructors;
 mod dispatchers;
 mod error_texts;
 mod events;
+mod expired;
 mod goakt;
 #[cfg(feature = "macros")]
 mod hash_keys;

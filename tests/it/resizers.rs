@@ -241,7 +241,7 @@ fn each_thread_counts_its_own_messages_a_broadcast_once_and_management_not_at_al
     let router = yard.pool(4, resizer.clone());
     assert_eq!(resizer.counts(), [0], "asked about a new pool");
     router.tell(1u64);
-    assert_eq!(router.broadcast(2), 4);
+    assert_eq!(router.broadcast(2u64), 4);
     router.resize_to(3).unwrap();
     assert_eq!(size(&router), 3);
     router.try_tell(3u64).unwrap();

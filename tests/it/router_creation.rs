@@ -91,7 +91,7 @@ fn a_pool_may_begin_empty_if_it_stays_so_and_grows_when_told_to() {
     assert!(matches!(&refused, SpawnError::EmptyPool { path } if path == "/user/pool"), "{refused}");
     let router = system.router("pool").pool(0, make).stay_when_empty().spawn().unwrap();
     assert!(matches!(router.try_tell(1u64), Err(SendError::NoRoutee(1))));
-    assert_eq!(router.broadcast(1), 0, "nobody takes it: a dead letter");
+    assert_eq!(router.broadcast(1u64), 0, "nobody takes it: a dead letter");
     assert_eq!(router.adjust(2).unwrap(), 2);
     router.tell(2u64);
     assert_eq!(router.resize_to(0).unwrap(), 0);

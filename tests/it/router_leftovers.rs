@@ -122,7 +122,7 @@ impl Actor for Ends {
     fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
         match (message, self.all.get()) {
             (100, Some(all)) => {
-                all.broadcast(7);
+                all.broadcast(7u64);
                 ctx.stop();
             }
             _ => self.log.send((self.number, message))?,
@@ -229,7 +229,7 @@ fn a_copy_by_way_of_an_adapter_is_a_copy() {
         routees[1].tell(END);
         let adapted = routees.iter().map(|routee| routee.contramap(|number: u64| number + 1));
         let old = RouterValue::new(system, RoundRobin::new()).unwrap().with_routees(adapted);
-        assert_eq!(old.broadcast(6), 2);
+        assert_eq!(old.broadcast(6u64), 2);
         system.run_until_idle();
         assert!(removed.wait().is_ok());
         assert_eq!(seen(&got), [(0, 7), (1, END)]);

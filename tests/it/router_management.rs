@@ -111,7 +111,7 @@ fn killed_routees_are_judged_as_routees() {
         assert!(other.is_closed(), "whose parent stops what is killed");
         assert_eq!(router.is_closed(), !resumes);
         if resumes {
-            router.broadcast(1);
+            router.broadcast(1u64);
             system.run_until_idle();
             assert_eq!(handled(&got), [1, 1]);
             // After that pills still arrive.
@@ -194,7 +194,7 @@ fn a_drained_router_refuses_handles_what_it_has_and_ends() {
         [1, FAIL, 2, 3, 4, 5, 6, 7, 8].into_iter().for_each(|n| router.tell(n));
         router.drain().unwrap();
         assert!(matches!(router.try_tell(9u64), Err(SendError::Closed(9))));
-        assert_eq!(router.broadcast(9), 0);
+        assert_eq!(router.broadcast(9u64), 0);
         assert!(matches!(router.adjust(1), Err(ManageError::Stopped { .. })));
         assert!(matches!(router.add(other.clone()), Err(ManageError::Stopped { .. })));
         system.run_until_idle();
@@ -344,7 +344,7 @@ fn a_farewell_that_panics_removes_nobody() {
     assert!(matches!(router.remove(&routees[0]), Err(ManageError::HeadFailed { .. })));
     assert!(matches!(router.drain(), Err(ManageError::HeadFailed { .. })));
     assert_eq!(router.routees().unwrap(), routees);
-    router.broadcast(1);
+    router.broadcast(1u64);
     system.run_until_idle();
     assert_eq!(handled(&got), [1, 1]);
     panics.store(false, Ordering::Relaxed);

@@ -76,7 +76,7 @@ fn an_escalated_failure_restarts_every_routee_in_its_place() {
     assert_eq!(seen.recv_timeout(LONG).unwrap(), "as told", "the head fails with the same cause");
     wait_until(|| made.load(Ordering::SeqCst) == 6);
     assert_eq!(router.routees().unwrap(), routees);
-    router.broadcast(1);
+    router.broadcast(1u64);
     assert_eq!(shares(&got, 5), [(0, 3), (1, 1), (2, 1)].into());
     assert!(seen.try_recv().is_err() && made.load(Ordering::SeqCst) == 6);
     end(stage);
@@ -94,7 +94,7 @@ fn an_escalated_failure_that_is_resumed_costs_no_state_and_one_that_is_stopped_e
         if directive == Directive::Stop {
             wait_until(|| router.is_closed() && routees.iter().all(ActorRef::is_closed));
         } else {
-            router.broadcast(1);
+            router.broadcast(1u64);
             assert_eq!(shares(&got, 3), [(0, 1), (1, 1), (2, 1)].into());
             assert_eq!(made.load(Ordering::SeqCst), 3);
             // Pills arrive after that.
@@ -128,7 +128,7 @@ fn a_routee_that_cannot_be_made_is_stopped_unless_a_decider_says_otherwise() {
         let router = plan.spawn().unwrap();
         system.run_until_idle();
         assert_eq!(made.load(Ordering::SeqCst), tries);
-        router.broadcast(1);
+        router.broadcast(1u64);
         system.run_until_idle();
         let numbers: Vec<usize> = got.try_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers.len(), if tries == 3 { 3 } else { 2 }, "{numbers:?}");

@@ -88,11 +88,11 @@ fn a_broadcast_reaches_all_in_order_and_is_a_dead_letter_where_there_is_none() {
     let system = System::builder("value").build().unwrap();
     let (ports, got) = functions(3);
     let empty = value(&system);
-    assert_eq!((empty.broadcast(1), system.ledger().sent, system.ledger().dead_lettered), (0, 1, 1));
+    assert_eq!((empty.broadcast(1u64), system.ledger().sent, system.ledger().dead_lettered), (0, 1, 1));
     let pool: Router<u64> = system.router("empty").group([]).stay_when_empty().spawn().unwrap();
-    assert_eq!((pool.broadcast(1), system.ledger().sent, system.ledger().dead_lettered), (0, 2, 2));
+    assert_eq!((pool.broadcast(1u64), system.ledger().sent, system.ledger().dead_lettered), (0, 2, 2));
     let router = empty.with_routees(ports.iter().rev());
-    assert_eq!((router.broadcast(2), who(&got)), (3, vec![3, 2, 1]));
+    assert_eq!((router.broadcast(2u64), who(&got)), (3, vec![3, 2, 1]));
     send(&router, 1);
     assert_eq!(who(&got), [3], "the logic was not asked before");
     let ledger = system.shutdown(LONG).unwrap();
@@ -117,7 +117,7 @@ fn what_nobody_takes_is_a_dead_letter_or_comes_back() {
     let (ports, got) = functions(1);
     send(&empty.with_routees([&gone, &ports[0]]), 4);
     assert_eq!(who(&got), [1; 4]);
-    assert_eq!(empty.with_routees([&gone, &ports[0]]).broadcast(9), 2);
+    assert_eq!(empty.with_routees([&gone, &ports[0]]).broadcast(9u64), 2);
     assert_eq!((who(&got), reasons.recv()), (vec![1], Ok(DeadLetterReason::NoActor)));
     let ledger = system.shutdown(LONG).unwrap();
     let ends = (ledger.dead_lettered, ledger.handed_back, ledger.handled, ledger.balance());
@@ -176,7 +176,7 @@ fn each_copy_for_several_actors_is_in_the_books() {
     value(&system).add_routee(&both).route(2u64);
     let group = system.router("group").group([both.actor().clone(), actors[2].clone()]).spawn().unwrap();
     group.tell(3u64);
-    group.broadcast(4);
+    group.broadcast(4u64);
     let mut all: Vec<_> = (0..9).map(|_| got.recv_timeout(LONG).unwrap()).collect();
     all.sort_unstable();
     assert_eq!(all, [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (2, 4), (3, 4)]);
@@ -368,7 +368,7 @@ fn a_copy_that_an_uncounted_routee_refuses_is_a_dead_letter_of_the_router() {
         system.router("all").group([refuses.clone(), ports[0].clone()]).logic(Broadcast).spawn().unwrap();
     router.tell(1u64);
     assert_eq!((who(&got), reasons.try_recv()), (vec![1], Ok(DeadLetterReason::Full)));
-    value(&system).add_routee(&refuses).broadcast(2);
+    value(&system).add_routee(&refuses).broadcast(2u64);
     assert_eq!(reasons.try_recv(), Ok(DeadLetterReason::Full));
     let ledger = system.shutdown(LONG).unwrap();
     let books = (ledger.sent, ledger.handled, ledger.dead_lettered, ledger.balance());
@@ -385,7 +385,7 @@ fn a_function_that_panics_unwinds_to_the_sender_and_the_books_balance() {
     let several = Routee::several([&ports[0], &explodes, &ports[1]]);
     assert_eq!(panic_of(|| value(&system).add_routee(&several).route(2u64)), "as told");
     let all = value(&system).with_routees([&ports[0], &explodes, &ports[1]]);
-    assert_eq!(panic_of(|| _ = all.broadcast(3)), "as told");
+    assert_eq!(panic_of(|| _ = all.broadcast(3u64)), "as told");
     assert_eq!(who(&got), [1, 1]);
     let ledger = system.shutdown(LONG).unwrap();
     let books = (ledger.sent, ledger.handled, ledger.dead_lettered, ledger.balance());

@@ -171,7 +171,7 @@ fn broadcast_reaches_all_and_counts_each_copy() {
     let (router, got) = pool(&system, 4, Broadcast);
     router.to_ref().tell(9u64);
     assert_eq!(counts(&got, 4).len(), 4);
-    assert_eq!(router.broadcast(10), 4);
+    assert_eq!(router.broadcast(10u64), 4);
     assert_eq!(counts(&got, 4).len(), 4);
     let ledger = system.shutdown(LONG).unwrap();
     // Two messages to four routees.
@@ -717,9 +717,9 @@ fn a_broadcast_reaches_a_router_among_the_routees_once() {
     let system = system();
     let (inner, got) = pool(&system, 3, pointsman::routing::RoundRobin::new());
     let outer = system.router("outer").group([inner.to_ref()]).spawn().unwrap();
-    assert_eq!(outer.broadcast(1), 1);
+    assert_eq!(outer.broadcast(1u64), 1);
     assert_eq!(counts(&got, 1).len(), 1);
-    assert_eq!(inner.broadcast(2), 3);
+    assert_eq!(inner.broadcast(2u64), 3);
     assert_eq!(counts(&got, 3).len(), 3);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (4, 4, 0), "{ledger}");

@@ -34,7 +34,7 @@ impl Actor for Notes {
             FAREWELL => {}
             LAST => {
                 let old = self.old.lock().unwrap().take();
-                old.expect("it is sent once").broadcast(2);
+                old.expect("it is sent once").broadcast(2u32);
                 ctx.stop();
             }
             _ => self.seen.lock().unwrap().push((self.index, number)),
@@ -99,7 +99,7 @@ fn no_copy_is_routed_again_when_its_routee_ends_early() {
     model("copies_race_early_end", &[1], 3, 5_100, || {
         let world = World::new();
         let old = world.old(&world.leaving);
-        let sender = thread::spawn(move || old.broadcast(1));
+        let sender = thread::spawn(move || old.broadcast(1u32));
         world.leaving.stop();
         sender.join().unwrap();
         world.end(1, 1);
@@ -115,7 +115,7 @@ fn whoever_finds_an_adapter_told_finds_its_actor_marked() {
         let world = World::new();
         let old = world.old(&world.leaving.contramap(|number: u32| number));
         *world.old.lock().unwrap() = Some(old.clone());
-        let sender = thread::spawn(move || old.broadcast(1));
+        let sender = thread::spawn(move || old.broadcast(1u32));
         let leaving = world.leaving.clone();
         let last = thread::spawn(move || leaving.tell(LAST));
         sender.join().unwrap();

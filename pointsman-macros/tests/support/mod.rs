@@ -53,6 +53,16 @@ impl<Q: Request> Answerable for Call<Q> {
     }
 }
 
+/// A message with a deadline, which says by the attempt whether it is wanted.
+#[derive(Debug, PartialEq)]
+pub struct Expiring<T>(pub T);
+
+impl<T> Answerable for Expiring<T> {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        attempt.0 == 1
+    }
+}
+
 pub mod topology {
     pub trait Carries<M>: From<M> + Sized {
         fn give_back(self) -> Result<M, Self>;
