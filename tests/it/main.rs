@@ -84,4 +84,6 @@ mod topology;
 mod topology_control;
 mod topology_failures;
 mod topology_routers;
+#[cfg(feature = "config")]
+mod topology_start;
 mod watch;
