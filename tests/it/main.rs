@@ -51,6 +51,7 @@ mod router_ask_all;
 mod router_config;
 mod router_controller;
 mod router_creation;
+mod router_fan_out;
 mod router_keyed;
 mod router_leftovers;
 mod router_logics;
