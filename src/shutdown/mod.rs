@@ -9,7 +9,7 @@
 //! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
 //! no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
 //! Akka's `terminate` it does not run the phases, since it has one deadline for all. A system that ends
-//! otherwise before a run was begun drops its tasks.
+//! otherwise before a run was begun drops its tasks, and a warning in the log names them.
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -62,6 +62,7 @@ pub(crate) use callbacks::Callbacks;
 
 use crate::actor::{Done, SystemRef, drop_guarded};
 use crate::dispatch::stepping::Reached;
+use crate::event_stream::quietly;
 use crate::payload::Guarded;
 use crate::sync::{Condvar, Mutex, lock};
 use run::Work;
@@ -156,8 +157,27 @@ impl Coordinator {
             std::mem::take(&mut state.tasks)
         };
         self.over.notify_all();
+        // The logger is user code.
+        quietly(|| self.warn_of_unrun(system, &dropped));
         // One that holds the system would keep itself in memory.
         drop_tasks(dropped);
+    }
+}
+
+impl Coordinator {
+    fn warn_of_unrun(&self, system: &str, tasks: &[Vec<Task>]) {
+        let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
+            let named = |task: &Task| format!("{:?} of phase {phase:?}", task.name);
+            tasks.iter().map(named).collect::<Vec<_>>()
+        };
+        let names: Vec<String> = self.phases.iter().zip(tasks).flat_map(named).collect();
+        if !names.is_empty() {
+            log::warn!(
+                "system {system:?}: ended without a coordinated shutdown, tasks not run: {}; call `run` on the \
+                 coordinated shutdown before the system is stopped or dropped",
+                names.join(", ")
+            );
+        }
     }
 }
 
