@@ -42,11 +42,14 @@
 //! ```
 //!
 //! `phases.rs` puts the phases in order; `run.rs` runs them; `report.rs` is what comes out; `actors.rs` holds tasks
-//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run.
+//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run, with
+//! `polled_signals.rs` for Windows.
 
 mod actors;
 mod callbacks;
 mod phases;
+#[cfg(all(feature = "signals", not(pointsman_loom), any(windows, test)))]
+mod polled_signals;
 mod report;
 mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
