@@ -19,8 +19,8 @@ pub enum SendError<M> {
     /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
     /// has none.
     NoRoutee(M),
-    /// The message went through more routers than the hop limit allows: routers route to each other in a
-    /// circle.
+    /// Routers route to each other in a circle: the message went through 16 routers, one behind the other, or the send
+    /// that it belongs to has visited 65,536 routers behind the first one, by all its copies together.
     Cycle(M),
     /// No route of a [topology](crate::topology) leads anywhere for the message.
     NoRoute(M),
@@ -94,7 +94,8 @@ impl<M> fmt::Display for SendError<M> {
                 "no routee takes the message: the router has none, or each has stopped or is a router without any",
             ),
             SendError::Cycle(_) => f.write_str(
-                "routers route to each other in a circle: take one of them out of the other's routees",
+                "routers route to each other in a circle, 16 deep or over 65,536 routers in one send: take one of them out \
+                 of the other's routees",
             ),
             SendError::NoRoute(_) => f.write_str(
                 "no route leads anywhere for the message: define one with `route_to` before the group is mounted",

@@ -31,6 +31,11 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// sends and nothing is being handled, [`balance`](Self::balance) is 0: nothing was lost and nothing counted
 /// twice.
 ///
+/// One exception: a message that enters in one system and ends in another, such as the one that a router of this
+/// system gives to a routee of another, is sent in the ledger of the first and handled in that of the second. Then each
+/// balance is off by those messages, also after a shutdown, and the sum of the balances is 0. A send to a reference of
+/// another system is not among them: both ends of it are in the other system's ledger.
+///
 /// A broadcast to n routees is n deliveries; a message that a router routes again stays one; a request is a
 /// message, its reply is not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +66,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// What was sent less what is accounted for: 0 at quiescence.
+    /// What was sent less what is accounted for: 0 at quiescence. Below or above 0 by the messages that have gone from
+    /// one [system to another](Self) on their way; the balances of both sum to 0.
     pub fn balance(&self) -> i64 {
         let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
         let accounted = ended + self.queued;

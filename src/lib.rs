@@ -3,7 +3,9 @@
 //! Actors without an async runtime: a hand-written work-stealing pool runs them. A router *is* its
 //! reference: [`tell`](ActorRef::tell) on it runs the routing logic in the sender's thread and pushes straight
 //! into the chosen routee's mailbox. Nothing is lost: every message sent is handled, dead-lettered, handed
-//! back, or dropped by a policy that asked for it, and the [`Ledger`] counts each.
+//! back, or dropped by a policy that asked for it, and the [`Ledger`] counts each. The books of a system balance when
+//! it has been shut down; what goes from one system to another on its way is in [both of theirs](Ledger), and the sum
+//! balances.
 //!
 //! ```
 //! use pointsman::prelude::*;

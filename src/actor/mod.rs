@@ -49,7 +49,7 @@ pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
 pub(crate) use sender::{Position, aside as turns_aside, with_cursors};
 pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
-pub(crate) use system::{INTERNAL, left_to_wait};
+pub(crate) use system::{INTERNAL, WorksFor, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};
 pub use unwanted::SkippingBuilder;

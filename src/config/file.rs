@@ -178,7 +178,10 @@ sections! {
         optimization_range: Whole<2, { i64::MAX as u64 }>,
         weight_of_latest_metric: f64,
     }
+}
 
+#[cfg(feature = "net")]
+sections! {
     /// How a listener treats its connections.
     ListenerSection {
         max_connections: Count,
@@ -188,7 +191,9 @@ sections! {
         linger_bytes: Whole<0, { i64::MAX as u64 }>,
         nodelay: bool,
     }
+}
 
+sections! {
     PhaseSection {
         depends_on: Vec<String>,
         timeout: Span,

@@ -3,12 +3,14 @@
 //! For tests that want one thread and a fixed order, and for models, which need no workers then: their sleeping
 //! and stealing have models of their own.
 //!
-//! A turn runs within whatever its waker is doing: a send that goes through routers counts these hops on.
+//! A turn runs within whatever its waker is doing, also within a send that goes through routers. What it sends begins
+//! anew: its hops from router to router are not those of that send.
 //!
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
 use crate::actor::turns_aside;
+use crate::routing::apart;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{StartError, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
@@ -53,11 +55,12 @@ pub fn schedule(task: TaskRef, limits: Limits) {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),
     });
-    turns_aside(|| {
+    let mut turns = || {
         while let Some(waiting) = task.take() {
             task = next(run(waiting));
         }
-    });
+    };
+    turns_aside(|| apart(&mut turns));
 }
 
 /// Whether the calling thread is in a turn.

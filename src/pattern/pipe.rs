@@ -3,11 +3,13 @@
 //! Each piped future lives in a hidden actor of its own below `/system`, on a dispatcher like any other. Its first
 //! turn polls the future; the waker sends the actor positioned control, so that it is polled again in a turn of
 //! its own, within the dispatcher's throughput. No message is counted for that: the ledger sees only the result.
+//! One that keeps a system from ending is named after the actor that its result is for.
 //! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
 
 use crate::actor::Control;
 use crate::actor::MailboxKind;
 use crate::actor::Never;
+use crate::actor::WorksFor;
 use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
 use crate::actor::{Plan, spawn_cell};
 use crate::actor::{Recipe, guarded};
@@ -297,6 +299,10 @@ where
 
     fn started(&mut self, ctx: &mut Context<Never>) -> Done {
         let pipe = ctx.me().any_local();
+        // Before the future runs, which may never end.
+        if let Some(owner) = self.running.as_ref().and_then(|running| running.target.any()) {
+            ctx.core().children.set_front(WorksFor("pipe", owner));
+        }
         let poll = || {
             Control::apply(|pipe: &mut Self, ctx| {
                 pipe.poll(ctx);

@@ -2,7 +2,8 @@
 //! that routee has stopped.
 
 use super::{RouteContext, Routee, Routees, RouterSettings};
-use crate::actor_ref::Load;
+use crate::actor::SystemRef;
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
 use std::any::Any;
 
@@ -106,6 +107,24 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         let _ = settings;
     }
 
+    /// The routees that this logic finds or makes itself, for a
+    /// [group by configuration](super::RouterBuilder::group_from_config) whose settings name the logic and no
+    /// [paths](RouterSettings::routees_paths). Called once, after [`configure`](Self::configure) and before the router is
+    /// created, on the thread that creates it. The references are a group's: whoever made the actors ends them, also
+    /// if the router cannot be created.
+    ///
+    /// An empty list is a group without routees: for a logic that overrides [`route`](Self::route) and delivers to
+    /// references of its own. By default `None`: the logic makes none, and the router is refused for want of paths.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, for people: the router is not created, and
+    /// [`SectionFault::Refused`](super::SectionFault::Refused) says so.
+    fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<M>>>, String> {
+        let _ = system;
+        Ok(None)
+    }
+
     /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself
     /// around `other`.
     fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
@@ -143,6 +162,10 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
 
     fn configure(&mut self, settings: &RouterSettings) {
         (**self).configure(settings);
+    }
+
+    fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<M>>>, String> {
+        (**self).own_routees(system)
     }
 
     fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {

@@ -89,6 +89,7 @@ mod generators;
 pub mod goakt;
 mod hash_ring;
 mod head;
+mod hops;
 mod key;
 mod keyed_pool;
 mod leaving;
@@ -122,6 +123,7 @@ pub use deployed::SectionFault;
 pub(crate) use deployed::{Known, check_section, key_path};
 pub(crate) use deployed::{Logics, check_sections};
 pub use hash_ring::{Ring, RingError};
+pub(crate) use hops::apart;
 pub use key::{HashKey, KeySink};
 pub use logic::{Pick, RoutingLogic};
 pub use manage::{

@@ -27,7 +27,8 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use super::reference::{RouterInfo, hops, with_hops};
+use super::hops::{hops, with_hops};
+use super::reference::RouterInfo;
 use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{

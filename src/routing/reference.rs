@@ -13,6 +13,7 @@
 //! them, and the counts of references before them, may be written at any rate by others.
 
 use super::found_empty::FoundEmpty;
+use super::hops::Hop;
 use super::resizer::Resizing;
 use super::{RouteContext, Routees, RoutingLogic, logic};
 use crate::actor::{SystemCore, SystemRef};
@@ -20,12 +21,7 @@ use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
 use crate::grace::{self, Published};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::per_thread;
-use std::cell::Cell;
 use std::sync::Arc as StdArc;
-
-/// So many routers behind each other are a circle.
-const HOPS_MAX: u32 = 16;
 
 /// The part of a router that its references, its handle and its head share: what changes while it routes.
 #[repr(align(64))]
@@ -122,51 +118,6 @@ impl RouterInfo {
 pub struct Routing<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
-}
-
-per_thread! {
-    /// Routers that the message being sent on this thread has gone through.
-    static HOPS: Cell<u32> = Cell::new(0);
-}
-
-/// One hop, taken back when dropped.
-struct Hop(());
-
-impl Hop {
-    #[inline]
-    fn take() -> Option<Self> {
-        let taken = HOPS.try_with(|hops| {
-            let before = hops.get();
-            (before < HOPS_MAX).then(|| hops.set(before + 1)).is_some()
-        });
-        // In a thread whose thread-locals are gone a circle would end by its stack.
-        // Made only where it was taken, since its drop takes it back.
-        taken.unwrap_or(true).then(|| Self(()))
-    }
-}
-
-impl Drop for Hop {
-    #[inline]
-    fn drop(&mut self) {
-        let _ = HOPS.try_with(|hops| hops.set(hops.get().saturating_sub(1)));
-    }
-}
-
-/// How many routers the message being sent on this thread has gone through.
-pub fn hops() -> u32 {
-    HOPS.try_with(Cell::get).unwrap_or(0)
-}
-
-/// Sends what has gone through so many routers already, before it was kept for a while.
-pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
-    struct Back(u32);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            let _ = HOPS.try_with(|hops| hops.set(self.0));
-        }
-    }
-    let _back = Back(HOPS.try_with(|hops| hops.replace(count)).unwrap_or(0));
-    send()
 }
 
 /// How a message finds its routees. A type and not a function that is handed on, which the compiler may call instead of

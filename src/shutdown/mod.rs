@@ -9,7 +9,7 @@
 //! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
 //! no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
 //! Akka's `terminate` it does not run the phases, since it has one deadline for all. A system that ends
-//! otherwise before a run was begun drops its tasks.
+//! otherwise before a run was begun drops its tasks, and a warning in the log names them.
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -42,11 +42,14 @@
 //! ```
 //!
 //! `phases.rs` puts the phases in order; `run.rs` runs them; `report.rs` is what comes out; `actors.rs` holds tasks
-//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run.
+//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run, with
+//! `polled_signals.rs` for Windows.
 
 mod actors;
 mod callbacks;
 mod phases;
+#[cfg(all(feature = "signals", not(pointsman_loom), any(windows, test)))]
+mod polled_signals;
 mod report;
 mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
@@ -62,6 +65,7 @@ pub(crate) use callbacks::Callbacks;
 
 use crate::actor::{Done, SystemRef, drop_guarded};
 use crate::dispatch::stepping::Reached;
+use crate::event_stream::quietly;
 use crate::payload::Guarded;
 use crate::sync::{Condvar, Mutex, lock};
 use run::Work;
@@ -156,8 +160,27 @@ impl Coordinator {
             std::mem::take(&mut state.tasks)
         };
         self.over.notify_all();
+        // The logger is user code.
+        quietly(|| self.warn_of_unrun(system, &dropped));
         // One that holds the system would keep itself in memory.
         drop_tasks(dropped);
+    }
+}
+
+impl Coordinator {
+    fn warn_of_unrun(&self, system: &str, tasks: &[Vec<Task>]) {
+        let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
+            let named = |task: &Task| format!("{:?} of phase {phase:?}", task.name);
+            tasks.iter().map(named).collect::<Vec<_>>()
+        };
+        let names: Vec<String> = self.phases.iter().zip(tasks).flat_map(named).collect();
+        if !names.is_empty() {
+            log::warn!(
+                "system {system:?}: ended without a coordinated shutdown, tasks not run: {}; call `run` on the \
+                 coordinated shutdown before the system is stopped or dropped",
+                names.join(", ")
+            );
+        }
     }
 }
 

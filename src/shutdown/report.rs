@@ -91,6 +91,27 @@ pub struct TaskReport {
     pub outcome: TaskOutcome,
     /// How long it took.
     pub took: Duration,
+    /// Of the task that ends the system, when it has timed out: the actors that had not ended, as
+    /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them. Empty otherwise.
+    pub stuck: Vec<String>,
+}
+
+impl TaskReport {
+    pub(super) fn new(name: String, outcome: TaskOutcome, took: Duration) -> Self {
+        Self { name, outcome, took, stuck: Vec::new() }
+    }
+}
+
+/// Names the actors that a task still waits for; nothing, if there are none.
+pub(super) struct StillRunning<'a>(pub &'a [String]);
+
+impl fmt::Display for StillRunning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            stuck => write!(f, " (still running: {})", stuck.join(", ")),
+        }
+    }
 }
 
 /// What became of a task.
@@ -116,7 +137,8 @@ impl fmt::Display for ShutdownReport {
             write!(f, "  {}: {} in {:?}:", phase.name, phase.outcome, phase.took)?;
             for (number, task) in phase.tasks.iter().enumerate() {
                 let comma = if number > 0 { "," } else { "" };
-                write!(f, "{comma} {} {} in {:?}", task.name, task.outcome, task.took)?;
+                let running = StillRunning(&task.stuck);
+                write!(f, "{comma} {} {} in {:?}{running}", task.name, task.outcome, task.took)?;
             }
             writeln!(f)?;
         }
@@ -169,6 +191,9 @@ pub enum ShutdownRunError {
         timeout: Duration,
         /// The tasks that were still running.
         tasks: Vec<String>,
+        /// If one of them is the task that ends the system: the actors that had not ended, as
+        /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them.
+        stuck: Vec<String>,
         /// What was done.
         report: Box<ShutdownReport>,
     },
@@ -192,11 +217,16 @@ impl fmt::Display for ShutdownRunError {
             Self::TaskFailed { phase, task, text, .. } => {
                 write!(f, "shutdown stopped in phase {phase:?}: task {task:?} failed: {text}")
             }
-            Self::TimedOut { phase, timeout, tasks, .. } => write!(
-                f,
-                "shutdown stopped in phase {phase:?}: {tasks:?} still running after {timeout:?}, \
-                 give the phase more time or let it recover"
-            ),
+            Self::TimedOut { phase, timeout, tasks, stuck, .. } => {
+                write!(
+                    f,
+                    "shutdown stopped in phase {phase:?}: {tasks:?} still running after {timeout:?}, "
+                )?;
+                if !stuck.is_empty() {
+                    write!(f, "these actors have not ended: {stuck:?}, ")?;
+                }
+                f.write_str("give the phase more time or let it recover")
+            }
             Self::SystemEnded { system } => {
                 write!(f, "system {system:?} ended without a coordinated shutdown: call `run` before `stop`")
             }

@@ -4,6 +4,7 @@
 //! block, and none depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an
 //! alarm at the phase's deadline, by the system's clock.
 
+use super::report::StillRunning;
 use super::{
     CoordinatedShutdown, PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRun,
     ShutdownRunError, Stage, Task, TaskOutcome, TaskReport, drop_tasks, phase,
@@ -38,6 +39,9 @@ pub fn is_task_of(core: &SystemCore) -> bool {
 
 /// The task that ends the system.
 const TERMINATE: &str = "terminate-system";
+
+/// Its number; those of the program's tasks begin behind it.
+const ENDS_SYSTEM: u64 = 0;
 
 impl CoordinatedShutdown {
     pub(super) fn begin(&self, reason: ShutdownReason, first: usize) -> ShutdownRun {
@@ -139,7 +143,11 @@ fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
             core.wait_for_tree();
             Ok(())
         };
-        tasks.push(Task { number: 0, name: TERMINATE.to_owned(), work: Box::new(|| Box::pin(terminate)) });
+        tasks.push(Task {
+            number: ENDS_SYSTEM,
+            name: TERMINATE.to_owned(),
+            work: Box::new(|| Box::pin(terminate)),
+        });
     }
     tasks
 }
@@ -158,8 +166,8 @@ fn error(report: ShutdownReport, timeout: Duration) -> ShutdownRunError {
         Some((task, text)) => ShutdownRunError::TaskFailed { phase, task, text, report },
         None => {
             let open = tasks.into_iter().filter(|task| task.outcome == TaskOutcome::TimedOut);
-            let tasks = open.map(|task| task.name).collect();
-            ShutdownRunError::TimedOut { phase, timeout, tasks, report }
+            let (tasks, stuck): (_, Vec<_>) = open.map(|task| (task.name, task.stuck)).unzip();
+            ShutdownRunError::TimedOut { phase, timeout, tasks, stuck: stuck.concat(), report }
         }
     }
 }
@@ -169,10 +177,11 @@ fn warn(core: &SystemCore, report: &PhaseReport) {
         if task.outcome != TaskOutcome::Done {
             let PhaseReport { name, .. } = report;
             log::warn!(
-                "system {:?}: shutdown phase {name:?}: task {:?} {}, going on",
+                "system {:?}: shutdown phase {name:?}: task {:?} {}{}, going on",
                 core.name,
                 task.name,
-                task.outcome
+                task.outcome,
+                StillRunning(&task.stuck)
             );
         }
     }
@@ -188,7 +197,7 @@ fn skip(core: &SystemCore, name: &str, tasks: Vec<Task>) -> PhaseReport {
     });
     let skipped = |task: Task| {
         drop_guarded(task.work);
-        TaskReport { name: task.name, outcome: TaskOutcome::Skipped, took: Duration::ZERO }
+        TaskReport::new(task.name, TaskOutcome::Skipped, Duration::ZERO)
     };
     let tasks = tasks.into_iter().map(skipped).collect();
     PhaseReport { name: name.to_owned(), outcome: PhaseOutcome::Skipped, took: Duration::ZERO, tasks }
@@ -234,6 +243,7 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
         }),
         changed: Condvar::new(),
     });
+    let ends_system = tasks.iter().position(|task| task.number == ENDS_SYSTEM);
     let mut names = Vec::new();
     for (place, task) in tasks.into_iter().enumerate() {
         // A zero byte in a thread's name would panic.
@@ -253,9 +263,14 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
     let took = core.now().saturating_sub(began);
     let report = |(name, end): (String, Option<(TaskOutcome, Duration)>)| {
         let (outcome, took) = end.unwrap_or((TaskOutcome::TimedOut, took));
-        TaskReport { name, outcome, took }
+        TaskReport::new(name, outcome, took)
     };
-    let tasks: Vec<TaskReport> = names.into_iter().zip(ends).map(report).collect();
+    let mut tasks: Vec<TaskReport> = names.into_iter().zip(ends).map(report).collect();
+    if let Some(task) = ends_system.and_then(|place| tasks.get_mut(place)) {
+        if task.outcome == TaskOutcome::TimedOut {
+            task.stuck = core.stuck();
+        }
+    }
     let outcome = if tasks.iter().any(|task| matches!(task.outcome, TaskOutcome::Failed(_))) {
         PhaseOutcome::Failed
     } else if tasks.iter().any(|task| task.outcome == TaskOutcome::TimedOut) {

@@ -1,5 +1,7 @@
 //! Signals of the operating system that begin a shutdown.
 
+#[cfg(windows)]
+use super::polled_signals::Signals;
 use super::{CoordinatedShutdown, ShutdownReason};
 use crate::actor::SystemRef;
 use crate::scheduler::unpinned;
@@ -7,6 +9,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock, process_wide, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+#[cfg(not(windows))]
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc as StdArc;
@@ -16,6 +19,9 @@ impl CoordinatedShutdown {
     /// while the run goes on ends the process at once, as it would by default. Nothing listens to signals unless
     /// this is called. When the actors of all systems that listen have ended, a signal does again what it does by default.
     /// Needs the feature `signals`.
+    ///
+    /// On Windows, SIGINT is what Ctrl-C sends, and SIGTERM comes only from the process itself. A thread looks for them
+    /// 20 times a second there; elsewhere it sleeps until one comes.
     ///
     /// The main thread then waits for the [outcome](Self::outcome), whoever begins the run:
     ///

@@ -151,6 +151,11 @@ impl Topology {
     /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
     /// an empty one. A keyed group without [`config`](super::GroupPlan::config) looks at nothing in its section.
     ///
+    /// An [entrypoint](super::Local::entrypoint) calls this from the moment on at which it gets its own, empty
+    /// configuration, while the topology still [starts](Self::start): then this is the first configuration that the
+    /// others get. A section for the entrypoint itself reaches it from the thread that starts the topology, behind the
+    /// empty one; then it is not among the names that this returns, and a rejection of it is the error of `start`.
+    ///
     /// Returns the names of the groups that go by theirs now, in the order of declaration. One whose
     /// [`update`](super::Member::update) panics is logged as an error and not among them; the next configuration counts
     /// as changed for it, whatever it says.
@@ -159,10 +164,11 @@ impl Topology {
     ///
     /// [`TopologyError::Rejected`] with the reasons of all that reject: then no group has got anything.
     /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] before
-    /// [`start`](Self::start); [`TopologyError::Busy`] while another configuration is under way.
+    /// [`start`](Self::start) has given the entrypoints theirs; [`TopologyError::Busy`] while another configuration is
+    /// under way.
     #[cfg(feature = "config")]
     pub fn reconfigure(&self, toml: &str, force: bool) -> Result<Vec<String>, TopologyError> {
         let sections = read(toml)?;
-        self.configure(sections, force)
+        self.configure(&sections, force)
     }
 }

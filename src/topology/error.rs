@@ -33,8 +33,13 @@ pub enum TopologyError {
     Started,
     /// The topology has not started yet.
     NotStarted,
-    /// Another configuration is on its way to the groups.
+    /// Another configuration is on its way to the groups, or another thread starts them.
     Busy,
+    /// All configurers have ended, and none has brought a configuration: the other groups have none.
+    Unconfigured {
+        /// The configurers.
+        entrypoints: Vec<String>,
+    },
     /// The configuration is no TOML, or nested too deeply.
     Syntax {
         /// What is wrong, and where.
@@ -85,6 +90,11 @@ impl fmt::Display for TopologyError {
             Self::Started => f.write_str("the topology has started already: start it once"),
             Self::NotStarted => f.write_str("the topology has not started yet: call `start` first"),
             Self::Busy => f.write_str("another configuration is on its way: try again when it has arrived"),
+            Self::Unconfigured { entrypoints } => write!(
+                f,
+                "configurers {entrypoints:?} have ended and brought no configuration: let one call `reconfigure`, or \
+                 give the system's builder the sections"
+            ),
             Self::Syntax { fault } => write!(f, "configuration of the topology: {fault}"),
             Self::UnknownSection { name, known } => {
                 write!(f, "section `topology.{name}`: there is no such group, there are {known:?}")

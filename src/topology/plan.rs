@@ -4,6 +4,7 @@ use super::config::{Change, Sections, give};
 use super::error::TopologyError;
 use super::member::{Member, Mount};
 use super::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
+use super::start::Course;
 use super::{Carries, Connection, GroupConfig};
 use crate::actor::{SystemRef, check_name, drop_guarded};
 use crate::actor_ref::ask::NO_SYSTEM;
@@ -82,36 +83,34 @@ pub struct Topology {
     shared: StdArc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     system: SystemRef,
     groups: Mutex<Vec<Entry>>,
-    stage: Mutex<Stage>,
-}
-
-/// How far it has come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Described,
-    /// A configuration is on its way to the groups.
-    Configuring,
-    Running,
+    pub course: Course,
 }
 
 /// What is known of a group.
-struct Entry {
-    name: StdArc<str>,
+pub(super) struct Entry {
+    pub name: StdArc<str>,
     message_type: &'static str,
-    is_entrypoint: bool,
+    pub is_entrypoint: bool,
+    /// An entrypoint that is to bring the first configuration of the others.
+    #[cfg(feature = "config")]
+    pub is_configurer: bool,
+    /// An entrypoint that gets its empty configuration just now.
+    pub is_starting: bool,
     stop_order: i32,
     /// Once it is mounted.
-    member: Option<StdArc<dyn Member>>,
+    pub member: Option<StdArc<dyn Member>>,
     /// What it goes by; `None` if it never got one, or has panicked about the last.
-    config: Option<GroupConfig>,
+    pub config: Option<GroupConfig>,
+    /// What a configuration said of it while it was being started, and it is to get next.
+    pub deferred: Option<GroupConfig>,
     connections: Vec<Connection>,
 }
 
 impl Entry {
-    fn is_mounted(&self) -> bool {
+    pub fn is_mounted(&self) -> bool {
         self.member.is_some()
     }
 }
@@ -126,11 +125,7 @@ impl SystemRef {
 impl Topology {
     /// A topology without groups.
     pub fn new(system: &SystemRef) -> Self {
-        let shared = Shared {
-            system: system.clone(),
-            groups: Mutex::new(Vec::new()),
-            stage: Mutex::new(Stage::Described),
-        };
+        let shared = Shared { system: system.clone(), groups: Mutex::new(Vec::new()), course: Course::new() };
         Self { shared: StdArc::new(shared) }
     }
 
@@ -151,9 +146,13 @@ impl Topology {
             name: name.clone(),
             message_type: std::any::type_name::<D>(),
             is_entrypoint: false,
+            #[cfg(feature = "config")]
+            is_configurer: false,
+            is_starting: false,
             stop_order: 0,
             member: None,
             config: None,
+            deferred: None,
             connections: Vec::new(),
         });
         drop(groups);
@@ -161,51 +160,7 @@ impl Topology {
         Ok(Local { topology: self.clone(), index, berth, drafts: Mutex::default() })
     }
 
-    /// Starts the groups: checks that every group that was declared is mounted, gives the
-    /// [entrypoints](Local::entrypoint) an empty configuration, and then all others what the system's configuration
-    /// says of them, in the sections `[topology.<name>]`: in two phases, so that none gets its part if any rejects.
-    ///
-    /// # Errors
-    ///
-    /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
-    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
-    /// [`TopologyError::Started`]. After an error it may be called again; entrypoints that have started do not start
-    /// twice.
-    pub fn start(&self) -> Result<(), TopologyError> {
-        let unmounted: Vec<_> = {
-            let groups = lock(&self.shared.groups);
-            let unmounted = groups.iter().filter(|group| !group.is_mounted());
-            unmounted.map(|group| group.name.to_string()).collect()
-        };
-        if !unmounted.is_empty() {
-            return Err(TopologyError::Unmounted { groups: unmounted });
-        }
-        let configuring = Configuring::begin(&self.shared, Stage::Described)?;
-        self.check_names(&self.shared.system.core().topology)?;
-        // After a rejection it is called again, when they have started.
-        let starts = |entry: &Entry| entry.is_entrypoint && entry.config.is_none();
-        self.give_to(|entry| starts(entry).then(GroupConfig::default))?;
-        let sections = &self.shared.system.core().topology;
-        let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
-        self.give_to(|entry| (!entry.is_entrypoint).then(|| part(&entry.name)))?;
-        configuring.done();
-        Ok(())
-    }
-
-    /// Gives the groups their parts of a configuration.
-    #[cfg_attr(not(feature = "config"), allow(dead_code))]
-    pub(super) fn configure(&self, sections: Sections, force: bool) -> Result<Vec<String>, TopologyError> {
-        let configuring = Configuring::begin(&self.shared, Stage::Running)?;
-        self.check_names(&sections)?;
-        let changed = self.give_to(|entry| {
-            let part = sections.get(&*entry.name).cloned().unwrap_or_default();
-            (force || entry.config.as_ref() != Some(&part)).then_some(part)
-        })?;
-        configuring.done();
-        Ok(changed)
-    }
-
-    fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
+    pub(super) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
         let groups = lock(&self.shared.groups);
         match sections.keys().find(|name| groups.iter().all(|group| *group.name != ***name)) {
             Some(name) => Err(TopologyError::UnknownSection {
@@ -217,12 +172,23 @@ impl Topology {
     }
 
     /// Gives those groups a configuration for which `part` has one; to all of them, or to none.
-    fn give_to(&self, part: impl Fn(&Entry) -> Option<GroupConfig>) -> Result<Vec<String>, TopologyError> {
+    pub(super) fn give_to(
+        &self,
+        part: impl Fn(&Entry) -> Option<GroupConfig>,
+    ) -> Result<Vec<String>, TopologyError> {
+        self.give_to_indexed(|_, entry| part(entry))
+    }
+
+    /// The same; `part` gets the place of the group, too.
+    pub(super) fn give_to_indexed(
+        &self,
+        part: impl Fn(usize, &Entry) -> Option<GroupConfig>,
+    ) -> Result<Vec<String>, TopologyError> {
         let (indices, changes): (Vec<usize>, Vec<Change>) = {
             let groups = lock(&self.shared.groups);
             let change = |(index, entry): (usize, &Entry)| {
                 let (name, member) = (entry.name.to_string(), entry.member.clone()?);
-                Some((index, Change { name, member, config: part(entry)? }))
+                Some((index, Change { name, member, config: part(index, entry)? }))
             };
             groups.iter().enumerate().filter_map(change).unzip()
         };
@@ -238,6 +204,15 @@ impl Topology {
             }
         }
         Ok(names)
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Looks at all that is known of the groups, or changes it. Not for the user's code, since it holds the lock.
+    pub(super) fn entries<R>(&self, look: impl FnOnce(&mut [Entry]) -> R) -> R {
+        look(&mut lock(&self.shared.groups))
     }
 
     pub(super) fn system(&self) -> &SystemRef {
@@ -291,37 +266,6 @@ impl Topology {
 
     fn change<R>(&self, index: usize, change: impl FnOnce(&mut Entry) -> R) -> R {
         change(&mut lock(&self.shared.groups)[index])
-    }
-}
-
-/// The right to give the groups a configuration.
-struct Configuring<'a> {
-    shared: &'a Shared,
-    next: Stage,
-}
-
-impl<'a> Configuring<'a> {
-    fn begin(shared: &'a Shared, expected: Stage) -> Result<Self, TopologyError> {
-        let mut stage = lock(&shared.stage);
-        if *stage != expected {
-            return Err(match *stage {
-                Stage::Described => TopologyError::NotStarted,
-                Stage::Configuring => TopologyError::Busy,
-                Stage::Running => TopologyError::Started,
-            });
-        }
-        *stage = Stage::Configuring;
-        Ok(Self { shared, next: expected })
-    }
-
-    fn done(mut self) {
-        self.next = Stage::Running;
-    }
-}
-
-impl Drop for Configuring<'_> {
-    fn drop(&mut self) {
-        *lock(&self.shared.stage) = self.next;
     }
 }
 
@@ -390,9 +334,74 @@ impl<D: Send + 'static> Local<D> {
     }
 
     /// Says that this group is to be started first, with an empty configuration: normally the one that distributes
-    /// configurations to the others.
+    /// configurations to the others, as in elfo. It may call
+    #[cfg_attr(feature = "config", doc = "[`reconfigure`](Topology::reconfigure)")]
+    #[cfg_attr(not(feature = "config"), doc = "`reconfigure`")]
+    /// as soon as it has got that; see [`Topology::start`] for whether the others get their first configuration from it.
+    /// One that needs longer than the [`started`](crate::Actor::started) of its actors for that, since it waits for a
+    /// message or asks another service, is a
+    #[cfg_attr(feature = "config", doc = "[`configurer`](Self::configurer).")]
+    #[cfg_attr(not(feature = "config"), doc = "`configurer` (feature `config`).")]
     pub fn entrypoint(self) -> Self {
         self.topology.change(self.index, |entry| entry.is_entrypoint = true);
+        self
+    }
+
+    /// Says that this group is an [entrypoint](Self::entrypoint) which brings the first configuration of all other
+    /// groups, whenever it has it: [`Topology::start`] waits for its first [`reconfigure`](Topology::reconfigure) that
+    /// is not rejected. If the system's own configuration has sections `[topology.<name>]`, those are the first
+    /// configuration and nothing is waited for.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::topology::Topology;
+    /// # struct Shard;
+    /// # impl Actor for Shard {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    ///
+    /// /// Distributes what another service says, here its own first message.
+    /// struct Configurer(Topology);
+    /// impl Actor for Configurer {
+    ///     type Message = String;
+    ///     fn started(&mut self, ctx: &mut Context<String>) -> Done {
+    ///         ctx.me().tell("[topology.shards]\ncount = 3".to_owned());
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, text: String, _: &mut Context<String>) -> Done {
+    ///         self.0.reconfigure(&text, false)?;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let topology = system.topology();
+    /// let shards = system
+    ///     .group("shards")
+    ///     .by_key(|number: &u64| *number, |_, _| Shard)
+    ///     .config(
+    ///         |config| config.table().get("count").and_then(|count| count.as_integer()).ok_or("no count".to_owned()),
+    ///         |shards, count| (0..count).for_each(|key| drop(shards.mount(key as u64))),
+    ///     )
+    ///     .spawn()?;
+    /// topology.local("shards")?.mount(&shards);
+    /// // A group of one, whose actor is created when the topology starts.
+    /// let handle = topology.clone();
+    /// let configurer = system.group("configurer").singleton(move |_, _| Configurer(handle.clone())).spawn()?;
+    /// topology.local("configurer")?.configurer().mount(&configurer);
+    /// topology.start()?;
+    /// assert_eq!(shards.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "config")]
+    pub fn configurer(self) -> Self {
+        self.topology.change(self.index, |entry| {
+            entry.is_entrypoint = true;
+            entry.is_configurer = true;
+        });
         self
     }
 

@@ -5,7 +5,7 @@ use super::tokens::Tokens;
 use super::{Member, Topology};
 use crate::actor::{Done, drop_guarded, guarded};
 use crate::actor_ref::ask;
-use crate::actor_ref::{AnyRef, Ask, AskError};
+use crate::actor_ref::{AnyRef, Ask, AskError, Timekeeper};
 use crate::shutdown::{AddTaskError, TaskHandle};
 use crate::time::{TimerHandle, Timers};
 use std::time::Duration;
@@ -92,20 +92,24 @@ impl Topology {
     ///
     /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
     pub fn ping(&self) -> AskAll<AnyRef> {
-        let actors = self.actors();
-        let (asker, ask) = ask::begin(self.timekeeper());
-        let tokens = Tokens::all();
-        tokens.when_over(asker);
-        for actor in &actors {
-            let token = tokens.issue();
-            actor.inquire(move |answer| match answer {
-                Some(actor) => drop(token.clone().send(actor)),
-                None => token.clone().fail(AskError::Undeliverable),
-            });
-        }
-        tokens.sent_to(actors.len());
-        AskAll::new(ask, tokens)
+        ask_if_alive(self.timekeeper(), &self.actors())
     }
+}
+
+/// Asks these actors whether they are alive. Each answers once it has been started and has handled what came before.
+pub(super) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<AnyRef> {
+    let (asker, ask) = ask::begin(timekeeper);
+    let tokens = Tokens::all();
+    tokens.when_over(asker);
+    for actor in actors {
+        let token = tokens.issue();
+        actor.inquire(move |answer| match answer {
+            Some(actor) => drop(token.clone().send(actor)),
+            None => token.clone().fail(AskError::Undeliverable),
+        });
+    }
+    tokens.sent_to(actors.len());
+    AskAll::new(ask, tokens)
 }
 
 /// Ends one group.
@@ -114,7 +118,7 @@ fn terminate(member: &dyn Member, reason: &str) {
 }
 
 /// What one group does when it is to end. What its user makes of that keeps nobody else from being told.
-fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
+pub(super) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     let done = guarded(|| Ok(group()));
     // The logger and the text of the cause are user code, too.
     let logged = guarded(|| {

@@ -4,7 +4,8 @@ use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::shutdown::{
-    AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRunError, TaskOutcome, phase,
+    AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRun, ShutdownRunError, TaskOutcome,
+    phase,
 };
 use pointsman::{BuildError, SystemBuilder};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -476,6 +477,73 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
     let run = stage.system.coordinated_shutdown().run("too late");
     assert!(matches!(run.wait(), Err(ShutdownRunError::SystemEnded { .. })));
     end(stage);
+}
+
+/// A system in which an actor is held in its handler when the run comes to its last phase.
+fn run_over_a_stuck_handler(name: &str, recovers: bool) -> (Stage, Sender<()>, ShutdownRun) {
+    listen();
+    let stage =
+        staged(name, |phases| phases.change(phase::ACTOR_SYSTEM_TERMINATE, |last| last.recover(recovers)));
+    let parent = stage.spawn(&stage.role("shop"));
+    let stuck = child(&parent, &stage.role("till"));
+    let release = hold(&stuck);
+    let run = stage.system.coordinated_shutdown().run("done");
+    // The phase begins on the run's own thread.
+    wait_until(|| {
+        stage.clock.advance(SECOND);
+        run.is_over()
+    });
+    (stage, release, run)
+}
+
+#[test]
+fn a_run_over_a_stuck_handler_names_the_actor() {
+    let (stage, release, run) = run_over_a_stuck_handler("stuck", true);
+    let report = run.wait().unwrap();
+    let last = report.phases.last().unwrap();
+    assert_eq!((&*last.tasks[0].name, &last.tasks[0].outcome), ("terminate-system", &TaskOutcome::TimedOut));
+    assert_eq!(last.tasks[0].stuck, ["/user/shop/till"]);
+    assert!(report.to_string().contains("(still running: /user/shop/till)"), "{report}");
+    let lines = lines("stuck");
+    let warning = "\"terminate-system\" timed out (still running: /user/shop/till), going on";
+    assert!(lines.iter().any(|line| line.starts_with("! ") && line.contains(warning)), "{lines:?}");
+    drop(release);
+    end(stage);
+}
+
+#[test]
+fn a_run_that_ends_with_a_stuck_handler_names_the_actor_in_its_error() {
+    let (stage, release, run) = run_over_a_stuck_handler("stuck-for-good", false);
+    let error = run.wait().unwrap_err();
+    let ShutdownRunError::TimedOut { tasks, stuck, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(
+        (&tasks[..], &stuck[..]),
+        (&["terminate-system".to_owned()][..], &["/user/shop/till".to_owned()][..])
+    );
+    assert!(error.to_string().contains("these actors have not ended: [\"/user/shop/till\"]"), "{error}");
+    drop(release);
+    end(stage);
+}
+
+#[test]
+fn a_system_that_ends_without_a_run_says_which_tasks_it_drops() {
+    listen();
+    let stage = staged("unrun", |phases| phases);
+    let shutdown = stage.system.coordinated_shutdown();
+    let cancelled = add(&stage, "first", "taken back");
+    add(&stage, "second", "write the cache");
+    add(&stage, "first", "close the port");
+    assert!(cancelled.cancel());
+    drop(shutdown);
+    drop(stage.system);
+    let warning = "! ended without a coordinated shutdown, tasks not run: \"close the port\" of phase \"first\", \
+                   \"write the cache\" of phase \"second\"; call `run` on the coordinated shutdown before the system \
+                   is stopped or dropped";
+    assert_eq!(lines("unrun"), [warning]);
+    assert!(stage.notes.try_recv().is_err());
+    // One without tasks has nothing to say.
+    drop(staged("no-tasks", |phases| phases));
+    assert_eq!(lines("no-tasks"), [""; 0]);
 }
 
 #[test]

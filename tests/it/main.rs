@@ -52,6 +52,7 @@ mod router_ask_all;
 mod router_config;
 mod router_controller;
 mod router_creation;
+mod router_fan_out;
 mod router_keyed;
 mod router_leftovers;
 mod router_logics;
@@ -85,4 +86,6 @@ mod topology;
 mod topology_control;
 mod topology_failures;
 mod topology_routers;
+#[cfg(feature = "config")]
+mod topology_start;
 mod watch;

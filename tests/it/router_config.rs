@@ -9,7 +9,7 @@ use pointsman::routing::{
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{Answerable, Attempt, BuildError, Deployment, MailboxFault, SpawnError};
+use pointsman::{Answerable, Attempt, BuildError, Deployment, MailboxFault, SendError, SpawnError};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -654,6 +654,128 @@ fn a_logic_of_ones_own_is_found_by_its_name_and_gets_the_whole_section() {
     };
     assert_eq!((&*name, &*known), ("small", &["u32"][..]));
     assert!(message.ends_with("Job"), "{message}");
+    system.finish();
+}
+
+type Make = dyn Fn(&SystemRef, usize) -> Result<ActorRef<Job>, String> + Send + Sync;
+
+/// Makes as many routees as its settings say, unless they say nothing; all messages go to the last one.
+struct Founder {
+    count: Option<usize>,
+    make: Box<Make>,
+}
+
+impl RoutingLogic<Job> for Founder {
+    fn select(&self, _: &Job, routees: &Routees<Job>, _: &RouteContext) -> Pick {
+        routees.len().checked_sub(1).map_or(Pick::None, Pick::One)
+    }
+    fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<Job>>>, String> {
+        self.count.map(|count| (0..count).map(|index| (self.make)(system, index)).collect()).transpose()
+    }
+}
+
+#[test]
+fn a_group_by_configuration_takes_a_logic_that_makes_its_routees_itself() {
+    let (log, got) = channel();
+    let found = move |says: &RouterSettings| {
+        let count = says.options.get("count").map(|count| count.parse().expect("a number"));
+        let log = log.clone();
+        let make = move |system: &SystemRef, number: usize| {
+            let log = log.clone();
+            let spawned = system.actor(&format!("made-{number}")).spawn(move || Worker {
+                number,
+                log: log.clone(),
+                kept: Vec::new(),
+            });
+            spawned.map_err(|error| error.to_string())
+        };
+        Ok(Founder { count, make: Box::new(make) })
+    };
+    let system = TestSystem::builder()
+        .configure(|builder| {
+            let toml = r#"
+                [deployment."/router".router]
+                router = "founder"
+                options = { count = 3 }
+                [deployment."/again".router]
+                router = "founder"
+                options = { count = 1 }
+                [deployment."/given".router]
+                router = "founder"
+                options = { count = 1 }
+                routees.paths = ["/user/made-1"]
+                [deployment."/unfounded".router]
+                router = "founder"
+            "#;
+            builder.routing_logic::<Job, _>("founder", found).config(toml).unwrap()
+        })
+        .build();
+    system.allow_running();
+    let router = system.router("router").group_from_config::<Job>().spawn().unwrap();
+    (0..5u64).for_each(|number| router.tell(number));
+    assert_eq!(gone(&system, &got), [2; 5]);
+    assert_eq!(router.routees().unwrap().len(), 3);
+    // What it made are routees like others: one that ends is forgotten.
+    let made = router.routees().unwrap().pop().unwrap();
+    made.stop();
+    system.run_until_idle();
+    router.tell(1u64);
+    assert_eq!(gone(&system, &got), [1]);
+    // Paths that the section names come first, and a logic that makes none needs them.
+    let given = system.router("given").group_from_config::<Job>().spawn().unwrap();
+    given.tell(1u64);
+    assert_eq!(gone(&system, &got), [1]);
+    let error = system.router("unfounded").group_from_config::<Job>().spawn().unwrap_err();
+    let SpawnError::Section { key, fault, .. } = error else { panic!("{error}") };
+    assert_eq!(key, "deployment.\"/unfounded\".router.routees.paths");
+    assert_eq!(fault, SectionFault::NoPaths { name: "founder".into() });
+    // What it cannot make it says: another actor has the name.
+    let error = system.router("again").group_from_config::<Job>().spawn().unwrap_err();
+    let SpawnError::Section { fault: SectionFault::Refused { name, fault }, .. } = error else {
+        panic!("{error}")
+    };
+    assert!(name == "founder" && fault.contains("made-0"), "{fault}");
+    // The router stops none of them.
+    router.stop();
+    system.run_until_idle();
+    assert!(system.living_actors() > 2);
+    system.finish();
+}
+
+/// Knows the one who gets all messages, and needs no table.
+struct Direct(ActorRef<Job>);
+
+impl RoutingLogic<Job> for Direct {
+    fn select(&self, _: &Job, _: &Routees<Job>, _: &RouteContext) -> Pick {
+        Pick::None
+    }
+    fn route(&self, job: Job, _: &Routees<Job>, cx: &RouteContext<'_>) -> Result<(), SendError<Job>> {
+        cx.deliver(&self.0, job)
+    }
+    fn own_routees(&self, _: &SystemRef) -> Result<Option<Vec<ActorRef<Job>>>, String> {
+        Ok(Some(Vec::new()))
+    }
+}
+
+#[test]
+fn a_logic_that_delivers_to_whom_it_knows_itself_makes_a_group_without_routees() {
+    let (log, got) = channel();
+    let target = ActorRef::from_fn(move |job: Job| {
+        if let Job::Note(number) = job {
+            let _ = log.send(number);
+        }
+    });
+    let system = TestSystem::builder()
+        .configure(move |builder| {
+            let builder = builder.routing_logic::<Job, _>("direct", move |_| Ok(Direct(target.clone())));
+            builder.config("[deployment.\"/router\".router]\nrouter = 'direct'").unwrap()
+        })
+        .build();
+    let router = system.router("router").group_from_config::<Job>().spawn().unwrap();
+    (0..3u64).for_each(|number| router.tell(number));
+    assert_eq!(got.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    router.stop();
+    system.run_until_idle();
     system.finish();
 }
 

@@ -76,6 +76,36 @@ fn a_stuck_handler_is_named_and_the_rest_ends_when_it_does() {
 }
 
 #[test]
+fn a_stuck_pipe_is_named_after_the_actor_that_started_it() {
+    let stage = Stage::threads_with("zq7", |builder| builder.dispatcher("blocking", Dispatcher::blocking()));
+    let shop = stage.spawn(&stage.role("shop"));
+    let (release, held) = channel::<()>();
+    let (runs, is_running) = channel();
+    act(&shop, move |_, ctx| {
+        let wait = move || {
+            let _ = runs.send(());
+            let _ = held.recv();
+        };
+        ctx.pipe_blocking_to_self(wait, |_| noting("piped"))?;
+        Ok(())
+    });
+    is_running.recv_timeout(LONG).unwrap();
+    let handle = stage.system.handle().clone();
+    handle.stop();
+    // The root, its other child, and the pipe.
+    wait_until(|| handle.living_actors() == 3);
+    match stage.system.shutdown(Duration::from_millis(1)) {
+        Err(ShutdownError::Stuck { actors, .. }) => assert_eq!(actors, ["/user/shop (its pipe /system/$a)"]),
+        other => panic!("{other:?}"),
+    }
+    drop(release);
+    handle.wait_until_ended(LONG).unwrap();
+    assert_eq!(handle.ledger().balance(), 0);
+    #[cfg(target_os = "linux")]
+    wait_until(|| threads("zq7-") == 0);
+}
+
+#[test]
 fn on_its_own_threads_shutdown_is_a_typed_error_and_the_system_ends_all_the_same() {
     for (dispatcher, prefix) in [("default", "zq4-"), ("b", "zq5-"), ("p", "zq6-")] {
         let stage = Stage::threads_with(&prefix[..3], |builder| {

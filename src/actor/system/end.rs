@@ -9,6 +9,10 @@ use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::time::{Duration, Instant};
 
+/// The front of a hidden actor: its role, and the actor that it works for.
+#[derive(Clone)]
+pub struct WorksFor(pub &'static str, pub AnyRef);
+
 /// At most this many stuck actors are named in an error.
 const STUCK_NAMED_MAX: usize = 32;
 
@@ -135,8 +139,9 @@ impl SystemCore {
         Ok(())
     }
 
-    /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left.
-    fn stuck(&self) -> Vec<String> {
+    /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left. A hidden actor that
+    /// works for another is named after that one.
+    pub fn stuck(&self) -> Vec<String> {
         let mut stuck = Vec::new();
         // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
         let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
@@ -144,7 +149,11 @@ impl SystemCore {
         while let Some(actor) = open.pop() {
             let children = actor.core().children.all();
             if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {
-                stuck.push(actor.path().to_string());
+                let path = actor.path();
+                stuck.push(match actor.core().children.front::<WorksFor>() {
+                    Some(WorksFor(role, owner)) => format!("{} (its {role} {path})", owner.path()),
+                    None => path.to_string(),
+                });
             }
             open.extend(children);
         }

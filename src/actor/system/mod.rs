@@ -10,6 +10,7 @@ mod stepping;
 
 pub(crate) use dispatchers::INTERNAL;
 pub use dispatchers::{OwnHome, Place};
+pub use end::WorksFor;
 pub use guardians::Never;
 pub use stepping::left_to_wait;
 #[cfg(feature = "testkit")]
@@ -151,7 +152,8 @@ impl System {
     }
 
     /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
-    /// balance is 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
+    /// balance is 0, but for messages that have gone from one [system to another](Ledger) on their way: those of both
+    /// systems sum to 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
     /// threads. At last it frees, on this thread, what was replaced while the system ran and nobody can be reading any
     /// more, such as the recipe of a router that has ended: this may run destructors of yours.
     ///

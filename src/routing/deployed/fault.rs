@@ -119,7 +119,11 @@ impl fmt::Display for SectionFault {
                 "{name:?} needs a recipe, and the code has a group: choose a group, or call `pool` in the code"
             ),
             SectionFault::NoPaths { name } => {
-                write!(f, "{name:?} needs paths, and the code has none: name at least one routee")
+                write!(
+                    f,
+                    "{name:?} needs paths, and the code has none: name at least one routee, or choose a logic of your own \
+                     that makes its routees itself (`RoutingLogic::own_routees`)"
+                )
             }
             SectionFault::SharedQueue { name } => write!(
                 f,

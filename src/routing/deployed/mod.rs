@@ -25,13 +25,14 @@ pub use named::Logics;
 
 use super::plan::{Initial, RouterPlan};
 use super::{
-    Random, RoundRobin, Router, RouterSettings, RoutingLogic, SmallestMailbox, TwoChoices, balancing,
+    Random, RoundRobin, Routee, Router, RouterSettings, RoutingLogic, SmallestMailbox, TwoChoices, balancing,
 };
-use crate::actor::{Mailbox, MailboxKind, SystemCore, stash_limit};
+use crate::actor::{Mailbox, MailboxKind, SystemCore, SystemRef, stash_limit};
 use crate::actor_ref::AnyRef;
 use crate::deployment::{Deployment, Section};
 use crate::error::SpawnError;
 use crate::payload::Guarded;
+use std::sync::Arc as StdArc;
 
 /// What is wrong, and at which key of the router's section.
 pub type Refused = (&'static str, SectionFault);
@@ -126,7 +127,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     fn follow(
         &mut self,
         says: &Deployment,
-        system: &SystemCore,
+        system: &StdArc<SystemCore>,
     ) -> Result<Option<Box<dyn RoutingLogic<M>>>, Refused> {
         let kind = Kind::of(&says.router);
         if self.is_from_config && matches!(kind, Kind::FromCode) {
@@ -139,7 +140,38 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if other.is_none() {
             self.logic.configure(&says.router);
         }
+        if let (true, Kind::Named(name)) = (self.leaves_routees_to_logic(says), kind) {
+            self.take_routees_of_logic(name, other.as_deref(), system)?;
+        }
         Ok(other)
+    }
+
+    /// Whether neither the code nor the section says who the routees are.
+    fn leaves_routees_to_logic(&self, says: &Deployment) -> bool {
+        let is_pool = matches!(self.members, Initial::Pool { .. });
+        self.is_from_config && !is_pool && says.router.routees_paths.is_none()
+    }
+
+    /// Takes the routees that a logic of the user's own makes itself. Last of all, since they are made here.
+    fn take_routees_of_logic(
+        &mut self,
+        name: &str,
+        other: Option<&dyn RoutingLogic<M>>,
+        system: &StdArc<SystemCore>,
+    ) -> Result<(), Refused> {
+        let system = SystemRef::new(system.clone());
+        let made = match other {
+            Some(other) => other.own_routees(&system),
+            None => self.logic.own_routees(&system),
+        };
+        match made {
+            Ok(Some(routees)) => {
+                self.members = Initial::Group(routees.into_iter().map(Routee::new).collect());
+                Ok(())
+            }
+            Ok(None) => Err(("routees.paths", SectionFault::NoPaths { name: name.to_owned() })),
+            Err(fault) => Err(("router", SectionFault::Refused { name: name.to_owned(), fault })),
+        }
     }
 
     fn follow_about_head(&mut self, says: &RouterSettings) {
@@ -170,6 +202,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 // It was the pool's.
                 self.resizer = if is_pool { None } else { self.resizer.take() };
             }
+            // Perhaps the logic makes them, which is not made yet.
+            (None, _) if matches!(kind, Kind::Named(_)) && !is_pool => {}
             (None, _) if is_pool || self.is_from_config => {
                 return Err(("routees.paths", SectionFault::NoPaths { name: name() }));
             }

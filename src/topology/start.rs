@@ -1,0 +1,349 @@
+//! The start of a topology: which configuration the groups get first, and who brings it.
+//!
+//! Each group gets its first configuration once: from the first [`reconfigure`](Topology::reconfigure) that comes while
+//! the topology starts, and otherwise from what the system's configuration says.
+
+use super::config::Sections;
+use super::plan::{Entry, Shared, Topology};
+use super::{GroupConfig, TopologyError};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
+
+/// How far a topology has come.
+pub(super) struct Course {
+    state: Mutex<State>,
+    /// Signalled when no configuration is on its way any more, and when a configurer has ended.
+    changed: Condvar,
+}
+
+struct State {
+    life: Life,
+    /// A configuration is on its way to the groups.
+    is_busy: bool,
+    /// The groups that are no entrypoints have got their first configuration.
+    is_configured: bool,
+    /// A configurer has ended since the starting thread has looked.
+    #[cfg(feature = "config")]
+    has_rung: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Described,
+    /// The entrypoints get theirs, or have it; a configuration may come from them.
+    Starting,
+    Running,
+}
+
+/// What the thread that starts a topology does about the first configuration.
+enum First {
+    /// It gives the groups what the system's configuration says, unless another one has come.
+    Given,
+    /// It leaves that to a later `reconfigure`, for which it cannot wait.
+    #[cfg(feature = "config")]
+    Later,
+}
+
+impl Course {
+    pub fn new() -> Self {
+        let state = State {
+            life: Life::Described,
+            is_busy: false,
+            is_configured: false,
+            #[cfg(feature = "config")]
+            has_rung: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Topology {
+    /// Starts the groups: checks that every group that was declared is mounted, gives the
+    /// [entrypoints](Local::entrypoint) an empty configuration, and then all others their first one. It goes in two
+    /// phases, so that no group gets its part if any rejects, and each group is configured once.
+    ///
+    /// | the first configuration of all others is | if |
+    /// |---|---|
+    /// | the text of the first `reconfigure` | an entrypoint has called it, from the moment on at which it gets its own configuration |
+    /// | the sections `[topology.<name>]` of the system's configuration | they were given to the [builder](crate::SystemBuilder), and none has called it |
+    /// | empty | neither |
+    ///
+    /// Without sections in the builder's text (and with the feature `config`), this waits for the entrypoints: until
+    /// each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
+    /// [configurer](Local::configurer) until it has brought a configuration, however long that takes.
+    /// Until then the other groups are mounted and have no configuration; they take messages.
+    ///
+    /// A thread that must not wait for actors, such as that of an actor, waits for none of this. It goes on as if the
+    /// entrypoints' actors had called nothing; and where there is a configurer, this returns at once, and its first
+    /// `reconfigure` configures the others. The thread of a `TestSystem` (feature `testkit`) runs all turns that there
+    /// are instead of waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
+    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
+    /// [`TopologyError::Started`]; [`TopologyError::Busy`] while another thread starts it;
+    /// [`TopologyError::Unconfigured`] if all configurers end and have brought no configuration. After an error it
+    /// may be called again; entrypoints that have started do not start twice.
+    ///
+    /// [`Local::entrypoint`]: super::Local::entrypoint
+    /// [`Local::configurer`]: super::Local::configurer
+    pub fn start(&self) -> Result<(), TopologyError> {
+        let unmounted = self.unmounted();
+        if !unmounted.is_empty() {
+            return Err(TopologyError::Unmounted { groups: unmounted });
+        }
+        let starting = Starting::begin(self.shared())?;
+        let sections = &self.system().core().topology;
+        self.check_names(sections)?;
+        self.give_to_entrypoints()?;
+        let first = self.first_configuration(sections)?;
+        let configuring = Configuring::behind_others(self.shared())?;
+        let gives = matches!(first, First::Given) && !configuring.is_configured();
+        // A part that is rejected is told of once: the entrypoint goes by the empty one when this is called again.
+        let deferred: Vec<_> =
+            self.entries(|entries| entries.iter_mut().map(|entry| entry.deferred.take()).collect());
+        let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
+        self.give_to_indexed(|index, entry| match entry.is_entrypoint {
+            true => deferred[index].clone(),
+            false => gives.then(|| part(&entry.name)),
+        })?;
+        configuring.done(gives);
+        starting.done();
+        Ok(())
+    }
+
+    fn unmounted(&self) -> Vec<String> {
+        let name = |entry: &Entry| (!entry.is_mounted()).then(|| entry.name.to_string());
+        self.entries(|entries| entries.iter().filter_map(name).collect())
+    }
+
+    /// Gives the entrypoints an empty configuration, but those that have it from a start that came to nothing.
+    fn give_to_entrypoints(&self) -> Result<(), TopologyError> {
+        struct Over<'a>(&'a Topology);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.entries(|entries| entries.iter_mut().for_each(|entry| entry.is_starting = false));
+            }
+        }
+        self.entries(|entries| {
+            for entry in entries {
+                entry.is_starting = entry.is_entrypoint && entry.config.is_none();
+            }
+        });
+        let _over = Over(self);
+        self.give_to(|entry| entry.is_starting.then(GroupConfig::default)).map(drop)
+    }
+
+    /// Gives the groups their parts of a configuration. An entrypoint that is just being started gets its part from the
+    /// thread that starts it, behind the empty one.
+    #[cfg_attr(not(feature = "config"), allow(dead_code))]
+    pub(super) fn configure(&self, sections: &Sections, force: bool) -> Result<Vec<String>, TopologyError> {
+        let configuring = Configuring::begin(self.shared())?;
+        self.check_names(sections)?;
+        let is_starting = |(index, entry): (usize, &Entry)| entry.is_starting.then_some(index);
+        let starting: Vec<usize> =
+            self.entries(|entries| entries.iter().enumerate().filter_map(is_starting).collect());
+        let changed = self.give_to_indexed(|index, entry| {
+            let part = sections.get(&*entry.name).cloned().unwrap_or_default();
+            let is_due = !starting.contains(&index) && (force || entry.config.as_ref() != Some(&part));
+            is_due.then_some(part)
+        })?;
+        self.entries(|entries| {
+            for index in starting {
+                let entry = &mut entries[index];
+                entry.deferred = sections.get(&*entry.name).cloned();
+            }
+        });
+        configuring.done(true);
+        Ok(changed)
+    }
+
+    #[cfg(not(feature = "config"))]
+    fn first_configuration(&self, _: &Sections) -> Result<First, TopologyError> {
+        Ok(First::Given)
+    }
+}
+
+#[cfg(feature = "config")]
+mod waiting {
+    use super::super::stop::{ask_if_alive, asked};
+    use super::*;
+    use crate::actor_ref::{AnyRef, Ask};
+    use crate::dispatch::stepping::Reached;
+    use std::pin::Pin;
+    use std::sync::Arc as StdArc;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    impl Topology {
+        /// Waits until it is known where the first configuration comes from, if an entrypoint may bring it.
+        pub(super) fn first_configuration(&self, sections: &Sections) -> Result<First, TopologyError> {
+            let core = self.system().core();
+            if !sections.is_empty() || self.shared().course.is_configured() {
+                return Ok(First::Given);
+            }
+            let may_wait = !crate::dispatch::must_not_wait() && !core.runs_current_thread();
+            let configurers = self.entrypoints(|entry| entry.is_configurer);
+            if !configurers.is_empty() {
+                return if may_wait { self.wait_for(&configurers) } else { Ok(First::Later) };
+            }
+            if may_wait {
+                // An answer says that the actor has been started; one that ends has nothing to say any more.
+                let entrypoints = self.entrypoints(|entry| entry.is_entrypoint);
+                let actors = entrypoints.iter().filter_map(|(_, member)| asked(|| member.actors()));
+                let actors: Vec<AnyRef> = actors.flatten().collect();
+                if !actors.is_empty() {
+                    drop(ask_if_alive(self.timekeeper(), &actors).wait());
+                }
+            }
+            Ok(First::Given)
+        }
+
+        fn entrypoints(&self, is_one: impl Fn(&Entry) -> bool) -> Vec<Named> {
+            let named = |entry: &Entry| Some((entry.name.to_string(), entry.member.clone()?));
+            self.entries(|entries| entries.iter().filter(|entry| is_one(entry)).filter_map(named).collect())
+        }
+
+        /// Waits for the configuration that these groups are to bring.
+        fn wait_for(&self, configurers: &[Named]) -> Result<First, TopologyError> {
+            let shared = self.shared();
+            let end = |(_, member): &Named| {
+                let watched = asked(|| member.watched()).flatten();
+                Some(watched.or_else(|| self.system().core().user().ok())?.when_ended())
+            };
+            let mut ends: Vec<Ask<()>> = configurers.iter().filter_map(end).collect();
+            let waker = Waker::from(StdArc::new(Rings(self.clone())));
+            loop {
+                let reached = self.system().core().run_turns(&mut || shared.course.is_configured());
+                // An end is told once, so that it is not asked for again. Without a lock, since it may be told at once.
+                ends.retain_mut(|end| {
+                    matches!(Pin::new(end).poll(&mut Context::from_waker(&waker)), Poll::Pending)
+                });
+                let mut state = lock(&shared.course.state);
+                loop {
+                    if state.is_configured {
+                        return Ok(First::Given);
+                    }
+                    if ends.is_empty() && !state.is_busy {
+                        let entrypoints = configurers.iter().map(|(name, _)| name.clone()).collect();
+                        return Err(TopologyError::Unconfigured { entrypoints });
+                    }
+                    if reached != Reached::Elsewhere {
+                        return Ok(First::Later);
+                    }
+                    if std::mem::take(&mut state.has_rung) {
+                        break;
+                    }
+                    state = shared.course.wait(state);
+                }
+            }
+        }
+    }
+
+    /// A group and its name.
+    type Named = (String, StdArc<dyn super::super::Member>);
+
+    impl Course {
+        pub(super) fn is_configured(&self) -> bool {
+            lock(&self.state).is_configured
+        }
+    }
+
+    /// Wakes the thread that starts the topology.
+    struct Rings(Topology);
+
+    impl Wake for Rings {
+        fn wake(self: StdArc<Self>) {
+            let course = &self.0.shared().course;
+            lock(&course.state).has_rung = true;
+            course.changed.notify_all();
+        }
+    }
+}
+
+/// The right to start the groups.
+struct Starting<'a> {
+    course: &'a Course,
+    next: Life,
+}
+
+impl<'a> Starting<'a> {
+    fn begin(shared: &'a Shared) -> Result<Self, TopologyError> {
+        let course = &shared.course;
+        let mut state = lock(&course.state);
+        match state.life {
+            Life::Described => state.life = Life::Starting,
+            Life::Starting => return Err(TopologyError::Busy),
+            Life::Running => return Err(TopologyError::Started),
+        }
+        Ok(Self { course, next: Life::Described })
+    }
+
+    fn done(mut self) {
+        self.next = Life::Running;
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        lock(&self.course.state).life = self.next;
+    }
+}
+
+/// The right to give the groups a configuration.
+struct Configuring<'a> {
+    course: &'a Course,
+    configures: bool,
+}
+
+impl<'a> Configuring<'a> {
+    #[cfg_attr(not(feature = "config"), allow(dead_code))]
+    fn begin(shared: &'a Shared) -> Result<Self, TopologyError> {
+        let course = &shared.course;
+        let mut state = lock(&course.state);
+        if state.life == Life::Described {
+            return Err(TopologyError::NotStarted);
+        }
+        if state.is_busy {
+            return Err(TopologyError::Busy);
+        }
+        state.is_busy = true;
+        Ok(Self { course, configures: false })
+    }
+
+    /// Of the thread that starts the groups: once the configuration that is on its way has arrived.
+    fn behind_others(shared: &'a Shared) -> Result<Self, TopologyError> {
+        let course = &shared.course;
+        let mut state = lock(&course.state);
+        while state.is_busy {
+            if crate::dispatch::must_not_wait() {
+                return Err(TopologyError::Busy);
+            }
+            state = course.wait(state);
+        }
+        state.is_busy = true;
+        Ok(Self { course, configures: false })
+    }
+
+    fn is_configured(&self) -> bool {
+        lock(&self.course.state).is_configured
+    }
+
+    /// It has been given; `all` if that was not to entrypoints alone.
+    fn done(mut self, all: bool) {
+        self.configures = all;
+    }
+}
+
+impl Drop for Configuring<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.course.state);
+        state.is_busy = false;
+        state.is_configured |= self.configures;
+        drop(state);
+        self.course.changed.notify_all();
+    }
+}
