@@ -363,6 +363,12 @@ impl Connection {
         self.closed
     }
 
+    /// Reports an edge, as the driver does.
+    #[cfg(test)]
+    pub fn edge(&self, bits: Readiness) {
+        self.registration.raise(bits);
+    }
+
     /// Whether closing the socket now could destroy what is on its way to the peer: see `linger.rs`.
     fn has_unread_input(&mut self) -> bool {
         let bits = self.registration.take();

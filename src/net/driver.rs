@@ -143,7 +143,8 @@ pub struct Registration {
 }
 
 impl Driver {
-    fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
+    /// The poll belongs to the thread that serves.
+    fn new() -> io::Result<(StdArc<Self>, Poll)> {
         let poll = Poll::new()?;
         let driver = StdArc::new(Self {
             registry: poll.registry().try_clone()?,
@@ -151,6 +152,23 @@ impl Driver {
             owners: Mutex::new(Slab::new()),
             inbox: Mutex::new(Inbox::default()),
         });
+        Ok((driver, poll))
+    }
+
+    /// For tests that do what the thread does.
+    #[cfg(test)]
+    pub fn without_thread() -> io::Result<(StdArc<Self>, Poll)> {
+        Self::new()
+    }
+
+    /// What the thread would take from its inbox.
+    #[cfg(test)]
+    pub fn take_lingering(&self) -> Vec<Lingering> {
+        std::mem::take(&mut lock(&self.inbox).lingering)
+    }
+
+    fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
+        let (driver, poll) = Self::new()?;
         let served = driver.clone();
         // What it tells runs code of users, which may end the system: that would wait for this very thread.
         let serve = move || without_waiting(|| served.serve(poll));

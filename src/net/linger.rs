@@ -243,6 +243,8 @@ mod tests {
         let lingering = Lingering { socket, rest, written: 5, until, ended: false, place };
         let mut lingerers = Lingerers::new(1);
         lingerers.add(lingering, poll.registry());
+        let patience = Duration::from_secs(5);
+        peer.set_read_timeout(Some(patience)).unwrap();
         let mut words = String::new();
         peer.read_to_string(&mut words).unwrap();
         assert_eq!(words, "words");
@@ -250,7 +252,8 @@ mod tests {
         drop(peer);
         let (mut poll, mut events) = (poll, mio::Events::with_capacity(8));
         while !lingerers.is_empty() {
-            poll.poll(&mut events, None).unwrap();
+            poll.poll(&mut events, Some(patience)).unwrap();
+            assert!(!events.is_empty(), "its end is not told");
             for event in &events {
                 assert_eq!(event.token(), Token(1));
                 lingerers.progress(1);

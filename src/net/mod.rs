@@ -86,6 +86,8 @@ mod linger;
 mod listener;
 #[cfg(not(pointsman_loom))]
 mod places;
+#[cfg(all(test, not(pointsman_loom)))]
+mod scripted;
 #[cfg(not(pointsman_loom))]
 mod socket;
 

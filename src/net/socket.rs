@@ -54,6 +54,9 @@ pub enum Socket {
     Tcp(mio::net::TcpStream),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
+    /// Made up.
+    #[cfg(test)]
+    Scripted(crate::net::scripted::End),
 }
 
 impl Socket {
@@ -62,6 +65,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.read(into),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.read(into),
+            #[cfg(test)]
+            Socket::Scripted(end) => end.read(into),
         }
     }
 
@@ -70,6 +75,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.write(bytes),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.write(bytes),
+            #[cfg(test)]
+            Socket::Scripted(end) => end.write(bytes),
         }
     }
 
@@ -79,6 +86,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+            #[cfg(test)]
+            Socket::Scripted(end) => end.shutdown_write(),
         }
     }
 
@@ -87,6 +96,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.set_nodelay(nodelay),
             #[cfg(unix)]
             Socket::Unix(_) => Ok(()),
+            #[cfg(test)]
+            Socket::Scripted(_) => Ok(()),
         }
     }
 
@@ -97,6 +108,8 @@ impl Socket {
             Socket::Tcp(_) => false,
             #[cfg(unix)]
             Socket::Unix(_) => true,
+            #[cfg(test)]
+            Socket::Scripted(end) => end.stops_early(),
         }
     }
 
@@ -105,6 +118,8 @@ impl Socket {
             Socket::Tcp(stream) => stream,
             #[cfg(unix)]
             Socket::Unix(stream) => stream,
+            #[cfg(test)]
+            Socket::Scripted(end) => end,
         }
     }
 }
