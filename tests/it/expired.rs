@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, Soon};
 use pointsman::prelude::*;
-use pointsman::routing::{ScatterGatherFirstCompleted, TailChopping};
+use pointsman::routing::{ConsistentHashing, Keyed, ScatterGatherFirstCompleted, TailChopping};
 use pointsman::{Answerable, Attempt, DeadLetterReason, Expiring, Ledger, ManualClock, Subscription};
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -273,6 +273,24 @@ fn the_routees_of_a_pool_skip_each_in_its_own_mailbox_and_in_a_queue_that_they_s
         assert_eq!(waits.wait(), Ok(14), "shared: {shared}");
         office.end(&[7, 8], 500);
     }
+}
+
+#[test]
+fn the_routees_of_a_keyed_pool_skip_though_the_router_alone_knows_the_key() {
+    let office = Office::open();
+    let make = office.recipe();
+    let clerks = office.system.router("clerks").keyed_pool(1, move |_| make());
+    let clerks = clerks.logic(ConsistentHashing::new()).skip_unwanted().spawn().expect("the name is free");
+    let to = clerks.to_ref();
+    let keyed = |message| Keyed { key: 7u32, message };
+    let (inside, is_inside) = channel();
+    let (release, released) = channel();
+    to.tell(keyed(Msg::Hold(inside, Arc::new(Mutex::new(released)))));
+    is_inside.soon().expect("the handler runs");
+    drop(to.ask_with(|reply_to| keyed(Msg::Double(Call::new(Double(1), reply_to)))));
+    to.tell(keyed(Msg::Note(2)));
+    drop::<Sender<()>>(release);
+    office.end(&[2], 1);
 }
 
 #[test]
