@@ -8,7 +8,7 @@
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
-use crate::actor::turns_aside;
+use crate::actor::Aside;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{StartError, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
@@ -53,11 +53,10 @@ pub fn schedule(task: TaskRef, limits: Limits) {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),
     });
-    turns_aside(|| {
-        while let Some(waiting) = task.take() {
-            task = next(run(waiting));
-        }
-    });
+    let _aside = Aside::step();
+    while let Some(waiting) = task {
+        task = next(run(waiting));
+    }
 }
 
 /// Whether the calling thread is in a turn.
