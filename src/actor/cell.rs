@@ -132,8 +132,11 @@ pub struct VTable {
     /// What a foreign one is told apart by; `None` for local ones.
     ///
     /// Safety: the header is that of a living allocation which has this vtable.
-    pub referent: Option<unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>>,
+    pub referent: Option<FindReferent>,
 }
+
+/// Finds a [`VTable::referent`].
+pub type FindReferent = unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>;
 
 /// The first bytes of whatever a reference points to.
 #[repr(C)]

@@ -101,6 +101,10 @@ impl<K: Send + 'static, M: Send + 'static> Recipient<Keyed<K, M>> for Strip<M> {
         self.target.system().map(SystemRef::new)
     }
 
+    fn place(&self) -> Option<AnyRef> {
+        self.target.place()
+    }
+
     /// The router cannot take what is left in the mailbox, which has no key any more.
     fn leave(&self, leave: Leave<Keyed<K, M>>, leaving: Leaving) {
         let router = ActorRef::to_own_recipient(Nobody);

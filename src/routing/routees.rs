@@ -301,7 +301,7 @@ impl<M> Routee<M> {
             Identity::Given(text) => text.hash(&mut state),
             Identity::Several(parts) => parts.list.iter().for_each(|part| part.feed(state)),
             Identity::None => {}
-            Identity::AtPath(path) => path.text.hash(&mut state),
+            Identity::AtPath(path) => path.selection.hash(&mut state),
         }
     }
 
@@ -323,9 +323,7 @@ pub(super) fn order<M>(one: &[Routee<M>], two: &[Routee<M>]) -> Ordering {
         (Identity::Path(_), Identity::Path(_)) => one.actor.cmp(&two.actor),
         (Identity::Given(one), Identity::Given(two)) => one.cmp(two),
         (Identity::Several(one), Identity::Several(two)) => order(&one.list, &two.list),
-        (Identity::AtPath(at), Identity::AtPath(other)) => {
-            at.text.cmp(&other.text).then_with(|| one.actor.cmp(&two.actor))
-        }
+        (Identity::AtPath(one), Identity::AtPath(two)) => one.selection.order(&two.selection),
         _ => one.rank().cmp(&two.rank()),
     };
     let pairs = one.iter().zip(two).map(of_parts);

@@ -475,6 +475,23 @@ fn references_to_paths_mean_the_same_by_router_and_path() {
 }
 
 #[test]
+fn references_to_selections_mean_the_same_by_what_is_selected() {
+    let stage = Stage::turns();
+    let select = |path: &str| stage.system.select(path).unwrap();
+    let routee = |path: &str| Routee::<u32>::selected(select(path));
+    mean_the_same(&behind(routee("/user/a*")), &behind(routee("/user//a*/")));
+    let several = |path: &str| behind(Routee::several([routee(path), routee("/user/b")]));
+    mean_the_same(&several("/user/a"), &several("/user/a/"));
+    mean_different_things(&[
+        behind(routee("/user/a")),
+        behind(routee("/user/b")),
+        several("/user/a"),
+        several("/user/b"),
+    ]);
+    stage.end(&[]);
+}
+
+#[test]
 fn references_to_functions_and_recipients_mean_the_same_as_their_clones_alone() {
     let function = || ActorRef::from_fn(|_: u32| ());
     let one = function();

@@ -187,9 +187,11 @@ impl Selection {
         requested(anchor, &self.elements)
     }
 
-    /// A total order among those of one system, in which equal ones are equal.
+    /// A total order in which equal ones are equal.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
-        self.anchor.cmp(&other.anchor).then_with(|| self.elements.cmp(&other.elements))
+        let system = |at: &Self| StdArc::as_ptr(at.system.core()) as usize;
+        let elements = || self.elements.cmp(&other.elements);
+        self.anchor.cmp(&other.anchor).then_with(elements).then_with(|| system(self).cmp(&system(other)))
     }
 
     /// Whether it has a wildcard.
