@@ -287,7 +287,7 @@ pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
 
 /// Has the ask wait for room, when its asker has said for how long.
 #[cold]
-pub fn put_off<R>(ask: &mut Ask<R>, unsent: Box<Unsent>) {
+pub fn put_off<R>(ask: &mut Ask<R>, unsent: Unsent) {
     ask.waiting.put_off(unsent);
 }
 
@@ -438,7 +438,7 @@ pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R
 
 /// As [`put_off`], of a pending ask.
 #[cold]
-pub fn put_off_pending<R>(pending: &mut Pending<'_, R>, unsent: Box<Unsent>) {
+pub fn put_off_pending<R>(pending: &mut Pending<'_, R>, unsent: Unsent) {
     pending.waiting.put_off(unsent);
 }
 
@@ -510,9 +510,9 @@ impl<R> Waiting<R> {
         self.send_now();
     }
 
-    fn put_off(&mut self, unsent: Box<Unsent>) {
+    fn put_off(&mut self, unsent: Unsent) {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Pending(promise) => self.state = State::Unsent(promise, unsent),
+            State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
             // Over already: with it the request is given up.
             other => self.state = other,
         }

@@ -114,8 +114,8 @@ pub struct PutOff(Vec<Box<dyn Later>>);
 
 impl PutOff {
     /// Says whose books have counted it as sent; `None`: those of the actors that it waits for.
-    pub fn counted_by(self, books: Option<StdArc<SystemCore>>) -> Box<Unsent> {
-        Box::new(Unsent { later: Mutex::new(self.0), books })
+    pub fn counted_by(self, books: Option<StdArc<SystemCore>>) -> Unsent {
+        Unsent { later: Mutex::new(self.0), books }
     }
 }
 
@@ -146,7 +146,7 @@ impl Unsent {
 
     /// Waits until each is accepted or refused, or has waited for as long as its mailbox says; and no longer than
     /// `until`, after which none is delivered any more.
-    pub fn wait(mut self: Box<Self>, until: Option<Until<'_>>) -> InVain {
+    pub fn wait(mut self, until: Option<Until<'_>>) -> InVain {
         let later = self.take();
         let over = wait_until(later, until);
         let is_late = !over.is_empty() && until.is_some_and(|until| until.is_over());

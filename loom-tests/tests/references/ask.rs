@@ -161,6 +161,51 @@ fn last_port_dropped_races_poll() {
     });
 }
 
+/// As actors do that skip what nobody wants: a port that is not wanted is dropped unanswered. The asker must not miss
+/// an answer by that.
+#[test]
+fn a_port_is_unwanted_only_once_another_one_answers() {
+    model("a_port_is_unwanted_only_once_another_one_answers", &[9], TWO, 52, || {
+        let lives = Lives::new();
+        let (reply_to, ask) = begin();
+        let other = reply_to.clone();
+        let replies = [lives.payload(1), lives.payload(2)];
+        let answer = |port: ReplyTo<Payload>, reply| {
+            if port.wanted() {
+                drop(port.send(reply));
+            }
+        };
+        let [first, second] = replies;
+        let skips = thread::spawn(move || answer(other, second));
+        answer(reply_to, first);
+        skips.join().unwrap();
+        assert!(matches!(number(ask.wait()), Ok(1 | 2)));
+        lives.all_gone();
+    });
+}
+
+/// The asker goes while the actor looks: the question is skipped, or its reply is late.
+#[test]
+fn a_question_that_is_skipped_has_no_asker() {
+    model("a_question_that_is_skipped_has_no_asker", &[9], TWO, 12, || {
+        let lives = Lives::new();
+        let (promise, port) = promise();
+        let reply = lives.payload(7);
+        let skips = thread::spawn(move || {
+            let wanted = port.is_wanted();
+            let answered = if wanted { port.answer(Ok(reply)).is_ok() } else { false };
+            (wanted, answered)
+        });
+        let left = promise.leave();
+        let (wanted, answered) = skips.join().unwrap();
+        // Nobody else has a port: an outcome is the reply, or that there is none, after the asker has gone.
+        assert_eq!(left.outcome.is_some(), answered);
+        assert!(wanted || !answered);
+        drop(left);
+        lives.all_gone();
+    });
+}
+
 #[test]
 fn reply_races_leave() {
     model("reply_races_leave", &[9], TWO, 8, || {
