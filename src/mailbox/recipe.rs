@@ -111,9 +111,9 @@ pub enum Full {
     /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
     /// runs: the room would never be made. The owner pays a fence for each message.
     ///
-    /// Sent through a router by `tell` or `try_tell`, the wait happens while the sender reads the router's table: until it ends, no
-    /// replaced table of any router in the process is freed, and a router that has 1,024 of them refuses changes
-    /// ([`ManageError::OldTables`](crate::routing::ManageError)). Give routees a short limit.
+    /// Sent through a router by `tell` or `try_tell`, the wait happens while the sender reads the router's table: until it
+    /// ends, no replaced table of any router in the process is freed, and the changes of a router whose tables take
+    /// [as much as they may](crate::routing::RouterPlan::old_tables_max) wait for that. Give routees a short limit.
     Wait(Duration),
 }
 

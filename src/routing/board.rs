@@ -2,6 +2,7 @@
 //! made.
 
 use super::leaving::LeavePlan;
+use super::old_tables::{OldTables, OldTablesPlan, WaitingChanges};
 use super::reference::SharedRouter;
 use super::{Routee, RouteeInfo, Routees, RoutingLogic};
 use crate::actor::Held;
@@ -77,6 +78,8 @@ pub struct Board<M: Send + 'static, L> {
     pub strategy: Strategy,
     /// How routees go.
     pub leave: LeavePlan<M>,
+    /// What tables that were replaced may take.
+    pub old_tables: OldTablesPlan,
     /// The child that is no routee.
     pub controller: Option<AnyRef>,
     /// The reference that routes, for what a leaving routee hands back.
@@ -91,6 +94,10 @@ pub struct Members<M: Send + 'static> {
     pub version: u64,
     /// The router refuses messages and waits for its own routees to end.
     pub is_ending: bool,
+    /// The tables that were published.
+    pub old_tables: OldTables,
+    /// Changes that wait, while the head is restarted; the head has them else.
+    pub waiting: WaitingChanges<M>,
 }
 
 pub struct Member<M: Send + 'static> {
@@ -137,7 +144,14 @@ impl<M: Send + 'static> Clone for Member<M> {
 
 impl<M: Send + 'static> Members<M> {
     pub fn none() -> Self {
-        Self { list: Vec::new(), next_index: 0, version: 0, is_ending: false }
+        Self {
+            list: Vec::new(),
+            next_index: 0,
+            version: 0,
+            is_ending: false,
+            old_tables: OldTables::default(),
+            waiting: WaitingChanges::default(),
+        }
     }
 }
 
@@ -177,12 +191,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     pub fn publish(&self, list: Vec<Member<M>>) {
         let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
         let prepared = self.logic.prepare(&routees);
-        let (former, version) = {
+        let index_bytes = prepared.as_deref().map_or(0, |prepared| self.logic.prepared_bytes(prepared));
+        let bytes = Routees::<M>::bytes(routees.len()).saturating_add(index_bytes);
+        let (former, version, token) = {
             let mut members = lock(&self.members);
             members.version += 1;
-            (std::mem::replace(&mut members.list, list), members.version)
+            let former = std::mem::replace(&mut members.list, list);
+            (former, members.version, members.old_tables.replace(bytes))
         };
-        self.shared.replace(Routees::new(routees, prepared, version));
+        self.shared.replace(Routees::new(routees, prepared, version).holding(token));
         drop(former);
     }
 

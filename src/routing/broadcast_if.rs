@@ -43,6 +43,10 @@ where
         self.logic.prepare(routees)
     }
 
+    fn prepared_bytes(&self, prepared: &(dyn Any + Send + Sync)) -> usize {
+        self.logic.prepared_bytes(prepared)
+    }
+
     fn check(&self) -> Result<(), String> {
         self.logic.check()
     }

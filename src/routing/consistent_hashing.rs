@@ -283,6 +283,10 @@ where
         }
     }
 
+    fn prepared_bytes(&self, prepared: &(dyn Any + Send + Sync)) -> usize {
+        prepared.downcast_ref().map_or(0, Ring::bytes)
+    }
+
     fn check(&self) -> Result<(), String> {
         match self.virtual_nodes {
             0 => Err("0 virtual nodes a routee: must be at least 1".to_owned()),

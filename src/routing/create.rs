@@ -8,6 +8,7 @@ use super::board::{Board, MakeRoutee, Member, Members, check_size};
 use super::by_path;
 use super::found_empty::FoundEmpty;
 use super::head::Head;
+use super::old_tables::WaitingChanges;
 use super::plan::{Initial, RouterPlan};
 use super::reference::SharedRouter;
 use super::resizer::{self, Resizing};
@@ -60,7 +61,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         };
         let recipe = move |_: &mut Context<Manage<M>>| {
             let board = late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
-            Ok(Head { board })
+            Ok(Head { board, waiting: WaitingChanges::default() })
         };
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
@@ -98,6 +99,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             shares_queue,
             strategy: self.strategy,
             leave: self.leave,
+            old_tables: self.old_tables,
             controller: controller.as_ref().and_then(|made| Some(made.as_ref().ok()?.actor.clone())),
             reference: handed_back,
         });

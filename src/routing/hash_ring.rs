@@ -99,6 +99,11 @@ impl fmt::Display for RingError {
 impl std::error::Error for RingError {}
 
 impl Ring {
+    /// What it takes, the memory behind it included.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.points) + size_of_val(&*self.buckets)
+    }
+
     /// Builds a ring from identities and their numbers of virtual nodes.
     ///
     /// An identity that is listed again has further points of its own, so twice the weight in all; which of

@@ -8,6 +8,7 @@
 
 use super::board::{Board, Member};
 use super::leaving::watch;
+use super::old_tables::WaitingChanges;
 use super::{Manage, ManageError, Routee, RoutingLogic};
 use crate::actor::{Actor, Context, Done, Terminated, drop_guarded, guarded};
 use crate::actor_ref::AnyRef;
@@ -17,20 +18,63 @@ use crate::supervision::{Failure, Strategy};
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
-/// Tables of one router that may wait to be freed: the bound of the memory that a thread which does not come
-/// on keeps. Each router has its own, so that one that is often changed while a thread is stuck does not keep
-/// others from changes.
-const OLD_TABLES_MAX: usize = 1024;
-
-/// The actor. Its state is all on the board.
+/// The actor. Its state is on the board, but for the changes that wait: they are there only over a restart.
 pub struct Head<M: Send + 'static, L> {
     pub board: StdArc<Board<M, L>>,
+    pub waiting: WaitingChanges<M>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     type Message = Manage<M>;
 
     fn receive(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Done {
+        if let Some(message) = self.unless_waiting(message, ctx) {
+            self.handle(message, ctx);
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+        self.take_waiting(ctx);
+        self.begin_ticks(ctx);
+        Ok(())
+    }
+
+    fn stopped(&mut self, ctx: &mut Context<Manage<M>>) {
+        self.board.shared.close();
+        let former = {
+            let mut members = lock(&self.board.members);
+            members.is_ending = true;
+            std::mem::take(&mut members.list)
+        };
+        drop(former);
+        self.refuse_waiting(ctx);
+        // Tables that nobody reads any more go now rather than with the next change somewhere.
+        grace::process_domain().collect();
+    }
+
+    /// The routees outlive a restart of the head, which restarts them in their places: the board has them.
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> Done {
+        self.leave_waiting();
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
+        // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
+        self.change(ctx, |head, _| head.forget(&terminated.actor));
+        self.end_if_empty(ctx);
+        self.stop_if_drained(ctx);
+        Ok(())
+    }
+
+    fn supervision(&self) -> Strategy {
+        self.board.strategy.clone()
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// Does what a message asks for.
+    pub fn handle(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) {
         match message {
             Manage::ResizeTo(call) => {
                 let size = call.request.size;
@@ -73,41 +117,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
             }
             Manage::AskResizer(_) => self.ask_resizer(ctx),
         }
-        Ok(())
     }
 
-    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
-        self.begin_ticks(ctx);
-        Ok(())
-    }
-
-    fn stopped(&mut self, _: &mut Context<Manage<M>>) {
-        self.board.shared.close();
-        let former = std::mem::take(&mut lock(&self.board.members).list);
-        drop(former);
-        // Tables that nobody reads any more go now rather than with the next change somewhere.
-        grace::process_domain().collect();
-    }
-
-    /// The routees outlive a restart of the head, which restarts them in their places: the board has them.
-    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> Done {
-        Ok(())
-    }
-
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
-        // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
-        self.change(ctx, |head, _| head.forget(&terminated.actor));
-        self.end_if_empty(ctx);
-        self.stop_if_drained(ctx);
-        Ok(())
-    }
-
-    fn supervision(&self) -> Strategy {
-        self.board.strategy.clone()
-    }
-}
-
-impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and
     /// whoever asked for it learns from the reply port, which is dropped.
     pub fn change<R>(
@@ -134,19 +145,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Whether the routees may be changed.
     ///
-    /// Each change leaves a table behind, which is freed when nobody can be reading it. A handler on a worker
-    /// that never returns keeps them all, of every router, and so does a sender that waits for room in the
-    /// middle of a routed send.
+    /// A request that could wait for old tables has done so by now.
     fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
         if self.board.is_ending() {
             return Err(ManageError::Stopped { path: ctx.path().to_string() });
         }
-        grace::process_domain().collect();
-        match self.board.shared.table_count() {
-            waiting if waiting >= OLD_TABLES_MAX => {
-                Err(ManageError::OldTables { path: ctx.path().to_string(), waiting })
-            }
-            _ => Ok(()),
+        match self.old_tables() {
+            Some(waiting) => Err(ManageError::OldTables { path: ctx.path().to_string(), waiting }),
+            None => Ok(()),
         }
     }
 

@@ -114,6 +114,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
                 let _ = ctx.watch(&child);
             }
         }
+        self.refuse_waiting(ctx);
         self.stop_if_drained(ctx);
     }
 

@@ -79,6 +79,13 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
         None
     }
 
+    /// How many bytes take what [`prepare`](Self::prepare) has made: counted where replaced tables are
+    /// [bounded](super::RouterPlan::old_tables_max). By default the size of the value itself; a logic whose index has
+    /// memory of its own, such as a `Vec`, adds that.
+    fn prepared_bytes(&self, prepared: &(dyn Any + Send + Sync)) -> usize {
+        size_of_val(prepared)
+    }
+
     /// How much there is to do behind a router of this logic: by default as much as its least loaded routee
     /// has.
     fn load(&self, routees: &Routees<M>) -> Load {
@@ -146,6 +153,10 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
 
     fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         (**self).prepare(routees)
+    }
+
+    fn prepared_bytes(&self, prepared: &(dyn Any + Send + Sync)) -> usize {
+        (**self).prepared_bytes(prepared)
     }
 
     fn load(&self, routees: &Routees<M>) -> Load {

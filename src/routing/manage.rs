@@ -273,13 +273,23 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// Too many old tables of this router wait to be freed: some handler on a worker has not returned for a
-    /// long time, or some sender waits for room in a routee's mailbox ([`Full::Wait`](crate::Full::Wait)),
-    /// anywhere in the process. Each router may keep 1024.
+    /// The change has waited [as long as it may](super::RouterPlan::change_within) for memory: old tables of this router
+    /// take [what they may](super::RouterPlan::old_tables_max) and cannot be freed. The routees are what they were.
+    ///
+    /// A table that was replaced is freed once no thread can be reading it any more, and each of these keeps all of them, of
+    /// every router in the process, while it lasts:
+    ///
+    /// * a handler on a work-stealing worker of any system that does not return, unless it waits in
+    ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
+    /// * a routed send, a broadcast, or control for all routees that does not return: the sender waits for room in a
+    ///   routee's mailbox ([`Full::Wait`](crate::Full::Wait)); a logic, or a function or
+    ///   [`Recipient`](crate::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
+    ///   routee's turn, on a [calling thread](crate::Dispatcher::calling_thread);
+    /// * a thread that is in the middle of any of these and is stopped from outside, as by a debugger.
     OldTables {
         /// The router's path.
         path: String,
-        /// How many.
+        /// How many old tables wait to be freed.
         waiting: usize,
     },
     /// A routee could not be created; the router keeps the size that it had.
@@ -319,7 +329,8 @@ impl fmt::Display for ManageError {
             ManageError::OldTables { path, waiting } => write!(
                 f,
                 "router {path} was not changed: {waiting} old tables of its routees cannot be freed, look for a \
-                 handler that does not return, and for a sender that waits long for room in a mailbox"
+                 handler that does not return, for a sender that waits long for room in a mailbox, and for a logic that \
+                 takes long; `old_tables_max` and `change_within` of the router's plan are the limits"
             ),
             ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
         }

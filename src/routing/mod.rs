@@ -68,7 +68,7 @@
 //   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
 // - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head,
 //   `board.rs` what the head keeps over its restarts; `leaving.rs` how routees leave and a router ends, with
-//   `actor/leave.rs` for the routee's part; `controller.rs` an actor that changes the logic; `resizer/` how a
+//   `actor/leave.rs` for the routee's part; `old_tables.rs` how changes wait for memory; `controller.rs` an actor that changes the logic; `resizer/` how a
 //   pool's size follows its load; `found_empty.rs` pools that end with the message that finds them empty.
 // - `value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
@@ -95,6 +95,7 @@ mod keyed_pool;
 mod leaving;
 mod logic;
 mod manage;
+mod old_tables;
 mod plan;
 mod race;
 mod random;

@@ -5,6 +5,7 @@ use super::by_path::FanOut;
 use super::controller::MakeController;
 use super::deployed::Abilities;
 use super::leaving::LeavePlan;
+use super::old_tables::OldTablesPlan;
 use super::{Resizer, RoundRobin, Routee, RoutingLogic};
 use crate::actor::{Actor, Mailbox, MailboxChoice, MailboxKind, Plan};
 use crate::actor_ref::{Answerable, AnyRef};
@@ -61,6 +62,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     /// What is done about a failure of the head, instead of what its parent would do.
     pub(super) head_on_failure: Option<Strategy>,
     pub(super) leave: LeavePlan<M>,
+    pub(super) old_tables: OldTablesPlan,
     pub(super) controller: Option<Box<MakeController<L>>>,
     /// What was said in an order that makes no sense.
     pub(super) fault: Option<&'static str>,
@@ -147,6 +149,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             head_dispatcher: None,
             head_on_failure: None,
             leave: LeavePlan::default(),
+            old_tables: OldTablesPlan::default(),
             controller: None,
             fault: None,
             resizer: None,
@@ -178,6 +181,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             head_dispatcher: self.head_dispatcher,
             head_on_failure: self.head_on_failure,
             leave: self.leave,
+            old_tables: self.old_tables,
             controller: None,
             fault: fault.or(self.fault),
             resizer: self.resizer,

@@ -27,8 +27,6 @@ use std::sync::Arc as StdArc;
 #[repr(align(64))]
 pub struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
-    /// Cloned into each table of this router's that is not freed.
-    alive: StdArc<()>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
     pub info: StdArc<RouterInfo>,
@@ -57,17 +55,12 @@ impl<M: Send + 'static> SharedRouter<M> {
         let number = head.uid();
         let found_empty = found_empty.map(Box::new);
         let info = StdArc::new(RouterInfo { resizing, found_empty, ..RouterInfo::new::<M>(head, number) });
-        Self { table, alive: StdArc::default(), closed: AtomicBool::new(false), info }
+        Self { table, closed: AtomicBool::new(false), info }
     }
 
     /// Publishes a table.
     pub fn replace(&self, table: Routees<M>) {
-        self.table.replace(table.counted_by(&self.alive));
-    }
-
-    /// How many tables of this router's are not freed, the one in use included.
-    pub fn table_count(&self) -> usize {
-        StdArc::strong_count(&self.alive) - 1
+        self.table.replace(table);
     }
 
     /// Refuses everything from now on, and lets go of the routees.

@@ -62,8 +62,8 @@ pub struct Routees<M> {
     prepared: Option<Box<dyn Any + Send + Sync>>,
     /// Counts the tables that this router has published.
     version: u64,
-    /// Shared by the tables of a router that are not freed.
-    _alive: Option<StdArc<()>>,
+    /// Tells the router's head whether it is freed.
+    _token: Option<StdArc<()>>,
 }
 
 impl<M: Send + 'static> Routee<M> {
@@ -173,12 +173,17 @@ impl<M: Send + 'static> Routees<M> {
         prepared: Option<Box<dyn Any + Send + Sync>>,
         version: u64,
     ) -> Self {
-        Self { list: list.into(), prepared, version, _alive: None }
+        Self { list: list.into(), prepared, version, _token: None }
     }
 
-    /// This table, to be counted by the clones of `alive`.
-    pub(super) fn counted_by(self, alive: &StdArc<()>) -> Self {
-        Self { _alive: Some(alive.clone()), ..self }
+    /// This table, which holds `token` until it is freed.
+    pub(super) fn holding(self, token: StdArc<()>) -> Self {
+        Self { _token: Some(token), ..self }
+    }
+
+    /// What a table of so many routees takes, the logic's index left out.
+    pub(super) fn bytes(count: usize) -> usize {
+        size_of::<Self>().saturating_add(count.saturating_mul(size_of::<Routee<M>>()))
     }
 
     /// How many there are.
