@@ -192,8 +192,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Where the router will stand below this parent; a name that it is given is not known yet.
     pub(super) fn path(&self, parent: &AnyRef) -> String {
-        let name = self.name.as_deref().unwrap_or("$");
-        format!("{}/{name}", parent.path().as_str().trim_end_matches('/'))
+        format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.shown_name())
+    }
+
+    /// The name, or what errors call it before it is given one.
+    pub(super) fn shown_name(&self) -> &str {
+        self.name.as_deref().unwrap_or("$")
     }
 
     /// Runs a pool's routees on the dispatcher of this name instead of `"default"`.
@@ -336,7 +340,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
             Initial::Paths { paths, .. } => format!("group at {paths:?}"),
         };
         f.debug_struct("RouterPlan")
-            .field("name", &self.name)
+            .field("name", &self.shown_name())
             .field("members", &members)
             .finish_non_exhaustive()
     }

@@ -330,7 +330,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     where
         S: RoutingStrategy<M>,
     {
-        let router = self.plan.name.as_deref().unwrap_or_default();
+        let router = self.plan.shown_name();
         if self.pool_size == 0 {
             return Err(RouterError::PoolSize { router: router.to_owned() });
         }
@@ -345,7 +345,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
 impl<M: Send + 'static, S> fmt::Debug for SpawnRouter<M, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpawnRouter")
-            .field("name", &self.plan.name)
+            .field("name", &self.plan.shown_name())
             .field("pool_size", &self.pool_size)
             .finish_non_exhaustive()
     }
