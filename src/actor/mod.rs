@@ -47,7 +47,7 @@ pub(crate) use own_timers::next_in_rate;
 pub use own_timers::{NamedTimers, TimerKey, TimerName};
 pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
-pub(crate) use sender::{Position, aside as turns_aside, with_cursors};
+pub(crate) use sender::{Aside, Position, with_cursors};
 pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
 pub(crate) use system::{INTERNAL, WorksFor, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};

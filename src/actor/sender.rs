@@ -10,7 +10,8 @@ use crate::sync::cell::UnsafeCell;
 use crate::sync::per_thread;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::{Arc as StdArc, Weak};
+use std::sync::Arc as StdArc;
+use std::sync::Weak;
 
 /// An actor's cursors: none until it first routes in turn.
 pub type CursorsSlot = UnsafeCell<Option<Box<Cursors>>>;
@@ -32,12 +33,14 @@ pub struct Position {
 }
 
 /// The positions of one actor.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cursors {
+    /// The address of the identity that was used last, 0 at the start.
+    latest: usize,
+    /// What belongs to that one. Its entry has what it was when another was used last.
+    position: Position,
     /// By address of the identity, which stays in use as long as the entry.
     entries: Vec<Entry>,
-    /// The entry that was used last.
-    latest: usize,
 }
 
 #[derive(Debug)]
@@ -52,47 +55,56 @@ impl Position {
     }
 }
 
+impl Default for Cursors {
+    fn default() -> Self {
+        Self { latest: 0, position: Position::at(0), entries: Vec::new() }
+    }
+}
+
 impl Cursors {
     /// The position that belongs to this identity, made by `start` if there is none yet.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) -> &mut Position {
-        let is_latest = self.entries.get(self.latest).is_some_and(|entry| entry.is_of(identity));
-        if !is_latest {
-            self.find(identity, start);
+        if self.latest != StdArc::as_ptr(identity) as usize {
+            self.change(identity, start);
         }
-        &mut self.entries[self.latest].position
+        &mut self.position
     }
 
-    /// Makes the entry of this identity the latest one.
+    /// Makes this identity the latest one.
     #[cold]
     #[inline(never)]
-    fn find(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) {
-        let address = StdArc::as_ptr(identity);
-        self.latest = match self.entries.binary_search_by_key(&address, |entry| entry.of.as_ptr()) {
-            Ok(place) => place,
-            Err(mut place) => {
+    fn change(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) {
+        if let Ok(place) = self.place_of(self.latest) {
+            self.entries[place].position = self.position;
+        }
+        let address = StdArc::as_ptr(identity) as usize;
+        self.position = match self.place_of(address) {
+            Ok(place) => self.entries[place].position,
+            Err(_) => {
                 if self.entries.len() == self.entries.capacity() {
-                    // Those of routers that are gone make room, so that an actor that outlives many routers does not grow.
+                    // Those of routers that are gone make room, so that an actor that outlives many routers does not
+                    // grow.
                     self.entries.retain(|entry| entry.of.strong_count() > 0);
-                    place = self.entries.partition_point(|entry| entry.of.as_ptr() < address);
                 }
-                self.entries.insert(place, Entry { of: StdArc::downgrade(identity), position: start() });
-                place
+                let (position, of) = (start(), StdArc::downgrade(identity));
+                let place = self.place_of(address).unwrap_or_else(|place| place);
+                self.entries.insert(place, Entry { of, position });
+                position
             }
         };
+        self.latest = address;
+    }
+
+    /// Where the entry of the identity at this address is, or would be.
+    fn place_of(&self, address: usize) -> Result<usize, usize> {
+        self.entries.binary_search_by_key(&address, |entry| entry.of.as_ptr() as usize)
     }
 
     /// How many routers it knows.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.entries.len()
-    }
-}
-
-impl Entry {
-    #[inline]
-    fn is_of(&self, identity: &StdArc<()>) -> bool {
-        ptr::eq(self.of.as_ptr(), StdArc::as_ptr(identity))
     }
 }
 
@@ -113,13 +125,23 @@ pub fn leave() {
     let _ = SENDER.try_with(|sender| sender.set(ptr::null()));
 }
 
-/// Runs turns within what the calling thread is doing, maybe a turn: it sends again afterwards as it did before.
-pub fn aside<R>(turns: impl FnOnce() -> R) -> R {
-    let before = SENDER.try_with(Cell::get).unwrap_or(ptr::null());
-    leave();
-    let result = turns();
-    let _ = SENDER.try_with(|sender| sender.set(before));
-    result
+/// While it lives, turns may run within what the calling thread is doing, maybe a turn: afterwards the thread sends again
+/// as it did before.
+#[derive(Debug)]
+pub struct Aside(*const CursorsSlot);
+
+impl Aside {
+    #[inline]
+    pub fn step() -> Self {
+        Self(SENDER.try_with(|sender| sender.replace(ptr::null())).unwrap_or(ptr::null()))
+    }
+}
+
+impl Drop for Aside {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = SENDER.try_with(|sender| sender.set(self.0));
+    }
 }
 
 /// Hands the cursors of the actor that sends to `act`, and a number that tells it from others that live; or `None` where
@@ -138,7 +160,7 @@ pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> 
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{Cursors, CursorsSlot, Position, aside, enter, leave, with_cursors};
+    use super::{Aside, Cursors, CursorsSlot, Position, enter, leave, with_cursors};
     use std::sync::Arc as StdArc;
 
     fn next(cursors: &mut Cursors, identity: &StdArc<()>) -> usize {
@@ -172,14 +194,15 @@ mod tests {
         unsafe { enter(&one) };
         let first = who();
         assert!(first.is_some());
-        let within = aside(|| {
+        let within = {
+            let _aside = Aside::step();
             let thread = who();
             // SAFETY: as above.
             unsafe { enter(&other) };
             let second = who();
             leave();
             (thread, second)
-        });
+        };
         assert!(within.0.is_none() && within.1.is_some() && within.1 != first);
         assert_eq!(who(), first);
         leave();

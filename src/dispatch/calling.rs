@@ -9,7 +9,7 @@
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
-use crate::actor::turns_aside;
+use crate::actor::Aside;
 use crate::routing::apart;
 use crate::scheduler::task::Outcome;
 use crate::scheduler::{StartError, TaskRef, Turn};
@@ -55,12 +55,12 @@ pub fn schedule(task: TaskRef, limits: Limits) {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),
     });
-    let mut turns = || {
+    let _aside = Aside::step();
+    apart(|| {
         while let Some(waiting) = task.take() {
             task = next(run(waiting));
         }
-    };
-    turns_aside(|| apart(&mut turns));
+    });
 }
 
 /// Whether the calling thread is in a turn.

@@ -191,6 +191,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 
     #[cold]
+    #[inline(never)]
     fn select_without_key(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick
     where
         M: Send + 'static,
@@ -210,6 +211,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 
     #[cold]
+    #[inline(never)]
     fn warn(&self, cx: &RouteContext<'_>) {
         // Ordering: Relaxed; only the count matters.
         let count = self.keyless.fetch_add(1, Ordering::Relaxed).wrapping_add(1);

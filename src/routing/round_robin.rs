@@ -118,13 +118,16 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                 }))
             }
             Cursor::PerSender(senders, handed) => with_cursors(|actor| match actor {
-                None => handed.pick(0, routees, cx),
+                None => {
+                    handed.note_thread();
+                    handed.pick(routees, cx)
+                }
                 Some((number, cursors)) => {
                     let position = cursors.of(&senders.identity, || handed.pass_to(number));
                     if !handed.is_owned_by(number) {
                         return Pick::One(plain(&mut position.index, count));
                     }
-                    let pick = handed.pick(number, routees, cx);
+                    let pick = handed.pick(routees, cx);
                     if let Pick::One(index) = pick {
                         position.index = index + 1;
                     }
@@ -211,13 +214,18 @@ impl Handed {
         Position::at(self.index.load(Ordering::Relaxed))
     }
 
+    /// A thread outside actors uses it.
+    #[inline]
+    fn note_thread(&self) {
+        if !self.is_owned_by(0) {
+            // Ordering: Relaxed; as in `is_owned_by`.
+            self.owner.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// The routee whose turn it is. Threads that share the value get different ones.
     #[inline]
-    fn pick<M: Send + 'static>(&self, owner: usize, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
-        if !self.is_owned_by(owner) {
-            // Ordering: Relaxed; as in `is_owned_by`.
-            self.owner.store(owner, Ordering::Relaxed);
-        }
+    fn pick<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         if cx.refusals() > 0 {
             return self.pick_again(routees, cx);
         }

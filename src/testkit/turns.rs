@@ -1,6 +1,6 @@
 //! Who has the next turn: a seeded choice among all actors that have something to do.
 
-use crate::actor::turns_aside;
+use crate::actor::Aside;
 use crate::actor_ref::dead_letters::turn_within;
 use crate::dispatch::Kind;
 use crate::dispatch::stepping::{Identity, Reached, Stepper};
@@ -95,7 +95,10 @@ impl Turns {
             (ready, turn)
         };
         let stands_for_worker = matches!(kind, Kind::WorkStealing | Kind::CallingThread);
-        let outcome = turns_aside(|| turn_within(|| standing_for(stands_for_worker, || task.run(&turn))));
+        let outcome = {
+            let _aside = Aside::step();
+            turn_within(|| standing_for(stands_for_worker, || task.run(&turn)))
+        };
         let mut state = lock(&self.state);
         state.depth -= 1;
         match outcome {
