@@ -77,7 +77,7 @@ impl RouterBuilder {
     ///     }
     ///     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<u64>>>, String> {
     ///         let made = ["even", "odd"].map(|name| system.actor(name).spawn(|| Worker));
-    ///         let made: Result<_, _> = made.into_iter().collect();
+    ///         let made: Result<Vec<_>, _> = made.into_iter().collect();
     ///         Ok(Some(made.map_err(|error| error.to_string())?))
     ///     }
     /// }
