@@ -95,7 +95,7 @@ fn an_actor_takes_its_cursor_along() {
             Ok(())
         }
     }
-    model("logics_an_actor_takes_its_cursor_along", &[1, 3], 3, 20, || {
+    model("logics_an_actor_takes_its_cursor_along", &[1, 3], 3, 1_000, || {
         let system = system();
         let (value, of_value) = functions::<2, _>(&system, RoundRobin::new());
         let of_router = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
