@@ -110,6 +110,21 @@ struct Counts {
     skipped: AtomicU64,
     ticked: AtomicU64,
     asks: [AtomicU64; reply_counts::ROW_COUNT],
+    /// What actors do beside handling messages: control taken and acted upon, creations. Grows only.
+    worked: AtomicU64,
+    /// Last steps of actors, begun and done.
+    ends_begun: AtomicU64,
+    ends_done: AtomicU64,
+}
+
+/// What actors have done so far, thread by thread. Two that are equal enclose a time in which no actor has begun to
+/// handle, act, start or end.
+#[cfg(any(feature = "testkit", pointsman_loom))]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What each thread has worked and handled. Compared one by one: what was handled is taken back now and then.
+    rows: Vec<(u64, u64)>,
+    ends: u64,
 }
 
 macro_rules! adders {
@@ -124,7 +139,7 @@ macro_rules! adders {
 }
 
 impl Row {
-    adders! { sent handled dead_lettered handed_back dropped skipped ticked }
+    adders! { sent handled dead_lettered handed_back dropped skipped ticked worked ends_begun ends_done }
 
     /// Counts what became of an ask.
     #[inline]
@@ -134,18 +149,21 @@ impl Row {
 
     /// Counts fewer as handled: a handler could not keep what it had got.
     pub fn take_back_handled(&self, count: u64) {
+        // Work before and after: `Books::work` is never equal across a step back.
+        self.worked(1);
         // The sum of all rows wraps, too.
         self.add(&self.counts.handled, count.wrapping_neg());
+        self.worked(1);
     }
 
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {
         if self.counts.shared {
-            // Ordering: Relaxed; a statistic.
-            counter.fetch_add(count, Ordering::Relaxed);
+            // Ordering: Release; as below.
+            counter.fetch_add(count, Ordering::Release);
         } else {
             // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs
-            // with the Acquire loads of `Books::sum`: whoever sees a message handled also sees it sent.
+            // with the Acquire loads of `Books::sum` and `Books::work`: whoever sees a message handled also sees it sent.
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
         }
     }
@@ -266,6 +284,34 @@ impl Books {
                 unsafe { &*row }
             }
             Err(_) => &self.common,
+        }
+    }
+
+    /// What actors have done by now, to be compared with [`work_after`](Self::work_after).
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn work_before(&self) -> Work {
+        self.work(|counts| &counts.ends_done)
+    }
+
+    /// As [`work_before`](Self::work_before), for the end of the time in between: an end that has begun by now and was
+    /// not done by then makes a difference.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn work_after(&self) -> Work {
+        self.work(|counts| &counts.ends_begun)
+    }
+
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    fn work(&self, ends: fn(&Counts) -> &AtomicU64) -> Work {
+        let rows = lock(&self.shelf.rows).all.clone();
+        let all = || rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
+        // Ordering: Acquire in each; pairs with the Release store of `Row::add`. The caller sees what each thread did
+        // before its last count, and what led to it.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Acquire);
+        // What was skipped is dropped, which may fail an ask.
+        let done = |counts: &Counts| read(&counts.handled).wrapping_add(read(&counts.skipped));
+        Work {
+            rows: all().map(|counts| (read(&counts.worked), done(counts))).collect(),
+            ends: all().map(|counts| read(ends(counts))).sum(),
         }
     }
 

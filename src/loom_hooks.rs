@@ -34,3 +34,8 @@ pub fn calling_dispatcher() -> crate::dispatch::Dispatcher {
 pub fn child(parent: &crate::AnyRef, name: &str) -> Option<crate::AnyRef> {
     parent.core().children.get(name)
 }
+
+/// One look whether the system is quiet.
+pub fn is_quiet(system: &crate::SystemRef) -> bool {
+    system.core().look_for_quiet().is_ok()
+}

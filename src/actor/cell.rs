@@ -93,6 +93,13 @@ impl Control {
     }
 }
 
+impl Control {
+    /// Whether it waits in the queue as a message does: a timer's tick, the notice of an end.
+    pub fn is_notice(&self) -> bool {
+        matches!(self, Control::Tick(_) | Control::Terminated(_))
+    }
+}
+
 /// How an actor leaves a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
@@ -332,6 +339,8 @@ pub struct Core {
     pub held: AtomicU32,
     /// How often it was restarted; written by its owner only.
     pub restarts: AtomicU32,
+    /// Ticks and notices of ended actors that were sent to it and not acted upon.
+    pub notices: AtomicU32,
     /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
     pub takes_copies: AtomicBool,
     /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
@@ -357,6 +366,32 @@ impl Core {
     pub fn is_told_to_stop(&self) -> bool {
         // Ordering: Relaxed; see `note_stop`.
         self.told_to_stop.load(Ordering::Relaxed)
+    }
+
+    /// One more notice is on its way here.
+    pub fn notice_comes(&self) {
+        // Ordering: Relaxed; a number for onlookers, and nothing is read through it.
+        self.notices.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A notice has been acted upon, or dropped.
+    pub fn notice_goes(&self) {
+        // Ordering: Relaxed; as above.
+        self.notices.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Parts with control that does not act any more.
+    pub fn drop_control(&self, control: Control) {
+        if control.is_notice() {
+            self.notice_goes();
+        }
+        drop_guarded(control);
+    }
+
+    /// Notices that wait.
+    pub fn notices(&self) -> usize {
+        // Ordering: Relaxed; as above.
+        self.notices.load(Ordering::Relaxed) as usize
     }
 
     pub fn path(&self) -> ActorPath {

@@ -92,7 +92,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         for (_, control) in waiting {
             match control {
                 Control::Leave { leave, .. } => drop_guarded(self.reroute_to(leave)),
-                other => drop_guarded(other),
+                other => self.core().drop_control(other),
             }
         }
     }

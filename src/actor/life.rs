@@ -260,6 +260,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if extras.watching.contains_key(&child) {
                 // The name is free by the time the notice is seen.
                 let notice = crate::actor::Terminated { actor: child.clone(), existence_confirmed: true };
+                self.core().notice_comes();
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
@@ -353,10 +354,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
     pub fn finish(&mut self) {
+        // Whoever learns of the end finds it begun; and done when all have been told.
+        self.row.ends_begun(1);
         let me = self.me();
         let mut extras = self.private(|private| private.extras.take());
         let mut watchers =
             extras.as_mut().map(|extras| std::mem::take(&mut extras.watchers)).unwrap_or_default();
+        let positioned = extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned));
+        for (_, control) in positioned.unwrap_or_default() {
+            self.core().drop_control(control);
+        }
         drop_guarded(extras);
         let mut late = Vec::new();
         for (_, message) in self.owner().close_lane() {
@@ -366,7 +373,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     watchers.remove(&watcher);
                     late.retain(|late| *late != watcher);
                 }
-                other => drop_guarded(other),
+                other => self.core().drop_control(other),
             }
         }
         let core = self.core();
@@ -398,6 +405,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             watcher.notify_terminated(me.clone(), false);
         }
         drop(me);
+        self.row.ends_done(1);
         if core.parent.is_none() {
             system.tree_ended();
         }

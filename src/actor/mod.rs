@@ -49,6 +49,8 @@ pub(crate) use path::check_name;
 pub use path::{ActorPath, Address, PathError, PathFault};
 pub(crate) use sender::{Aside, Position, with_cursors};
 pub(crate) use spawn::{Held, Plan, spawn_cell, spawn_held, stash_limit};
+#[cfg(feature = "testkit")]
+pub(crate) use system::Unrest;
 pub(crate) use system::{INTERNAL, WorksFor, left_to_wait};
 pub use system::{Never, OwnHome, System, SystemBuilder, SystemCore, SystemRef};
 pub(crate) use turn::{ByContext, Recipe, drop_guarded, guarded};

@@ -274,6 +274,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     fn run(&mut self) -> Ran {
         // Before any control: who stops an actor right after its creation stops one that has started.
         if self.phase() == Phase::Unborn {
+            self.row.worked(1);
             self.create();
         }
         loop {
@@ -496,6 +497,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         let due = self.private(|private| private.extras().positioned.pop_front());
         let Some((_, control)) = due else { return Acted::NothingDue };
+        self.row.worked(1);
+        if control.is_notice() {
+            self.core().notice_goes();
+        }
         self.positioned(control);
         Acted::Once
     }
@@ -517,6 +522,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             let batch = self.owner().take_system();
             for (position, message) in batch {
+                // Before it acts, so that whoever sees its effects sees it counted.
+                self.row.worked(1);
                 match position {
                     Position::At(position) => self.private(|private| {
                         let positioned = &mut private.extras().positioned;

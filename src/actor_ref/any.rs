@@ -91,9 +91,18 @@ impl AnyRef {
 
     /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
     pub(crate) fn send_positioned(&self, message: Control) -> Result<(), Control> {
+        let is_notice = message.is_notice();
+        if is_notice {
+            // Before it can be acted upon.
+            self.core().notice_comes();
+        }
         let position = Position::At(self.gate().position());
         // SAFETY: the reference keeps the cell alive.
-        unsafe { crate::actor::send_system(self.0, message, position) }
+        let sent = unsafe { crate::actor::send_system(self.0, message, position) };
+        if is_notice && sent.is_err() {
+            self.core().notice_goes();
+        }
+        sent
     }
 
     /// Whether it runs on the calling thread and on no other, as on a blocking dispatcher of one thread, or in this very
@@ -115,10 +124,31 @@ impl AnyRef {
         self.0.as_ptr() as usize == actor.address()
     }
 
-    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out. The head of a
-    /// [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
+    /// What waits for the actor, the message being handled left out: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks of its timers that are due, and notices of the ends of actors that it
+    /// watches. The head of a [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
+    ///
+    /// [`Ledger::queued`](crate::Ledger::queued) counts messages alone.
     pub fn queued(&self) -> usize {
+        self.queued_messages() + self.core().notices()
+    }
+
+    /// As [`queued`](Self::queued), without ticks and notices: what the books count.
+    pub(crate) fn queued_messages(&self) -> usize {
         self.gate().len() as usize + self.core().held() + self.core().children.queued()
+    }
+
+    /// Whether nobody runs the actor, and nothing that it or its children are to handle waits: for
+    /// `SystemCore::look_for_quiet`.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.gate().is_at_rest() && self.core().children.queued() == 0
+    }
+
+    /// Whether the actor has no turn, and is not about to have one.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn has_no_turn(&self) -> bool {
+        self.gate().has_no_turn()
     }
 
     /// Where the actor stands in the tree.

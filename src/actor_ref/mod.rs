@@ -486,8 +486,9 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Messages in the mailbox and [stashed](crate::Context::stash), the one being handled left out; `None` where
-    /// nobody counts.
+    /// What waits for the actor, the message being handled left out: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks that are due, and notices of ended actors, as
+    /// [`AnyRef::queued`] says. `None` where there is no count.
     pub fn queued(&self) -> Option<usize> {
         if let Target::Local(_) = self.target() {
             return Some(self.any_local().queued());

@@ -296,6 +296,25 @@ impl<H, S> Gate<H, S> {
         }
     }
 
+    /// Whether nobody runs the actor, it has no message, and no control is on its way to it. Whoever reads true sees all that
+    /// its owners have done up to the moment when the last of them laid the token down.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn is_at_rest(&self) -> bool {
+        // Before the word. Ordering: Acquire; pairs with the Release of `head` in `Front::take` and of a displacement.
+        // Of a message that is taken by this head, the word below is not the one between its claim and its wake-up.
+        let head = self.head.load(Ordering::Acquire);
+        let state = self.word.look_acquire();
+        // Relaxed: written before the token was laid down, which the word shows.
+        let index = if state.is_closed() { self.close_index.load(Ordering::Relaxed) } else { state.index() };
+        state.is_unowned() && !state.has_lane() && index == head
+    }
+
+    /// Whether nobody runs the actor or is about to.
+    #[cfg(feature = "testkit")]
+    pub fn has_no_turn(&self) -> bool {
+        self.word.look_acquire().is_unowned()
+    }
+
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.word.look_acquire().is_closed()

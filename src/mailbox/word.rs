@@ -148,7 +148,8 @@ impl Word {
     #[inline(always)]
     pub fn look_acquire(&self) -> State {
         // Ordering: Acquire; pairs with the Release half of `claim` and of `close`. Whoever sees an index
-        // sees the `head` that its claimer saw.
+        // sees the `head` that its claimer saw. It also pairs with the Release of `lay_down` and of `park`: who sees the
+        // token there sees what its last holder did (`Gate::is_at_rest`).
         State(self.0.load(Ordering::Acquire))
     }
 

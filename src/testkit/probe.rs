@@ -71,7 +71,7 @@ struct Inbox<M> {
 
 enum Event<M> {
     Message(M),
-    Terminated(AnyRef),
+    Terminated(Terminated),
 }
 
 /// The actor behind a probe.
@@ -93,7 +93,7 @@ impl<M: Send + 'static> Actor for Keeper<M> {
     }
 
     fn terminated(&mut self, terminated: Terminated, _: &mut Context<M>) -> Done {
-        self.0.put(Event::Terminated(terminated.actor));
+        self.0.put(Event::Terminated(terminated));
         Ok(())
     }
 }
@@ -102,7 +102,7 @@ impl<M: Debug> Debug for Event<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::Message(message) => message.fmt(f),
-            Event::Terminated(actor) => write!(f, "the end of {}", actor.path()),
+            Event::Terminated(ended) => write!(f, "the end of {}", ended.actor.path()),
         }
     }
 }
@@ -153,27 +153,51 @@ impl<M: Send + 'static> Probe<M> {
     pub fn take(&self) -> M {
         match self.next() {
             Ok(Event::Message(message)) => message,
-            Ok(Event::Terminated(actor)) => {
-                self.fail("a message", format_args!("the end of {}", actor.path()))
+            Ok(Event::Terminated(ended)) => {
+                self.fail("a message", format_args!("the end of {}", ended.actor.path()))
             }
             Err(nothing) => self.fail("a message", nothing),
         }
     }
 
-    /// Checks that what comes next is the end of this actor, which is [watched](Self::watch).
+    /// Checks that what comes next is the end of this actor, which is [watched](Self::watch), and returns the notice.
+    /// Its [`existence_confirmed`](Terminated::existence_confirmed) is false where the actor had ended before the watch
+    /// began. Akka's `expectTerminated` returns it too.
     ///
     /// # Panics
     ///
     /// If something else comes next, or nothing.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::testkit::{Probe, TestSystem};
+    ///
+    /// struct Clerk;
+    /// impl Actor for Clerk {
+    ///     type Message = ();
+    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done { Ok(()) }
+    /// }
+    ///
+    /// let system = TestSystem::new();
+    /// let clerk = system.spawn(|| Clerk).unwrap();
+    /// let (early, late): (Probe<()>, Probe<()>) = (system.probe(), system.probe());
+    /// early.watch(&clerk);
+    /// system.run_until_idle();
+    /// clerk.stop();
+    /// assert!(early.expect_terminated(&clerk).existence_confirmed);
+    /// late.watch(&clerk);
+    /// assert!(!late.expect_terminated(&clerk).existence_confirmed);
+    /// system.finish();
+    /// ```
     #[track_caller]
-    pub fn expect_terminated(&self, actor: &(impl Watchable + ?Sized)) {
+    pub fn expect_terminated(&self, actor: &(impl Watchable + ?Sized)) -> Terminated {
         let Some(actor) = actor.watched() else {
             panic!("nothing to expect the end of: there is no actor behind the reference")
         };
         let wanted = format_args!("the end of {}#{}", actor.path(), actor.uid()).to_string();
         match self.next() {
-            Ok(Event::Terminated(ended)) if ended == actor => {}
-            Ok(Event::Terminated(other)) => {
+            Ok(Event::Terminated(ended)) if ended.actor == actor => ended,
+            Ok(Event::Terminated(Terminated { actor: other, .. })) => {
                 self.fail(wanted, format_args!("the end of {}#{}", other.path(), other.uid()))
             }
             // Nothing is asked of messages here, such as how to print them.
@@ -236,6 +260,51 @@ impl<M: Debug + Send + 'static> Probe<M> {
             Ok(other) => self.fail(format_args!("{message:?}"), format_args!("{other:?}")),
             Err(nothing) => self.fail(format_args!("{message:?}"), nothing),
         }
+    }
+
+    /// Checks that these messages come next, each once and no other between them, in any order. Returns them in the order
+    /// in which they came. Akka's `expectMsgAllOf`.
+    ///
+    /// # Panics
+    ///
+    /// If something else comes before all of them are there, or nothing. The text names what has come and what is
+    /// missing.
+    ///
+    /// ```
+    /// use pointsman::testkit::{Probe, TestSystem};
+    ///
+    /// let system = TestSystem::new();
+    /// let probe: Probe<u32> = system.probe();
+    /// for number in [2u32, 1, 2, 9] {
+    ///     probe.actor_ref().tell(number);
+    /// }
+    /// assert_eq!(probe.expect_in_any_order([1, 2, 2]), [2, 1, 2]);
+    /// probe.expect(9);
+    /// system.finish();
+    /// ```
+    #[track_caller]
+    pub fn expect_in_any_order(&self, messages: impl IntoIterator<Item = M>) -> Vec<M>
+    where
+        M: PartialEq,
+    {
+        let mut missing: Vec<M> = messages.into_iter().collect();
+        let mut came = Vec::new();
+        while !missing.is_empty() {
+            let other = match self.next() {
+                Ok(Event::Message(message)) => match missing.iter().position(|wanted| *wanted == message) {
+                    Some(index) => {
+                        missing.remove(index);
+                        came.push(message);
+                        continue;
+                    }
+                    None => format!("{message:?}"),
+                },
+                Ok(terminated) => format!("{terminated:?}"),
+                Err(nothing) => nothing.to_owned(),
+            };
+            self.fail(format_args!("{missing:?} in any order"), format_args!("{other}, after {came:?}"));
+        }
+        came
     }
 
     /// Checks that a message comes next of which this is true, and returns it.

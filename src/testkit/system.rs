@@ -13,7 +13,9 @@ use crate::time::ManualClock;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Arc as StdArc;
+use std::task::{self, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// More turns than this without a rest are a livelock, unless the test says otherwise.
@@ -89,6 +91,39 @@ struct Allowed {
     /// With all below them.
     paths: Vec<String>,
 }
+
+/// A future was not ready in time: see [`TestSystem::advance_until`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotReady {
+    /// How much of the system's time has passed.
+    pub waited: Duration,
+    /// The system's seed.
+    pub seed: u64,
+}
+
+/// Whether a future has been woken since it was polled last.
+struct Rung(Mutex<bool>);
+
+impl Wake for Rung {
+    fn wake(self: StdArc<Self>) {
+        *lock(&self.0) = true;
+    }
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "not ready after {:?} of the system's time, and no actor has anything left to do: let more time pass, or look \
+             for who is to answer ({})",
+            self.waited,
+            Again(self.seed)
+        )
+    }
+}
+
+impl std::error::Error for NotReady {}
 
 impl TestSystem {
     /// A system with the seed of the environment variable `POINTSMAN_SEED`, or with any.
@@ -174,6 +209,98 @@ impl TestSystem {
         }
         self.clock.advance(end.saturating_sub(self.now()));
         self.run_until_idle();
+    }
+
+    /// Lets time pass until a future is ready, and returns what it yields: turns are run until idle, then the clock moves to
+    /// the next deadline, and so on, over `within` at most. So an [`Ask`](crate::Ask) is awaited whose answer takes
+    /// time by the system's clock; [`wait`](crate::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
+    /// where the future was ready.
+    ///
+    /// What else is due meanwhile happens too, each at its time, as in [`advance`](Self::advance). A future that is to be
+    /// used further is given as `&mut future`.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`] when `within` has passed, or when the future waits for what no actor and no timer brings. All of
+    /// `within` has passed then.
+    ///
+    /// # Panics
+    ///
+    /// On a [`Livelock`].
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::testkit::TestSystem;
+    /// use std::time::Duration;
+    ///
+    /// /// Answers after a minute.
+    /// struct Oracle(Option<ReplyTo<u32>>);
+    /// enum OracleMsg {
+    ///     Question(ReplyTo<u32>),
+    ///     Thought,
+    /// }
+    /// impl Actor for Oracle {
+    ///     type Message = OracleMsg;
+    ///     fn receive(&mut self, message: OracleMsg, ctx: &mut Context<OracleMsg>) -> Done {
+    ///         match message {
+    ///             OracleMsg::Question(reply_to) => {
+    ///                 self.0 = Some(reply_to);
+    ///                 ctx.after(Duration::from_secs(60), OracleMsg::Thought);
+    ///             }
+    ///             OracleMsg::Thought => drop(self.0.take().map(|reply_to| reply_to.send(42))),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let system = TestSystem::new();
+    /// let oracle = system.spawn(|| Oracle(None)).unwrap();
+    /// let ask = oracle.ask_with(OracleMsg::Question);
+    /// let answer = system.advance_until(ask, Duration::from_secs(300)).expect("five minutes are enough");
+    /// assert_eq!((answer, system.now()), (Ok(42), Duration::from_secs(60)));
+    /// # oracle.stop();
+    /// # system.finish();
+    /// ```
+    #[track_caller]
+    pub fn advance_until<F: IntoFuture>(&self, future: F, within: Duration) -> Result<F::Output, NotReady> {
+        let mut future = pin!(future.into_future());
+        let rung = StdArc::new(Rung(Mutex::new(true)));
+        let waker = Waker::from(rung.clone());
+        let mut context = task::Context::from_waker(&waker);
+        let began = self.now();
+        let end = began.saturating_add(within);
+        let mut turns = 0;
+        loop {
+            // Without the lock: the future may wake itself.
+            let is_rung = std::mem::take(&mut *lock(&rung.0));
+            if is_rung {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                    return Ok(output);
+                }
+            }
+            turns += 1;
+            if turns > self.turns.turn_max() {
+                panic!("{}", self.turns.livelock(turns));
+            }
+            if self.step() {
+                continue;
+            }
+            let now = self.now();
+            match self.handle.core().timers().next_deadline() {
+                Some(deadline) if deadline <= end => {
+                    if deadline > now {
+                        turns = 0;
+                    }
+                    self.clock.advance(deadline.saturating_sub(now));
+                }
+                // Another thread may have woken it after the last look.
+                _ if *lock(&rung.0) => {}
+                _ => {
+                    self.clock.advance(end.saturating_sub(now));
+                    return Err(NotReady { waited: within, seed: self.seed() });
+                }
+            }
+        }
     }
 
     /// Asks, and runs turns until the answer is there: `target.ask(request).wait()`, which does the same.

@@ -43,6 +43,8 @@ struct Table {
     wheel: Wheel<Fire>,
     /// Until when the timer thread sleeps; `None` while it doesn't.
     sleeps_until: Option<u64>,
+    /// How many threads have taken out what is due, and have not run all of it.
+    firing: u32,
     thread: Thread,
 }
 
@@ -82,6 +84,7 @@ impl Timers {
             table: Mutex::new(Table {
                 wheel: Wheel::new(tick_begun_at(clock.now())),
                 sleeps_until: None,
+                firing: 0,
                 thread: Thread::None,
             }),
             changed: Condvar::new(),
@@ -169,6 +172,12 @@ impl Timers {
         lock(&self.shared.table).wheel.len()
     }
 
+    /// Whether what was due is being run. If not, whoever asks sees what all that was run before has done.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn is_firing(&self) -> bool {
+        lock(&self.shared.table).firing > 0
+    }
+
     /// When to look next: nothing fires before it. `None` if no timer waits, but for those that wait for the end.
     #[cfg(feature = "testkit")]
     pub fn next_deadline(&self) -> Option<Duration> {
@@ -223,10 +232,15 @@ impl Shared {
     /// Fires everything due at `now`, in order of deadline.
     fn fire_due(&self, now: Duration) {
         let mut fired = Vec::new();
-        lock(&self.table).wheel.advance(tick_begun_at(now), &mut |_, fire| fired.push(fire));
+        {
+            let mut table = lock(&self.table);
+            table.wheel.advance(tick_begun_at(now), &mut |_, fire| fired.push(fire));
+            table.firing += 1;
+        }
         for fire in fired {
             run_guarded(fire);
         }
+        lock(&self.table).firing -= 1;
     }
 
     /// The timer thread.
@@ -240,11 +254,13 @@ impl Shared {
             let now = clock.now();
             table.wheel.advance(tick_begun_at(now), &mut |_, fire| fired.push(fire));
             if !fired.is_empty() {
+                table.firing += 1;
                 drop(table);
                 for fire in fired.drain(..) {
                     run_guarded(fire);
                 }
                 table = lock(&self.table);
+                table.firing -= 1;
                 continue;
             }
             let next = table.wheel.next_deadline();

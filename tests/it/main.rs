@@ -77,6 +77,7 @@ mod supervision;
 mod support;
 mod testkit_order;
 mod testkit_probe;
+mod testkit_quiet;
 mod testkit_supervision;
 mod testkit_system;
 mod testkit_time;

@@ -119,7 +119,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
     let fault = panic_of(|| _ = probe.expect_matching(|number| *number == 5));
     assert_eq!(fault, format!("expected a message that matches, came 4 {again}"));
     doubler.tell(3u32);
-    let fault = panic_of(|| probe.expect_terminated(&doubler));
+    let fault = panic_of(|| _ = probe.expect_terminated(&doubler));
     let uid = doubler.uid();
     assert_eq!(fault, format!("expected the end of /user/$a#{uid}, came a message of type u32 {again}"));
     doubler.tell(1u32);
@@ -141,7 +141,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
         panic_of(|| _ = probe.take()),
         format!("expected a message, came the end of /user/$a {again}")
     );
-    let fault = panic_of(|| probe.expect_terminated(&doubler));
+    let fault = panic_of(|| _ = probe.expect_terminated(&doubler));
     assert!(fault.contains("came nothing"), "{fault}");
     system.finish();
 }
@@ -186,4 +186,59 @@ fn a_probe_ends_when_it_is_dropped_and_may_be_left_running() {
     system.finish();
     assert!(panic_of(|| left.watch(&to_dropped)).contains("the system has shut down"));
     assert!(panic_of(|| left.expect(1)).contains("came nothing"));
+}
+
+#[test]
+fn messages_are_expected_in_any_order_each_once() {
+    for_seeds(20, |system| {
+        let probe = system.probe::<u32>();
+        let doublers = [doubler(system, &probe), doubler(system, &probe), doubler(system, &probe)];
+        doublers[0].tell(1u32);
+        doublers[1].tell(2u32);
+        doublers[2].tell(1u32);
+        let mut came = probe.expect_in_any_order([4, 2, 2]);
+        came.sort_unstable();
+        assert_eq!(came, [2, 2, 4]);
+        // None at all are there at once.
+        assert!(probe.expect_in_any_order([]).is_empty());
+        doublers.iter().for_each(ActorRef::stop);
+    });
+}
+
+#[test]
+fn of_messages_in_any_order_one_too_few_or_another_one_is_a_failure() {
+    let system = TestSystem::with_seed(12);
+    let probe = system.probe::<u32>();
+    let doubler = doubler(&system, &probe);
+    let again = "(seed 12: run the test again with POINTSMAN_SEED=12)";
+    doubler.tell(1u32);
+    let fault = panic_of(|| _ = probe.expect_in_any_order([2, 4]));
+    let nothing = "nothing, and no actor has anything left to do";
+    assert_eq!(fault, format!("expected [4] in any order, came {nothing}, after [2] {again}"));
+    (1..=3u32).for_each(|number| doubler.tell(number));
+    // A message counts once, however often it is expected.
+    let fault = panic_of(|| _ = probe.expect_in_any_order([2, 2, 4]));
+    assert_eq!(fault, format!("expected [2] in any order, came 6, after [2, 4] {again}"));
+    probe.watch(&doubler);
+    doubler.stop();
+    let fault = panic_of(|| _ = probe.expect_in_any_order([2]));
+    let path = doubler.path();
+    assert_eq!(fault, format!("expected [2] in any order, came the end of {path}, after [] {again}"));
+    system.finish();
+}
+
+#[test]
+fn the_notice_of_an_end_tells_whether_the_actor_was_alive_when_the_watch_began() {
+    for_seeds(20, |system| {
+        let (early, late) = (system.probe::<u32>(), system.probe::<u32>());
+        let doubler = doubler(system, &early);
+        early.watch(&doubler);
+        // The watch begins in a turn of the probe.
+        system.run_until_idle();
+        doubler.stop();
+        let notice = early.expect_terminated(&doubler);
+        assert!(notice.existence_confirmed && doubler.any().is_some_and(|any| any == notice.actor));
+        late.watch(&doubler);
+        assert!(!late.expect_terminated(&doubler).existence_confirmed);
+    });
 }

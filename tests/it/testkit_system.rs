@@ -1,6 +1,6 @@
 //! The test system itself: its order, its clock, its waits, and what makes it fail.
 
-use crate::support::{Tell, act, panic_of};
+use crate::support::{Role, Tell, act, panic_of};
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds, seeds};
 use pointsman::{Accepted, BuildError, Recipient, SendError, ShutdownError, SystemRef};
@@ -602,4 +602,46 @@ fn a_failing_seed_is_printed_and_can_be_given_again() {
     assert!(output.contains("all were 77") && output.contains("POINTSMAN_SEED=77"), "{output}");
     let output = run(Some("x"));
     assert!(output.contains("must be a whole number below 2^64"), "{output}");
+}
+
+#[test]
+fn ticks_and_notices_wait_in_the_queue_and_are_no_messages_of_the_books() {
+    for_seeds(20, |system| {
+        let (log, _notes) = channel();
+        let [actor, other] =
+            ["a", "b"].map(|name| system.actor(name).spawn(Role::new(name, &log).recipe()).unwrap());
+        let watched = other.clone();
+        act(&actor, move |_, ctx| {
+            ctx.watch(&watched)?;
+            ctx.after(Duration::from_secs(1), Tell::new(|_, _| Ok(())));
+            ctx.after(Duration::from_secs(1), Tell::new(|_, _| Ok(())));
+            Ok(())
+        });
+        system.run_until_idle();
+        assert_eq!(actor.queued(), Some(0));
+        // Due, and not handled: this moves the clock without turns.
+        system.clock().advance(Duration::from_secs(1));
+        assert_eq!((actor.queued(), system.ledger().queued), (Some(2), 0));
+        system.run_until_idle();
+        assert_eq!(actor.queued(), Some(0));
+        // The notice of an end waits from the other's last turn to the next turn of this one.
+        other.stop();
+        while actor.queued() == Some(0) {
+            assert!(system.step(), "it would have been told");
+        }
+        assert_eq!((actor.queued(), system.ledger().queued), (Some(1), 0));
+        system.run_until_idle();
+        assert_eq!(actor.queued(), Some(0));
+        // What an actor does not get to before its end waits no more.
+        act(&actor, |_, ctx| {
+            ctx.after(Duration::from_secs(1), Tell::new(|_, _| Ok(())));
+            Ok(())
+        });
+        system.run_until_idle();
+        system.clock().advance(Duration::from_secs(1));
+        assert_eq!(actor.queued(), Some(1));
+        actor.stop();
+        system.run_until_idle();
+        assert_eq!(actor.queued(), Some(0));
+    });
 }

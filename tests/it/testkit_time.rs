@@ -176,3 +176,91 @@ fn an_actor_that_asks_gets_one_answer_at_its_time_the_deadline_included() {
         assert_eq!(asks.begun, asks.answered + asks.timed_out, "{asks:?}");
     });
 }
+
+/// A puppet that answers after so long.
+fn answer_after(actor: &ActorRef<Tell>, delay: Duration) -> Ask<u32> {
+    actor.ask_with(move |reply_to| {
+        Tell::new(move |_, ctx| {
+            let later = Tell::new(move |_, _| {
+                let _ = reply_to.send(42);
+                Ok(())
+            });
+            ctx.after(delay, later);
+            Ok(())
+        })
+    })
+}
+
+#[test]
+fn an_ask_is_awaited_while_time_passes() {
+    for_seeds(SEEDS, |system| {
+        let actor = puppet(system, "a");
+        let ask = answer_after(&actor, 700 * MS);
+        assert_eq!(system.advance_until(ask, 1000 * MS).map(|answer| answer.ok()), Ok(Some(42)));
+        // No longer than needed.
+        assert_eq!(system.now(), 700 * MS);
+        // The limit of the ask is one of its deadlines.
+        let ask = answer_after(&actor, 700 * MS).within(200 * MS);
+        let outcome = system.advance_until(ask, 1000 * MS).expect("the limit is an outcome");
+        assert!(matches!(outcome, Err(AskError::Timeout { .. })), "{outcome:?}");
+        assert_eq!(system.now(), 900 * MS);
+        actor.stop();
+    });
+}
+
+#[test]
+fn a_future_that_is_not_ready_in_time_may_be_awaited_further() {
+    let system = TestSystem::with_seed(12);
+    let probe = system.probe::<Duration>();
+    let (actor, to) = (puppet(&system, "a"), probe.actor_ref().clone());
+    act(&actor, move |_, ctx| {
+        ctx.every(100 * MS, move || {
+            let to = to.clone();
+            Tell::new(move |_, ctx| {
+                to.tell(ctx.now());
+                Ok(())
+            })
+        });
+        Ok(())
+    });
+    let mut ask = answer_after(&actor, 300 * MS);
+    let error = system.advance_until(&mut ask, 250 * MS).expect_err("it takes 300 ms");
+    let text = error.to_string();
+    assert!(text.starts_with("not ready after 250ms of the system's time"), "{text}");
+    assert!(text.ends_with("(seed 12: run the test again with POINTSMAN_SEED=12)"), "{text}");
+    // What else was due has happened, at its time, and the clock stands where the limit was.
+    assert_eq!(system.now(), 250 * MS);
+    probe.expect(100 * MS);
+    probe.expect(200 * MS);
+    assert_eq!(system.advance_until(&mut ask, 250 * MS).map(|answer| answer.ok()), Ok(Some(42)));
+    assert_eq!(system.now(), 300 * MS);
+    actor.stop();
+}
+
+#[test]
+fn a_future_that_nobody_completes_is_not_waited_for() {
+    let system = TestSystem::new();
+    let error = system.advance_until(std::future::pending::<()>(), 100 * MS).unwrap_err();
+    assert_eq!((error.waited, system.now()), (100 * MS, 100 * MS));
+    // Ready at once takes no time and no turn.
+    assert_eq!(system.advance_until(std::future::ready(7), Duration::ZERO), Ok(7));
+    assert_eq!(system.now(), 100 * MS);
+}
+
+#[test]
+#[should_panic(expected = "not idle after")]
+fn a_livelock_fails_what_is_awaited() {
+    let system = TestSystem::builder().turn_limit(100).build();
+    let actor = puppet(&system, "a");
+    fn again(ctx: &mut Context<Tell>) {
+        ctx.me().tell(Tell::new(|_, ctx| {
+            again(ctx);
+            Ok(())
+        }));
+    }
+    act(&actor, |_, ctx| {
+        again(ctx);
+        Ok(())
+    });
+    let _ = system.advance_until(std::future::pending::<()>(), 100 * MS);
+}

@@ -6,6 +6,7 @@
 //! `CARGO_MANIFEST_DIR=. rustc --edition 2024 --test tests/tidy/main.rs -o target/tidy && target/tidy`.
 
 mod coverage;
+mod differences;
 mod docs;
 mod models;
 mod names;

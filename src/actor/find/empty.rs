@@ -66,6 +66,7 @@ impl SystemCore {
             routee_index: 0,
             held: AtomicU32::new(0),
             restarts: AtomicU32::new(0),
+            notices: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             told_to_stop: AtomicBool::new(false),

@@ -1,17 +1,21 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 //!
 //! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
-//! systems whose actors run on the thread of a test.
+//! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
 
 mod dispatchers;
 mod end;
 mod guardians;
+#[cfg(any(feature = "testkit", pointsman_loom))]
+mod quiet;
 mod stepping;
 
 pub(crate) use dispatchers::INTERNAL;
 pub use dispatchers::{OwnHome, Place};
 pub use end::WorksFor;
 pub use guardians::Never;
+#[cfg(feature = "testkit")]
+pub use quiet::Unrest;
 pub use stepping::left_to_wait;
 #[cfg(feature = "testkit")]
 pub(in crate::actor) use stepping::schedule_stepping;
@@ -592,7 +596,7 @@ impl SystemCore {
         let mut ledger = self.books.sum();
         let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
         while let Some(actor) = open.pop() {
-            ledger.queued += actor.queued() as u64;
+            ledger.queued += actor.queued_messages() as u64;
             open.extend(actor.core().children.all());
         }
         ledger

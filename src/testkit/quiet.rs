@@ -1,0 +1,170 @@
+//! Waiting until a system with threads has nothing left to do.
+
+use crate::actor::{SystemRef, Unrest};
+use crate::actor_ref::AnyRef;
+use crate::dispatch::stepping::Reached;
+use crate::sync::thread;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// At most so many actors are named in an error.
+const NAMED_MAX: usize = 8;
+
+/// Looks that follow each other at once, before the thread rests between two.
+const EAGER_LOOKS: u32 = 32;
+/// The first and the longest rest.
+const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+
+/// Why a system did not become quiet: see [`wait_until_quiet`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotQuiet {
+    /// Actors were busy at the last look, after so long.
+    Busy {
+        /// How long the call has waited.
+        waited: Duration,
+        /// Actors that were seen busy last, parents before their children, at most 8.
+        busy: Vec<StillBusy>,
+        /// How many more there were.
+        more: usize,
+    },
+    /// The calling thread runs actors of this system, or stands for others that they may wait for: it cannot wait for
+    /// itself.
+    OwnThread,
+}
+
+/// An actor that is not quiet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StillBusy {
+    /// Its path.
+    pub path: String,
+    /// What [`waits`](crate::AnyRef::queued) for it.
+    pub queued: usize,
+    /// Whether it is in a handler or has a turn to come. An actor with messages and without a turn is suspended: it
+    /// waits for its supervisor.
+    pub runs: bool,
+}
+
+/// Waits until a system is quiet: no message is in a mailbox or in a queue that a pool shares, no handler runs, no control
+/// (stops, watches, ticks, notices of ends) is on its way. Then a test may look at what has become of all that was sent.
+///
+/// The answer is exact for what was sent before the call, and for all that followed from it, through any number of actors:
+/// a message between two queues is not overlooked. Of what other threads send meanwhile, the answer tells the
+/// state at one moment within the call.
+///
+/// Quiet systems may have more to come: timers that are not due, futures that are [piped](crate::Context::pipe_to_self) and
+/// wait for something outside, data in sockets, messages that an actor has [stashed](crate::Context::stash) or an
+/// [`Inbox`](crate::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::ManualClock) is seen, since whoever moves
+/// the clock fires it. An actor that is suspended with messages in its mailbox is not quiet.
+///
+/// On a [`TestSystem`](crate::testkit::TestSystem) turns are run until idle, and nothing is waited for.
+///
+/// The call looks at all actors again and again, so it is for tests. Neither Akka's nor GoAkt's testkit has it: theirs
+/// repeat an assertion until it holds (`awaitAssert`), which tells nothing of what comes after.
+///
+/// # Errors
+///
+/// [`NotQuiet::Busy`] after `limit`, by the machine's clock, with the actors that are still busy.
+/// [`NotQuiet::OwnThread`] on a thread that runs actors of this system.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::testkit::wait_until_quiet;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::time::Duration;
+///
+/// struct Adder(Arc<AtomicU32>);
+/// impl Actor for Adder {
+///     type Message = u32;
+///     fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+///         self.0.fetch_add(number, Ordering::Relaxed);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("sums").build()?;
+/// let sum = Arc::new(AtomicU32::new(0));
+/// let shared = sum.clone();
+/// let adders = system.router("adders").pool(4, move |_| Adder(shared.clone())).spawn()?;
+/// (1..=100u32).for_each(|number| adders.tell(number));
+/// wait_until_quiet(&system, Duration::from_secs(30))?;
+/// assert_eq!(sum.load(Ordering::Relaxed), 5050);
+/// # Ok(())
+/// # }
+/// ```
+pub fn wait_until_quiet(system: &SystemRef, limit: Duration) -> Result<(), NotQuiet> {
+    let core = system.core();
+    if crate::dispatch::must_not_wait() || core.runs_current_thread() {
+        return Err(NotQuiet::OwnThread);
+    }
+    let reached = core.run_turns(&mut || false);
+    let began = Instant::now();
+    let until = began.checked_add(limit);
+    // Who was busy, of the last look that has found anybody.
+    let mut last = Vec::new();
+    let (mut looks, mut rest) = (0, REST.0);
+    loop {
+        match core.look_for_quiet() {
+            Ok(()) => return Ok(()),
+            Err(Unrest::Actors(actors)) => last = actors,
+            Err(Unrest::Timers | Unrest::Between) => {}
+        }
+        if reached != Reached::Elsewhere || until.is_some_and(|until| Instant::now() >= until) {
+            let busy = last.iter().take(NAMED_MAX).map(StillBusy::of).collect();
+            return Err(NotQuiet::Busy {
+                waited: began.elapsed(),
+                busy,
+                more: last.len().saturating_sub(NAMED_MAX),
+            });
+        }
+        looks += 1;
+        if looks < EAGER_LOOKS {
+            thread::yield_now();
+        } else {
+            let left = until.map_or(rest, |until| until.saturating_duration_since(Instant::now()));
+            thread::sleep(rest.min(left));
+            rest = (2 * rest).min(REST.1);
+        }
+    }
+}
+
+impl StillBusy {
+    fn of(actor: &AnyRef) -> Self {
+        Self { path: actor.path().to_string(), queued: actor.queued(), runs: !actor.has_no_turn() }
+    }
+}
+
+impl fmt::Display for NotQuiet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { waited, busy, more } => {
+                write!(f, "not quiet after {waited:?}: ")?;
+                for (index, actor) in busy.iter().enumerate() {
+                    write!(f, "{}{actor}", if index > 0 { ", " } else { "" })?;
+                }
+                if *more > 0 {
+                    write!(f, ", and {more} more")?;
+                }
+                if busy.is_empty() {
+                    f.write_str("timers fire again and again")?;
+                }
+                f.write_str("; look for actors that keep each other busy, or for a handler that waits")
+            }
+            Self::OwnThread => f.write_str(
+                "a thread that runs actors of this system cannot wait until they are quiet: call it from the test",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for StillBusy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.runs { "runs" } else { "is suspended" };
+        write!(f, "{} {state} with {} queued", self.path, self.queued)
+    }
+}
+
+impl std::error::Error for NotQuiet {}
