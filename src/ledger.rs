@@ -156,6 +156,12 @@ impl Row {
         self.worked(1);
     }
 
+    /// Counts fewer as sent: questions that wait with their askers are not sent yet.
+    pub fn take_back_sent(&self, count: u64) {
+        // The sum of all rows wraps, too.
+        self.add(&self.counts.sent, count.wrapping_neg());
+    }
+
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {
         if self.counts.shared {

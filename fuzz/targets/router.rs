@@ -257,7 +257,8 @@ impl<'a> Run<'a> {
     fn adjust(&mut self, delta: u8) {
         self.rest_if_doomed();
         let delta = isize::from(delta as i8) % 9;
-        let size = self.list.len().saturating_add_signed(delta);
+        let least = usize::from(!self.stays && !self.list.is_empty());
+        let size = self.list.len().saturating_add_signed(delta).max(least);
         if size > SIZE_MAX {
             return;
         }

@@ -12,6 +12,7 @@ use super::DeadLetterReason;
 use super::ask::Alarms;
 use super::later::{Later, wait_until};
 use crate::actor::SystemCore;
+use crate::ledger::Row;
 use crate::sync::{Mutex, per_thread};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -115,11 +116,21 @@ pub struct PutOff(Vec<Box<dyn Later>>);
 impl PutOff {
     /// Says whose books have counted it as sent; `None`: those of the actors that it waits for.
     pub fn counted_by(self, books: Option<StdArc<SystemCore>>) -> Unsent {
+        // It was counted on its way to the mailbox.
+        count(&self.0, books.as_deref(), |row| row.take_back_sent(1));
         Unsent { later: Mutex::new(self.0), books }
     }
 }
 
-/// What waits for room, and is waited for by its asker. Dropped before, it is dead letters.
+/// Counts each in the books that count it: these, or those of the actor that it waits for.
+fn count(later: &[Box<dyn Later>], books: Option<&SystemCore>, act: impl Fn(&Row)) {
+    for later in later {
+        act(books.unwrap_or_else(|| later.system()).ledger().mine());
+    }
+}
+
+/// What waits for room, and is waited for by its asker. Dropped before, it is dead letters. It counts as sent only when it
+/// is taken out, to be offered again or given up: so the ledger balances while an asker keeps it.
 pub struct Unsent {
     /// Behind a lock, which is never taken, since what waits is not shared by threads.
     later: Mutex<Vec<Box<dyn Later>>>,
@@ -141,7 +152,9 @@ impl Until<'_> {
 
 impl Unsent {
     fn take(&mut self) -> Vec<Box<dyn Later>> {
-        std::mem::take(self.later.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        let later = std::mem::take(self.later.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        count(&later, self.books.as_deref(), |row| row.sent(1));
+        later
     }
 
     /// Waits until each is accepted or refused, or has waited for as long as its mailbox says; and no longer than

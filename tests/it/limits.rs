@@ -256,8 +256,14 @@ fn a_question_that_finds_room_in_time_is_answered() {
 #[test]
 fn a_question_that_is_given_up_before_there_is_room_is_a_dead_letter() {
     let office = Office::new(Duration::MAX);
-    drop(office.clerk.ask(Double(1)));
-    assert_eq!(office.system.ledger().dead_lettered, 1);
+    let kept = office.clerk.ask(Double(1));
+    let ledger = office.system.ledger();
+    assert_eq!((ledger.dead_lettered, ledger.asks.pending()), (0, 1), "{ledger}");
+    // It counts as sent only when it is offered again, or given up.
+    let sent = ledger.sent;
+    drop(kept);
+    let ledger = office.system.ledger();
+    assert_eq!((ledger.dead_lettered, ledger.sent), (1, sent + 1), "{ledger}");
     // User code that unwinds while the question waits gives it up, too.
     let clerk = office.clerk.clone();
     assert_eq!(

@@ -2,7 +2,6 @@
 
 use crate::support::{LONG, Role, Tell, act};
 use pointsman::prelude::*;
-use pointsman::routing::Balancing;
 use pointsman::testkit::{NotQuiet, TestSystem, for_seeds, wait_until_quiet};
 use pointsman::{ManualClock, Terminated};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Level one of the topology: which groups a message goes to, by which verb, and what becomes of its copies.
 
-use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns};
+use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns, while_time_passes};
 use pointsman::prelude::*;
 use pointsman::topology::{Local, Mode, Outlet, Sending, Topology, TopologyError};
 use pointsman::{Accepted, Full, Mailbox, Recipient, SendError};
@@ -543,7 +543,9 @@ fn a_send_with_a_limit_hands_the_message_back_when_it_is_over() {
     }
     let outlet = source.outlet::<Order>();
     source.mount(&wall());
-    let refused = outlet.send_within(Order::new(9), Duration::from_millis(2)).expect_err("nobody makes room");
+    let refused = while_time_passes(&office.stage.clock, || {
+        outlet.send_within(Order::new(9), Duration::from_millis(2)).expect_err("nobody makes room")
+    });
     assert!(matches!(refused, SendError::Full(order) if order.number == 9));
     assert_eq!(dead(&office.stage), 1, "the other copy");
     drop(releases);

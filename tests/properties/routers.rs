@@ -287,7 +287,9 @@ impl Model {
                 Err(other) => panic!("{other}"),
             },
             Change::Adjust(delta) => {
-                let size = before.saturating_add_signed(delta);
+                // A pool that does not stay when empty keeps one routee.
+                let least = usize::from(!self.stays && before > 0);
+                let size = before.saturating_add_signed(delta).max(least);
                 assert_eq!(router.adjust(delta).unwrap(), size);
                 self.resized(router, size);
             }
