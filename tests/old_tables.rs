@@ -15,6 +15,8 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 const SOON: Duration = Duration::from_secs(30);
+/// For changes that must succeed: `Pool::answer` may move the clock faster than the head gets a core.
+const NO_LIMIT: Duration = Duration::MAX;
 
 /// Held by the test that runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -83,7 +85,8 @@ struct Pool {
 }
 
 impl Pool {
-    fn new() -> Self {
+    /// A pool whose changes wait for at most `limit`, by the clock that the test moves.
+    fn new(limit: Duration) -> Self {
         let clock = ManualClock::new();
         let system = System::builder("waits")
             .clock(clock.clone())
@@ -91,7 +94,7 @@ impl Pool {
             .build()
             .unwrap();
         let plan = system.router("pool").pool(2, |_| Sink);
-        let router = plan.old_tables_max(1).change_within(100 * MS).spawn().unwrap();
+        let router = plan.old_tables_max(1).change_within(limit).spawn().unwrap();
         Self { system, clock, router, requests: 0 }
     }
 
@@ -131,7 +134,7 @@ fn look<R: Send + 'static>(ask: &mut Ask<R>) -> Poll<R> {
 #[test]
 fn changes_wait_in_their_order_until_old_tables_are_freed() {
     let _alone = alone();
-    let mut pool = Pool::new();
+    let mut pool = Pool::new(NO_LIMIT);
     let reader = Reader::begin();
     assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
     pool.requests += 1;
@@ -153,7 +156,7 @@ fn changes_wait_in_their_order_until_old_tables_are_freed() {
 #[test]
 fn changes_wait_over_a_restart_of_the_head() {
     let _alone = alone();
-    let mut pool = Pool::new();
+    let mut pool = Pool::new(NO_LIMIT);
     let reader = Reader::begin();
     assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
     pool.requests += 1;
@@ -171,7 +174,7 @@ fn changes_wait_over_a_restart_of_the_head() {
 #[test]
 fn a_change_that_has_waited_as_long_as_it_may_is_refused_and_changes_nothing() {
     let _alone = alone();
-    let mut pool = Pool::new();
+    let mut pool = Pool::new(100 * MS);
     let reader = Reader::begin();
     assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
     pool.requests += 1;
@@ -187,7 +190,7 @@ fn a_change_that_has_waited_as_long_as_it_may_is_refused_and_changes_nothing() {
 fn a_router_that_drains_or_stops_refuses_the_changes_that_wait() {
     let _alone = alone();
     for drains in [true, false] {
-        let mut pool = Pool::new();
+        let mut pool = Pool::new(NO_LIMIT);
         let reader = Reader::begin();
         assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
         pool.requests += 1;

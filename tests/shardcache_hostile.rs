@@ -30,7 +30,7 @@ mod server;
 #[path = "../examples/shardcache/shard.rs"]
 mod shard;
 
-use redis::{Commands, Connection, RedisResult, cmd};
+use redis::{Commands, Connection, ConnectionLike, RedisResult, cmd};
 use server::{Server, Settings};
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{Read, Write};
@@ -234,5 +234,67 @@ fn clients_that_ask_quit_and_never_read_leave_room_for_others() {
         .and_then(|mut last| last.write_all(b"QUIT\r\n").and_then(|()| last.read_to_string(&mut pong)))
         .unwrap();
     assert_eq!(pong, "+OK\r\n");
+    ends_balanced(server);
+}
+
+/// A short request may have a long reply that no shard makes: the name that the client has given itself.
+fn ask_for_names(name_len: usize) -> Vec<u8> {
+    let name = cmd("CLIENT").arg("SETNAME").arg(vec![b'n'; name_len]).clone();
+    let mut requests = packed(&[name]);
+    // The shard's reply comes later than the names, which wait for it.
+    requests.extend(packed(&[cmd("GET").arg("small").clone()]));
+    requests.extend(packed(&vec![cmd("CLIENT").arg("GETNAME").clone(); 1000]));
+    requests
+}
+
+#[test]
+fn a_pipeline_of_names_above_the_limit_is_refused_name_by_name() {
+    if !in_child("a_pipeline_of_names_above_the_limit_is_refused_name_by_name") {
+        return;
+    }
+    let server = start(|settings| settings.output_max = VALUE / 4);
+    let mut client = connect(server.port());
+    client.set::<_, _, ()>("small", "s").unwrap();
+    let requests = ask_for_names(VALUE);
+    let before = count_anew();
+    let answers = client.req_packed_commands(&requests, 0, 1002).unwrap();
+    assert!(most_since(before) < 2 * VALUE + BESIDES, "{} bytes", most_since(before));
+    let is_refused = |answer: &redis::Value| matches!(answer, redis::Value::ServerError(_));
+    assert!(!answers[..2].iter().any(is_refused) && answers[2..].iter().all(is_refused));
+    is_refused_listing(&mut client);
+    assert_eq!(client.get::<_, String>("small"), Ok("s".to_owned()));
+    ends_balanced(server);
+}
+
+/// The name is in the list of the clients, too.
+fn is_refused_listing(client: &mut Connection) {
+    is_refused(cmd("CLIENT").arg("LIST").query::<String>(client));
+}
+
+#[test]
+fn a_pipeline_of_names_below_the_limit_holds_no_more_than_two_of_them() {
+    /// So many names are read in the end.
+    const READ: usize = 20;
+    if !in_child("a_pipeline_of_names_below_the_limit_holds_no_more_than_two_of_them") {
+        return;
+    }
+    let server = start(|settings| settings.output_max = 2 * VALUE);
+    let mut client = connect(server.port());
+    client.set::<_, _, ()>("small", "s").unwrap();
+    let requests = ask_for_names(VALUE);
+    let before = count_anew();
+    let mut greedy = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    greedy.set_read_timeout(Some(LONG)).unwrap();
+    greedy.write_all(&requests).unwrap();
+    let mut part = vec![0; 64 << 10];
+    let mut left = READ * VALUE;
+    while left > 0 {
+        let read = greedy.read(&mut part).unwrap();
+        assert_ne!(read, 0, "it is served, as it reads");
+        left = left.saturating_sub(read);
+    }
+    // The name itself, what it was read into, and the replies; buffers grow by doubling.
+    assert!(most_since(before) < 8 * VALUE + BESIDES, "{} bytes", most_since(before));
+    drop(greedy);
     ends_balanced(server);
 }

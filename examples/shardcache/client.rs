@@ -36,6 +36,8 @@ const READ_MAX: usize = 64 * 1024;
 const SLOTS_MAX: usize = 1024;
 /// Replies wait for those of the same pipeline until this many bytes are there.
 const FLUSH_AT: usize = 16 * 1024;
+/// No more requests are taken while replies of so many bytes are written and wait for those before them.
+const WRITTEN_MAX: usize = 256 * 1024;
 /// Replies that are no longer are never refused: an error is no shorter.
 const SHORT: usize = 256;
 
@@ -104,6 +106,8 @@ pub struct Client {
     first: u64,
     /// Requests that shards have not answered in full.
     in_flight: usize,
+    /// Bytes in the slots that are [`Slot::Written`].
+    written: usize,
     barrier: Option<Barrier>,
     /// There is a newer generation than ours.
     outdated: bool,
@@ -131,6 +135,7 @@ impl Client {
             slots: VecDeque::new(),
             first: 0,
             in_flight: 0,
+            written: 0,
             barrier: None,
             outdated: false,
             eof: false,
@@ -162,6 +167,7 @@ impl Client {
             && !self.outdated
             && self.barrier.is_none()
             && self.slots.len() < SLOTS_MAX
+            && self.written < WRITTEN_MAX
             && !self.connection.is_congested()
     }
 
@@ -199,7 +205,7 @@ impl Client {
             Ok(Command::Many(request)) => self.route_many(request, ctx),
             Ok(Command::All(request)) => self.wait_with(Barrier::All(request), ctx),
             Ok(Command::Local(Local::Info(sections))) => self.wait_with(Barrier::Info(sections), ctx),
-            Ok(Command::Local(local)) if local.len() > self.output_max() => {
+            Ok(Command::Local(local)) if local.len(&self.session) > self.output_max() => {
                 let output_max = self.output_max();
                 self.answer(|out| put_too_long(out, output_max));
             }
@@ -300,6 +306,7 @@ impl Client {
         }
         let mut written = Vec::new();
         put(&mut written);
+        self.written += written.len();
         self.slots.push_back(Slot::Written(written));
     }
 
@@ -340,6 +347,9 @@ impl Client {
     fn pass_barrier(&mut self, number: u64, answer: impl FnOnce(&mut Self, Option<Vec<Bytes>>) -> Slot) {
         let Some(Barrier::Sent { info }) = self.barrier.take() else { return };
         let answer = answer(self, info);
+        if let Slot::Written(written) = &answer {
+            self.written += written.len();
+        }
         if let Some(slot) = self.slot(number) {
             *slot = answer;
         }
@@ -374,10 +384,18 @@ impl Client {
             let Some(slot) = self.slots.pop_front() else { break };
             self.first += 1;
             match slot {
-                _ if refused => put_too_long(self.connection.output(), output_max),
+                refused_slot if refused => {
+                    if let Slot::Written(bytes) = refused_slot {
+                        self.written -= bytes.len();
+                    }
+                    put_too_long(self.connection.output(), output_max);
+                }
                 Slot::Filled(reply) => reply.put(self.connection.output()),
                 Slot::Gathered(gather) => gather.put(self.connection.output()),
-                Slot::Written(bytes) => self.connection.write(&bytes),
+                Slot::Written(bytes) => {
+                    self.written -= bytes.len();
+                    self.connection.write(&bytes);
+                }
                 Slot::Waiting | Slot::Gathering(_) => unreachable!("their lengths are not known"),
             }
         }

@@ -889,11 +889,17 @@ impl Session {
     }
 }
 
+/// The line of `CLIENT LIST` without the name is no longer.
+const CLIENT_LINE_MAX: usize = 256;
+
 impl Local {
-    /// How many bytes [`answer`](Self::answer) appends, where it depends on the request.
-    pub fn len(&self) -> usize {
+    /// How many bytes [`answer`](Self::answer) appends at most, where that depends on the request or the session.
+    pub fn len(&self, session: &Session) -> usize {
         let names = match self {
             Local::CommandInfo(names) => names,
+            Local::ClientGetName => return bulk_len(session.name.len()),
+            // Each byte of the name may become the four of an escape.
+            Local::ClientList => return bulk_len(4 * session.name.len() + CLIENT_LINE_MAX),
             Local::Ping(Some(text)) | Local::Echo(text) => return bulk_len(text.len()),
             _ => return 0,
         };
