@@ -1,10 +1,12 @@
 //! Settings of single actors by path, given to the system instead of to the code that creates them.
 
-mod router;
+pub(crate) mod router;
 
-pub use router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
+use crate::deployment::router::RouterSettings;
+pub use router::ExploringResizerSettings;
+pub use router::ResizerSettings;
 
-use crate::actor::check_name;
+use crate::actor::path::check_name;
 use crate::error::NameError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The errors of sending, creating, starting and ending; others live beside what returns them.
 
 use crate::mailbox::recipe::MailboxFault;
-use crate::pattern::BackoffError;
-use crate::scheduler::StartError;
+use crate::pattern::backoff::BackoffError;
+use crate::scheduler::error::StartError;
 use std::fmt;
 use std::time::Duration;
 

@@ -10,7 +10,7 @@
 //! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
 //! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
 
-use crate::actor::drop_guarded;
+use crate::actor::turn::drop_guarded;
 use crate::actor_ref::ActorRef;
 use crate::payload::Guarded;
 use crate::sync::atomic::{AtomicUsize, Ordering};

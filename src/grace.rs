@@ -51,9 +51,8 @@
 //! a worker announces an epoch that is new to it, or until the threads of a system are joined. That costs memory alone.
 
 use crate::payload;
-use crate::sync::asymmetric_fence;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use crate::sync::{Arc, CachePadded, Mutex, lock, per_thread, process_wide};
+use crate::sync::{Arc, CachePadded, Mutex, asymmetric_fence, lock, per_thread, process_wide};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::marker::PhantomData;

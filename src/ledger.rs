@@ -18,7 +18,8 @@
 //!
 //! Timer ticks never enter a mailbox and have a row of their own.
 
-use crate::actor_ref::{ReplyCounts, reply_counts};
+use crate::actor_ref::reply_counts;
+use crate::actor_ref::reply_counts::ReplyCounts;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
 use std::cell::{Cell, RefCell};

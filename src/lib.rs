@@ -185,34 +185,57 @@ pub mod testkit;
 mod time;
 pub mod topology;
 
-pub use actor::{
-    Actor, ActorBuilder, ActorIdentity, ActorNotFound, ActorPath, Address, Context, Delivered, Done, Full,
-    IntoActor, LookupError, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, NamedTimers, PathError,
-    PathFault, Resolution, SelectError, Selection, SkippingBuilder, System, SystemBuilder, SystemRef,
-    Terminated, TimerKey, TimerName, WatchError,
+pub use crate::actor::builder::{ActorBuilder, IntoActor};
+pub use crate::actor::context::Context;
+pub use crate::actor::find::identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use crate::actor::find::lookup::LookupError;
+pub use crate::actor::find::selection::{Delivered, SelectError, Selection};
+pub use crate::actor::own_timers::{NamedTimers, TimerKey, TimerName};
+pub use crate::actor::path::ActorPath;
+pub use crate::actor::path::address::Address;
+pub use crate::actor::path::error::{PathError, PathFault};
+pub use crate::actor::system::{System, SystemBuilder, SystemRef};
+pub use crate::actor::unwanted::SkippingBuilder;
+pub use crate::actor::watch::WatchError;
+pub use crate::actor::{Actor, Done, Terminated};
+pub use crate::actor_ref::any::{AnyRef, Watchable, WrongType};
+pub use crate::actor_ref::ask::{Ask, AskError, Asker, Pending};
+pub use crate::actor_ref::attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
+pub use crate::actor_ref::dead_letter_log::DeadLetterLog;
+pub use crate::actor_ref::dead_letters::{
+    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
-pub use actor_ref::{
-    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, Asker,
-    Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters,
-    Dropped, Expiring, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request, SinkTaken,
-    StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
+pub use crate::actor_ref::expiring::Expiring;
+pub use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
+pub use crate::actor_ref::recipient::{Accepted, Recipient};
+pub use crate::actor_ref::reply::{Call, LateReply, ReplyTo, Request};
+pub use crate::actor_ref::reply_counts::ReplyCounts;
+pub use crate::actor_ref::traced::Answered;
+pub use crate::actor_ref::undelivered::{SinkTaken, Undelivered};
+pub use crate::actor_ref::{ActorRef, Load};
+pub use crate::deployment::{Deployment, PatternError};
+pub use crate::dispatch::{
+    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
-pub use deployment::{Deployment, PatternError};
-pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
-pub use error::{
+pub use crate::error::{
     AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,
     ShutdownError, SpawnError, StashError,
 };
-pub use event_stream::{EventGroup, EventStream, Members, Subscription};
-pub use ledger::Ledger;
-pub use pattern::{
-    Backoff, BackoffError, BackoffSupervisor, Behavior, Behaviors, Handling, Inbox, InboxError, Listeners,
-    Listening, PipeError,
-};
-pub use routing::{Router, goakt};
-pub use scheduler::StartError;
-pub use supervision::{Directive, Failure, FailureKind, Restart, Strategy};
-pub use time::{Cancellable, Clock, ManualClock, OnAdvance, Scheduler, SystemClock};
+pub use crate::event_stream::{EventGroup, EventStream, Members, Subscription};
+pub use crate::ledger::Ledger;
+pub use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+pub use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
+pub use crate::pattern::behavior::{Behavior, Behaviors, Handling};
+pub use crate::pattern::inbox::{Inbox, InboxError};
+pub use crate::pattern::listeners::{Listeners, Listening};
+pub use crate::pattern::pipe::PipeError;
+pub use crate::routing::goakt;
+pub use crate::routing::router::Router;
+pub use crate::scheduler::error::StartError;
+pub use crate::supervision::failure::{Failure, FailureKind};
+pub use crate::supervision::{Directive, Restart, Strategy};
+pub use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
+pub use crate::time::scheduler::{Cancellable, Scheduler};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;
@@ -226,9 +249,17 @@ struct Readme;
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::Message;
-    pub use crate::{
-        Actor, ActorRef, AnyRef, Ask, AskError, Asker, Call, Context, Directive, Dispatcher, Done, Failure,
-        Full, Mailbox, ReplyTo, Request, Restart, Router, SendError, SpawnError, Strategy, System, SystemRef,
-        Terminated,
-    };
+    pub use crate::actor::context::Context;
+    pub use crate::actor::system::{System, SystemRef};
+    pub use crate::actor::{Actor, Done, Terminated};
+    pub use crate::actor_ref::ActorRef;
+    pub use crate::actor_ref::any::AnyRef;
+    pub use crate::actor_ref::ask::{Ask, AskError, Asker};
+    pub use crate::actor_ref::reply::{Call, ReplyTo, Request};
+    pub use crate::dispatch::Dispatcher;
+    pub use crate::error::{SendError, SpawnError};
+    pub use crate::mailbox::recipe::{Full, Mailbox};
+    pub use crate::routing::router::Router;
+    pub use crate::supervision::failure::Failure;
+    pub use crate::supervision::{Directive, Restart, Strategy};
 }

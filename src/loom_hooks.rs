@@ -1,9 +1,9 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
 pub use crate::actor_ref::{ask, promise, reply, reply_counts, slot_memory};
-pub use crate::dispatch::OnDemand;
 pub use crate::dispatch::balancing;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
+pub use crate::dispatch::on_demand::OnDemand;
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::grace::{
     Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
@@ -13,11 +13,13 @@ pub mod mailbox {
 }
 pub use crate::ledger::Books;
 pub use crate::net::readiness;
-pub use crate::routing::resizer::Trigger as ResizeTrigger;
+pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
+pub use crate::scheduler::current::{blocking, on_worker};
+pub use crate::scheduler::error::JoinError;
 pub use crate::scheduler::injector::Injector;
-pub use crate::scheduler::{
-    JoinError, Pool, Ran, Settings, Task, TaskRef, Turn, TurnHooks, Worker, blocking, on_worker,
-};
+pub use crate::scheduler::task::{Ran, Task, TaskRef, Turn};
+pub use crate::scheduler::worker::Worker;
+pub use crate::scheduler::{Pool, Settings, TurnHooks};
 pub use crate::striped::PerThread;
 pub use crate::sync::explore::explore;
 pub use crate::topology::table::Table as KeyTable;

@@ -29,8 +29,10 @@
 //! });
 //! ```
 
+use crate::actor::system::{System, SystemBuilder};
+use crate::dispatch::Dispatcher;
 use crate::sync::explore::{explore, panics};
-use crate::{Dispatcher, ManualClock, System, SystemBuilder};
+use crate::time::clock::ManualClock;
 
 /// Explores each execution of `run` that has at most `bound` preemptions, or of more if `LOOM_MAX_PREEMPTIONS` says
 /// so, and prints how many there were.

@@ -44,7 +44,7 @@ impl<T> DerefMut for Guarded<T> {
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
-            crate::actor::drop_guarded(value);
+            crate::actor::turn::drop_guarded(value);
         }
     }
 }

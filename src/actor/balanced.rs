@@ -26,8 +26,9 @@
 use crate::actor::Actor;
 use crate::actor::spawn::Held;
 use crate::actor::turn::{Acted, ActorTurn, Phase, Recipe};
-use crate::actor_ref::AnyRef;
-use crate::dispatch::balancing::{self, Taker, Wake};
+use crate::actor_ref::any::AnyRef;
+use crate::dispatch::balancing;
+use crate::dispatch::balancing::{Taker, Wake};
 use crate::scheduler;
 use crate::sync::{Arc, hint};
 

@@ -1,12 +1,17 @@
 //! How an actor is described. `spawn.rs` creates it.
 
-use crate::actor::mailbox_kind::{MailboxChoice, MailboxKind};
+use crate::actor::Actor;
+use crate::actor::context::Context;
+use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
+use crate::actor::system::dispatchers::INTERNAL;
 use crate::actor::turn::ByContext;
-use crate::actor::{Actor, Context, INTERNAL};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::error::SpawnError;
-use crate::supervision::{Failure, Strategy};
+use crate::mailbox::recipe::MailboxChoice;
+use crate::supervision::Strategy;
+use crate::supervision::failure::Failure;
 use std::fmt;
 
 /// What a recipe may return: an actor, or a failure to make one.

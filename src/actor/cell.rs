@@ -19,16 +19,23 @@
 //! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
 
 use crate::actor::children::Children;
+use crate::actor::context::Context;
 use crate::actor::find::identify::Inquiry;
 use crate::actor::path::{ActorPath, Name};
 use crate::actor::sender::{Cursors, CursorsSlot};
+use crate::actor::system::SystemCore;
+use crate::actor::system::dispatchers::OwnHome;
 use crate::actor::turn::{Private, drop_guarded};
-use crate::actor::{Context, Done, OwnHome, SystemCore, Terminated};
-use crate::actor_ref::{AnyRef, Referent};
+use crate::actor::{Done, Terminated};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::meaning::Referent;
 use crate::dispatch::Home;
-use crate::mailbox::{self, Gate, Position};
-use crate::scheduler::{RunFn, Task, TaskRef};
-use crate::supervision::{Failure, Strategy};
+use crate::mailbox;
+use crate::mailbox::Gate;
+use crate::mailbox::lane::Position;
+use crate::scheduler::task::{RunFn, Task, TaskRef};
+use crate::supervision::Strategy;
+use crate::supervision::failure::Failure;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::cell::UnsafeCell;
 use crate::sync::fence_for_tsan;
@@ -310,7 +317,9 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     #[cfg(feature = "testkit")]
     if let Home::Stepping(stepper, kind) = home {
         // SAFETY: passed on to the caller.
-        return unsafe { super::system::schedule_stepping(header, &**stepper, *kind) };
+        return unsafe {
+            crate::actor::system::stepping::with_testkit::schedule_stepping(header, &**stepper, *kind)
+        };
     }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });

@@ -4,7 +4,7 @@
 //! only, never for a message.
 
 use crate::actor::path::{Name, generated_number};
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::any::AnyRef;
 use crate::sync::{Mutex, lock};
 use slab::Slab;
 use std::any::Any;

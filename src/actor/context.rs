@@ -1,14 +1,19 @@
 //! What a running actor sees of itself and the system. Its timers are in `own_timers.rs`, its watches in
 //! `watch.rs`.
 
+use crate::actor::Actor;
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::{Core, Header, Local};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemRef;
 use crate::actor::turn::{Extras, Private};
-use crate::actor::{Actor, ActorPath, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Call, Request, Watchable};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::actor_ref::ask::{Ask, AskError};
+use crate::actor_ref::reply::{Call, Request};
 use crate::error::SpawnError;
 use crate::ledger::Row;
-use crate::routing::RouterBuilder;
+use crate::routing::builder::RouterBuilder;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -39,13 +44,13 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Looks at or changes what only the owner touches. `act` runs no user code.
-    pub(super) fn private<R>(&self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
+    pub(crate) fn private<R>(&self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
         // SAFETY: a context exists only within a turn, which holds the ownership token, and `act` runs
         // nothing that comes back here.
         unsafe { &(*self.local.as_ptr()).private }.with_mut(|private| act(unsafe { &mut *private }))
     }
 
-    pub(super) fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {
+    pub(crate) fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {
         self.private(|private| act(private.extras()))
     }
 

@@ -4,8 +4,8 @@
 
 use crate::actor::Actor;
 use crate::actor::turn::{ActorTurn, Recipe};
-use crate::actor_ref::AnyRef;
-use crate::supervision::Failure;
+use crate::actor_ref::any::AnyRef;
+use crate::supervision::failure::Failure;
 use std::sync::Arc as StdArc;
 
 /// Called in the parent's turns. Runs no user code unguarded.
@@ -30,7 +30,7 @@ pub(crate) enum Stage {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Tells the recipe, if there still is one. Nothing at all for most.
-    pub(super) fn reached(&mut self, stage: Stage) {
+    pub(crate) fn reached(&mut self, stage: Stage) {
         let system = &self.cell.local.core.system;
         self.cell.recipe.with_mut(|recipe| {
             // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
@@ -41,7 +41,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         });
     }
 
-    pub(super) fn foster(&self) -> Option<StdArc<dyn Foster>> {
+    pub(crate) fn foster(&self) -> Option<StdArc<dyn Foster>> {
         self.private(|private| private.extras.as_ref().and_then(|extras| extras.foster.clone()))
     }
 }

@@ -30,15 +30,14 @@
 //! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory. Watchers of
 //! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
 
-use crate::actor::Actor;
 use crate::actor::cell::{Control, Header};
 use crate::actor::foster::Stage;
-use crate::actor::sender;
 use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
 use crate::actor::verdict::log_ignored;
-use crate::actor_ref::AnyRef;
+use crate::actor::{Actor, sender};
+use crate::actor_ref::any::AnyRef;
 use crate::mailbox::Drained;
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
 use crate::sync::atomic::Ordering;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {

@@ -1,10 +1,12 @@
 //! Which mailbox an actor is given, and who has a say in it.
 
-use crate::actor::{Actor, SystemCore};
-use crate::dispatch::{Dispatcher, Mailboxes as OfDispatcher};
+use crate::actor::Actor;
+use crate::actor::system::SystemCore;
+use crate::dispatch::Dispatcher;
+use crate::dispatch::mailboxes::Mailboxes as OfDispatcher;
 use crate::error::{BuildError, SpawnError};
 use crate::mailbox::recipe::{Choice, Prepared};
-pub use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 use std::collections::BTreeMap;
 
 /// What a plan says about the mailbox.

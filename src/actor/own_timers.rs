@@ -3,11 +3,11 @@
 //! Each start gets a number of its own, also after a restart, and the tick brings the number. A tick whose number
 //! is not in `armed` says nothing: its timer was cancelled, replaced, or set by a state that is gone.
 
-use crate::actor::Context;
+use crate::actor::context::Context;
 use crate::actor::turn::{drop_guarded, guarded};
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
 use crate::sync::HashMap;
-use crate::time::TimerHandle;
+use crate::time::timers::TimerHandle;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -194,7 +194,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Sends this actor a tick with a number that no other has.
-    pub(super) fn set_timer(&mut self, due: Duration) -> (u64, TimerHandle) {
+    pub(crate) fn set_timer(&mut self, due: Duration) -> (u64, TimerHandle) {
         let number = self.extras(|extras| {
             extras.timers.next += 1;
             extras.timers.next

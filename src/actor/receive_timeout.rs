@@ -6,11 +6,12 @@
 //! time; setting one in a handler sends a [`Nudge`](crate::actor::Control::Nudge), so that the turn changes
 //! loops before the next message.
 
+use crate::actor::context::Context;
 use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
-use crate::actor::{Actor, Context, Done, Terminated};
+use crate::actor::{Actor, Done, Terminated};
 use crate::error::ReceiveTimeoutError;
-use crate::supervision::Failure;
-use crate::time::TimerHandle;
+use crate::supervision::failure::Failure;
+use crate::time::timers::TimerHandle;
 use std::time::Duration;
 
 /// The setting of one actor, and its timer.
@@ -124,7 +125,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Cancels the timer, and keeps the setting.
-    pub(super) fn disarm_receive_timeout(&mut self) {
+    pub(crate) fn disarm_receive_timeout(&mut self) {
         let armed = self.private(|private| private.extras.as_mut()?.receive_timeout.as_mut()?.armed.take());
         if let Some((_, handle)) = armed {
             self.core().system.timers().cancel(handle);
@@ -132,7 +133,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// The actor has restarted: its idle time begins.
-    pub(super) fn rearm_receive_timeout(&mut self) {
+    pub(crate) fn rearm_receive_timeout(&mut self) {
         let waits = self.private(|private| {
             let timeout = private.extras.as_ref()?.receive_timeout.as_ref()?;
             timeout.armed.is_none().then_some(())
@@ -169,7 +170,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Whether the timer of this number is the receive timeout's.
-    pub(super) fn is_receive_timeout(&self, number: u64) -> bool {
+    pub(crate) fn is_receive_timeout(&self, number: u64) -> bool {
         let armed = self.private(|private| private.extras.as_ref()?.receive_timeout.as_ref()?.armed);
         armed.is_some_and(|(armed, _)| armed == number)
     }
@@ -179,7 +180,7 @@ impl<M: Send + 'static> Context<M> {
     /// # Errors
     ///
     /// What makes the messages has panicked; there is no receive timeout any more.
-    pub(super) fn receive_timed_out(&mut self) -> Result<Option<M>, Failure> {
+    pub(crate) fn receive_timed_out(&mut self) -> Result<Option<M>, Failure> {
         let now = self.now();
         // Out while user code runs.
         let timeout = self.private(|private| private.extras.as_mut()?.receive_timeout.take());

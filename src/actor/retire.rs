@@ -5,9 +5,10 @@
 //! group of actors told apart by a key has refused messages wait for the next actor of the key
 //! (`topology/heirs.rs`).
 
+use crate::actor::Actor;
 use crate::actor::cell::Control;
+use crate::actor::context::Context;
 use crate::actor::turn::{ActorTurn, Phase, Recipe};
-use crate::actor::{Actor, Context};
 use crate::sync::atomic::Ordering;
 
 impl<M: Send + 'static> Context<M> {

@@ -1,17 +1,20 @@
 //! How an actor comes to be: the plan, the checks, the cell, and its place among its siblings.
 
+use crate::actor::Actor;
 use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
 use crate::actor::children::{Children, Refusal};
-use crate::actor::mailbox_kind::{Full, MailboxKind};
-use crate::actor::system::{INTERNAL, Place};
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::path::check_name;
+use crate::actor::system::SystemCore;
+use crate::actor::system::dispatchers::{INTERNAL, Place};
 use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
-use crate::actor::{Actor, SystemCore, check_name};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
-use crate::deployment::Deployment;
-use crate::deployment::Section;
+use crate::deployment::{Deployment, Section};
 use crate::error::SpawnError;
 use crate::mailbox;
+use crate::mailbox::recipe::Full;
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;

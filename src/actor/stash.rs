@@ -12,9 +12,10 @@
 //! not matter whether it was given the message or made it.
 
 use crate::actor::cell::{Control, Core};
+use crate::actor::context::Context;
 use crate::actor::turn::{Acted, ActorTurn, Recipe};
-use crate::actor::{Actor, Context, Terminated};
-use crate::actor_ref::AnyRef;
+use crate::actor::{Actor, Terminated};
+use crate::actor_ref::any::AnyRef;
 use crate::error::StashError;
 use crate::sync::atomic::Ordering;
 use std::collections::VecDeque;
@@ -198,13 +199,13 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Makes the turn leave the loop that handles messages, and look at what else there is.
-    pub(super) fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         // Refused after the end, when nothing is handled any more.
         let _ = self.me().any_local().send_system(Control::Nudge);
     }
 
     /// Forgets stashed notices about `actor`.
-    pub(super) fn forget_stashed(&mut self, actor: &AnyRef) {
+    pub(crate) fn forget_stashed(&mut self, actor: &AnyRef) {
         let forgotten: Vec<Stashed<M>> = self.private(|private| {
             let Some(extras) = &mut private.extras else { return Vec::new() };
             let Stash { held, front, .. } = &mut extras.stash;
@@ -233,7 +234,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// A message that the actor leaves behind at its end.
-    pub(super) fn left_in_stash(&mut self) -> Option<M> {
+    pub(crate) fn left_in_stash(&mut self) -> Option<M> {
         loop {
             if self.stashed() > 0 {
                 self.append_stashed();

@@ -19,20 +19,25 @@
 //! failure of this actor, and nothing else.
 
 use crate::actor::balanced::Balanced;
+use crate::actor::builder::IntoActor;
 use crate::actor::cell::{Act, Cell, Control, Core, Header};
+use crate::actor::context::Context;
 use crate::actor::foster::{Foster, Stage};
 use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
-use crate::actor::sender;
 use crate::actor::stash::Stash;
+use crate::actor::system::SystemCore;
 use crate::actor::unwanted::IsWanted;
-use crate::actor::{Actor, Context, Done, IntoActor, SystemCore};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor::{Actor, Done, sender};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::ledger::Row;
-use crate::mailbox::{Drained, Owner, Position, Ready};
+use crate::mailbox::lane::Position;
+use crate::mailbox::{Drained, Owner, Ready};
 use crate::payload;
-use crate::scheduler::{Ran, Task, Turn};
-use crate::supervision::{Failure, RestartHistory};
+use crate::scheduler::task::{Ran, Task, Turn};
+use crate::supervision::RestartHistory;
+use crate::supervision::failure::Failure;
 use crate::sync::{HashMap, HashSet};
 use std::any::Any;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Messages that an actor gets and does not know what to do with.
 
-use crate::actor::Context;
+use crate::actor::context::Context;
 use crate::actor::turn::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {

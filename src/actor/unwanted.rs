@@ -8,10 +8,14 @@
 //!
 //! [`Expiring`]: crate::Expiring
 
-use crate::actor::spawn::Held;
+use crate::actor::Actor;
+use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::context::Context;
+use crate::actor::spawn::{Held, spawn_held};
 use crate::actor::turn::{ActorTurn, ByContext, Recipe, guarded};
-use crate::actor::{Actor, ActorBuilder, Context, IntoActor, spawn_held};
-use crate::actor_ref::{ActorRef, Answerable, Attempt, DeadLetterReason};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::attempt::{Answerable, Attempt};
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::error::SpawnError;
 
 /// Says whether a message is still wanted.

@@ -12,8 +12,9 @@
 use crate::actor::Actor;
 use crate::actor::cell::Control;
 use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
-use crate::actor_ref::AnyRef;
-use crate::supervision::{Directive, Failure, Strategy};
+use crate::actor_ref::any::AnyRef;
+use crate::supervision::failure::Failure;
+use crate::supervision::{Directive, Strategy};
 
 /// The target of this crate's log records, but for those of dead letters.
 const LOG_TARGET: &str = "pointsman";

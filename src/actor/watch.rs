@@ -1,9 +1,10 @@
 //! Death watch: who wants to know when whom has ended.
 
+use crate::actor::Terminated;
 use crate::actor::cell::Control;
+use crate::actor::context::Context;
 use crate::actor::turn::drop_guarded;
-use crate::actor::{Context, Terminated};
-use crate::actor_ref::{AnyRef, Watchable};
+use crate::actor_ref::any::{AnyRef, Watchable};
 use std::collections::hash_map::Entry;
 use std::fmt;
 
@@ -173,7 +174,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    pub(super) fn end_watch(&mut self, actor: &AnyRef) {
+    pub(crate) fn end_watch(&mut self, actor: &AnyRef) {
         self.forget_stashed(actor);
         let watched =
             self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));

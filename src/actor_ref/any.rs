@@ -1,8 +1,10 @@
 //! References that don't name the message type.
 
-use crate::actor::{ActorPath, Control, Core, Header, Kind, Leaving};
-use crate::actor_ref::{ActorRef, Pointee};
-use crate::mailbox::Position;
+use crate::actor::cell::{Control, Core, Header, Kind, Leaving};
+use crate::actor::path::ActorPath;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::meaning::Pointee;
+use crate::mailbox::lane::Position;
 use crate::sync::atomic::Ordering;
 use std::any::TypeId;
 use std::fmt;
@@ -74,19 +76,19 @@ impl AnyRef {
 
     fn gate(&self) -> &crate::actor::ActorGate {
         // SAFETY: the reference keeps the cell alive.
-        unsafe { crate::actor::gate(self.0) }
+        unsafe { crate::actor::cell::gate(self.0) }
     }
 
     /// Makes the actor look at what there is to do. Allocates nothing; in vain when it has ended.
     pub(crate) fn nudge(&self) {
         // SAFETY: the reference keeps the cell alive.
-        unsafe { crate::actor::nudge(self.0) };
+        unsafe { crate::actor::cell::nudge(self.0) };
     }
 
     /// Sends immediate control. Hands it back if the actor has ended.
     pub(crate) fn send_system(&self, message: Control) -> Result<(), Control> {
         // SAFETY: the reference keeps the cell alive.
-        unsafe { crate::actor::send_system(self.0, message, Position::Immediate) }
+        unsafe { crate::actor::cell::send_system(self.0, message, Position::Immediate) }
     }
 
     /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
@@ -98,7 +100,7 @@ impl AnyRef {
         }
         let position = Position::At(self.gate().position());
         // SAFETY: the reference keeps the cell alive.
-        let sent = unsafe { crate::actor::send_system(self.0, message, position) };
+        let sent = unsafe { crate::actor::cell::send_system(self.0, message, position) };
         if is_notice && sent.is_err() {
             self.core().notice_goes();
         }

@@ -8,20 +8,21 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
-use super::any::AnyRef;
-use super::attempt::AttemptFailure;
-use super::patience::wait_awake;
-use super::promise::{Outcome, Promise, Spare, quietly};
-use super::reply::ReplyTo;
-use super::reply_counts::{Row, count};
-use super::routed_asks::Routed;
-use super::unsent::{self, Unsent, Until};
-use super::{ActorRef, Call, Request};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::AttemptFailure;
+use crate::actor_ref::patience::wait_awake;
+use crate::actor_ref::promise::{Outcome, Promise, Spare, quietly};
+use crate::actor_ref::reply::{Call, ReplyTo, Request};
+use crate::actor_ref::reply_counts::{Row, count};
+use crate::actor_ref::routed_asks::Routed;
+use crate::actor_ref::unsent::{Unsent, Until};
+use crate::actor_ref::{ActorRef, unsent};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
 use crate::sync::{per_thread, process_wide, thread};
-use crate::time::{Clock, Timers};
+use crate::time::clock::Clock;
+use crate::time::timers::Timers;
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -72,7 +73,7 @@ pub enum AskError {
 
 impl AskError {
     /// Where an ask that ends like this is counted; nowhere if it was never begun.
-    pub(super) fn row(&self) -> Option<Row> {
+    pub(crate) fn row(&self) -> Option<Row> {
         match self {
             Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
             Self::Timeout { .. } => Some(Row::TimedOut),

@@ -5,12 +5,13 @@
 //! the router can try the next routee at once, collect the causes, and name the winner. What the router
 //! makes of the reports is its own business: see `routing/race.rs`.
 
-use super::any::AnyRef;
-use super::ask::AskError;
-use super::dead_letters::DeadLetterReason;
-use super::promise::Outcome;
-use super::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::actor::{ActorPath, guarded};
+use crate::actor::path::ActorPath;
+use crate::actor::turn::guarded;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::promise::Outcome;
+use crate::actor_ref::reply::{Behind, By, Call, ReplyTo, Request};
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;

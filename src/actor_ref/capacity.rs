@@ -1,7 +1,7 @@
 //! The capacity of a mailbox, changed at run time.
 
-use super::{ActorRef, Target};
-use crate::actor::Context;
+use crate::actor::context::Context;
+use crate::actor_ref::{ActorRef, Target};
 use std::num::NonZeroUsize;
 
 impl<M: Send + 'static> ActorRef<M> {

@@ -12,8 +12,8 @@
 //! their own and tells two routees sends two messages, and each of them may be routed again; a logic that delivers copies
 //! later says so by `RouteContext::copies_later`.
 
-use super::{ActorRef, Target};
-use crate::actor::{drop_guarded, guarded};
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::{ActorRef, Target};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 impl<M: Send + 'static> ActorRef<M> {

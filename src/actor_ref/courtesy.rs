@@ -17,7 +17,7 @@ const REGRET: u32 = 100;
 
 /// What a thread has learnt from its yields.
 #[derive(Debug)]
-pub(super) struct Courtesy {
+pub(crate) struct Courtesy {
     /// Others need the core until then.
     crowded_until: Cell<Option<Instant>>,
 }

@@ -1,7 +1,7 @@
 //! Dead letters in the log: the first few of them, then a pause, so that a flood does no harm.
 
 use crate::sync::{Mutex, lock};
-use crate::time::Clock;
+use crate::time::clock::Clock;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;

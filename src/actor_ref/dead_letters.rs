@@ -5,7 +5,8 @@
 //! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
 
-use crate::actor::{ActorPath, drop_guarded};
+use crate::actor::path::ActorPath;
+use crate::actor::turn::drop_guarded;
 use crate::actor_ref::dead_letter_log::LetterLog;
 use crate::actor_ref::undelivered::Rules;
 use crate::dispatch::calling;
@@ -214,7 +215,7 @@ fn is_letter<M: 'static>() -> bool {
 pub struct DeadLetters {
     events: EventStream,
     log: LetterLog,
-    pub(super) rules: StdArc<Rules>,
+    pub(crate) rules: StdArc<Rules>,
     /// The system has begun to end.
     is_ending: AtomicBool,
 }
@@ -361,7 +362,7 @@ impl DeadLetters {
 }
 
 /// Where the recipient stands. A user's recipient is asked itself, and may panic.
-pub(super) fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
+pub(crate) fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
     let mut path = None;
     quietly(|| path = Some(recipient()));
     path.unwrap_or_else(nowhere)

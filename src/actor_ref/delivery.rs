@@ -11,11 +11,14 @@
 //! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
 //! the message that comes back, and is accounted for by whoever gets it back.
 
-use super::dead_letters::{asked, unread};
-use super::later::{Later, Succession, Waiter, wait_for_all};
-use super::unsent;
-use super::{Accepted, ActorRef, DeadLetterReason, Target};
-use crate::actor::{ActorPath, FullPolicy, Local, SystemCore, drop_guarded};
+use crate::actor::cell::{FullPolicy, Local};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemCore;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::dead_letters::{DeadLetterReason, asked, unread};
+use crate::actor_ref::later::{Later, Succession, Waiter, wait_for_all};
+use crate::actor_ref::recipient::Accepted;
+use crate::actor_ref::{ActorRef, Target, unsent};
 use crate::error::SendError;
 use crate::mailbox::Refused;
 use std::any::Any;
@@ -97,8 +100,8 @@ pub struct Delivery<'a, M> {
 
 /// What is true of one message as a whole, whatever it is changed to on the way.
 pub struct Way<'a> {
-    pub(super) system: &'a SystemCore,
-    pub(super) mode: Mode,
+    pub(crate) system: &'a SystemCore,
+    pub(crate) mode: Mode,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
     report: Cell<Report>,
@@ -268,7 +271,7 @@ impl<'a> Way<'a> {
     #[cold]
     pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
         self.begin();
-        self.refuse(reason, std::any::type_name::<M>(), super::nowhere);
+        self.refuse(reason, std::any::type_name::<M>(), crate::actor_ref::dead_letters::nowhere);
     }
 
     /// What offers messages of this type.
@@ -295,12 +298,12 @@ impl<'a> Way<'a> {
         self.report.set(report);
     }
 
-    pub(super) fn accept(&self) {
+    pub(crate) fn accept(&self) {
         self.count(|report| report.accepted += 1);
     }
 
     /// Counts a refusal in the report.
-    pub(super) fn note(&self, reason: DeadLetterReason) {
+    pub(crate) fn note(&self, reason: DeadLetterReason) {
         self.count(|report| match reason {
             DeadLetterReason::Full => report.full += 1,
             _ => report.closed += 1,
@@ -381,7 +384,11 @@ impl<'a> Way<'a> {
     #[cold]
     fn lose(&self, lost: u64) {
         self.system.ledger().mine().dead_lettered(lost);
-        self.system.dead_letters().publish(DeadLetterReason::Panicked, "a message", super::nowhere);
+        self.system.dead_letters().publish(
+            DeadLetterReason::Panicked,
+            "a message",
+            crate::actor_ref::dead_letters::nowhere,
+        );
     }
 }
 

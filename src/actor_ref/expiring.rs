@@ -1,8 +1,9 @@
 //! Messages that are of no use after a time.
 
-use super::attempt::{Answerable, Attempt};
-use super::to_actor::Bound;
-use super::{ActorRef, Timekeeper};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::Timekeeper;
+use crate::actor_ref::attempt::{Answerable, Attempt};
+use crate::actor_ref::to_actor::Bound;
 use std::fmt;
 use std::time::Duration;
 

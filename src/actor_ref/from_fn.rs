@@ -1,6 +1,7 @@
 //! A function in the place of an actor.
 
-use crate::actor_ref::{Accepted, ActorRef, Recipient};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::recipient::{Accepted, Recipient};
 use crate::error::SendError;
 
 /// Handles each message where it is sent.

@@ -1,10 +1,10 @@
 //! Waiting for room in a full mailbox.
 
-use super::ActorRef;
-use super::later::{Waiter, wait_alone};
-use crate::actor::Local;
-use crate::actor::left_to_wait;
-use crate::actor_ref::Alarms;
+use crate::actor::cell::Local;
+use crate::actor::system::stepping::left_to_wait;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::Alarms;
+use crate::actor_ref::later::{Waiter, wait_alone};
 use crate::mailbox::{Pushed, Refused};
 use std::time::{Duration, Instant};
 

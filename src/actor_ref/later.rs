@@ -3,12 +3,15 @@
 //! Each waits at the room of its own mailbox, and all ring one bell: whoever has room first gets its message first,
 //! however long the others are full.
 
-use super::ask::{AlarmKey, Alarms};
-use super::delivery::Way;
-use super::unsent::Until;
-use super::{ActorRef, DeadLetterReason, Target};
-use crate::actor::{SystemCore, left_to_wait};
-use crate::mailbox::{Bell, Pushed, Refused};
+use crate::actor::system::SystemCore;
+use crate::actor::system::stepping::left_to_wait;
+use crate::actor_ref::ask::{AlarmKey, Alarms};
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::delivery::Way;
+use crate::actor_ref::unsent::Until;
+use crate::actor_ref::{ActorRef, Target};
+use crate::mailbox::room::Bell;
+use crate::mailbox::{Pushed, Refused};
 use crate::sync::Arc;
 use std::any::Any;
 use std::sync::Arc as StdArc;

@@ -14,8 +14,11 @@
 //!
 //! These compare by a [`Meaning`], all others by address. Nothing of it is on a message's way.
 
-use crate::actor::{ActorPath, Core, Header, Kind};
-use crate::actor_ref::{ActorRef, AnyRef, nowhere};
+use crate::actor::cell::{Core, Header, Kind};
+use crate::actor::path::ActorPath;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::dead_letters::nowhere;
 use std::any::{Any, TypeId};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

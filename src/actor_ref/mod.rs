@@ -10,61 +10,62 @@
 //! `reply_counts.rs` the numbers. Several recipients: `delivery.rs`, and `later.rs` for those that are full.
 //! `dead_letters.rs` is where what nobody took is counted and shown, with `dead_letter_log.rs` and `undelivered.rs`.
 
-mod any;
+pub(crate) mod any;
 pub mod ask;
-mod attempt;
-mod capacity;
-mod copies;
-mod courtesy;
+pub(crate) mod attempt;
+pub(crate) mod capacity;
+pub(crate) mod copies;
+pub(crate) mod courtesy;
 pub mod dead_letter_log;
 pub mod dead_letters;
 pub mod delivery;
-mod expiring;
-mod from_fn;
-mod full;
-mod later;
-mod meaning;
-mod or_back;
-mod patience;
+pub(crate) mod expiring;
+pub(crate) mod from_fn;
+pub(crate) mod full;
+pub(crate) mod later;
+pub(crate) mod meaning;
+pub(crate) mod or_back;
+pub(crate) mod patience;
 pub mod promise;
-mod recipient;
+pub(crate) mod recipient;
 pub mod reply;
 pub mod reply_counts;
-mod retired;
-mod routed_asks;
+pub(crate) mod retired;
+pub(crate) mod routed_asks;
 pub mod slot_memory;
-mod to_actor;
-mod traced;
-mod undelivered;
-mod unsent;
+pub(crate) mod to_actor;
+pub(crate) mod traced;
+pub(crate) mod undelivered;
+pub(crate) mod unsent;
 
-pub use any::{AnyRef, Watchable, WrongType};
-pub(crate) use ask::{AlarmKey, Timekeeper};
-pub use ask::{Alarms, Ask, AskError, Asker, Pending};
-pub use attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
-pub(crate) use attempt::{Answering, AskerPort, Question, RouterId, port_of};
-pub use dead_letter_log::DeadLetterLog;
-pub(crate) use dead_letters::nowhere;
-pub use dead_letters::{
+use crate::actor_ref::any::{AnyRef, Watchable, WrongType};
+use crate::actor_ref::ask::{Alarms, Ask, AskError, Asker, Pending};
+use crate::actor_ref::attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
+use crate::actor_ref::dead_letter_log::DeadLetterLog;
+use crate::actor_ref::dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
-pub use delivery::{Mode, Report};
-pub use expiring::Expiring;
-use later::Waiter;
-pub(crate) use later::{Next, Succession};
-pub(crate) use meaning::{Alike, Meaning, Pointee, Referent};
-pub use or_back::{AskOrBack, StatusFailure};
-pub(crate) use recipient::Foreign;
-pub use recipient::{Accepted, Recipient};
-pub use reply::{Call, LateReply, ReplyTo, Request};
-pub use reply_counts::ReplyCounts;
-pub(crate) use to_actor::Bound;
-pub use traced::Answered;
-pub use undelivered::{SinkTaken, Undelivered};
+use crate::actor_ref::delivery::{Mode, Report};
+use crate::actor_ref::expiring::Expiring;
+use crate::actor_ref::later::Waiter;
 
-use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
+use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::reply::{Call, LateReply, ReplyTo, Request};
+use crate::actor_ref::reply_counts::ReplyCounts;
+use crate::actor_ref::traced::Answered;
+use crate::actor_ref::undelivered::{SinkTaken, Undelivered};
+
+use crate::actor;
+use crate::actor::cell::{FullPolicy, Header, Kind, Local};
+use crate::actor::path::ActorPath;
+use crate::actor_ref::ask::Timekeeper;
+use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::recipient::Foreign;
 use crate::error::SendError;
-use crate::mailbox::{Glance, Position, Pushed, Refused, State};
+use crate::mailbox::lane::Position;
+use crate::mailbox::word::State;
+use crate::mailbox::{Glance, Pushed, Refused};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -281,7 +282,7 @@ impl<M: Send + 'static> ActorRef<M> {
     #[inline]
     fn schedule(&self) {
         // SAFETY: this reference keeps the cell alive, and the push has just given us the token.
-        unsafe { actor::schedule(self.0) };
+        unsafe { crate::actor::cell::schedule(self.0) };
     }
 
     /// A ring made room by letting its oldest message go.
@@ -342,7 +343,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 system.ledger().mine().dead_lettered(1);
                 system.dead_letters().bury(refused.into_inner(), reason, || self.path());
             }
-            None => actor::drop_guarded(refused),
+            None => crate::actor::turn::drop_guarded(refused),
         }
     }
 
@@ -649,8 +650,8 @@ impl<M: Send + 'static> ActorRef<M> {
         };
         let leave = actor::Control::Leave { leave: Box::new(leave), leaving };
         // SAFETY: this reference keeps the cell alive.
-        let sent = unsafe { actor::send_system(self.0, leave, position) };
+        let sent = unsafe { crate::actor::cell::send_system(self.0, leave, position) };
         // One that has ended has left.
-        actor::drop_guarded(sent.err());
+        crate::actor::turn::drop_guarded(sent.err());
     }
 }

@@ -1,9 +1,10 @@
 //! Asks that hand the request back when there is no answer.
 
-use super::ActorRef;
-use super::ask::{Ask, AskError};
-use super::reply::{Call, Request};
-use crate::actor::{self, drop_guarded};
+use crate::actor;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::{Ask, AskError};
+use crate::actor_ref::reply::{Call, Request};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -14,7 +14,7 @@
 //!
 //! Nor does it yield on a machine where that loses the core; see [`Courtesy`].
 
-use super::courtesy::Courtesy;
+use crate::actor_ref::courtesy::Courtesy;
 use crate::sync::{hint, per_thread};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ impl Patience {
 
 /// Waits awake for `is_answered`, for as long as that pays; what it is then is for the caller to see.
 #[inline]
-pub(super) fn wait_awake(is_answered: impl Fn() -> bool) {
+pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
     // In a model each look is a branch to explore, and none of them decides anything.
     if crate::sync::EXPLORED {
         return;

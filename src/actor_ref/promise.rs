@@ -39,8 +39,8 @@
 //! caught (the panic hook has reported it). Both happen after the slot is out of hand, and so does the
 //! dropping of values, which is left to whoever asked or answered.
 
-use super::ask::AskError;
-use super::slot_memory;
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::slot_memory;
 use crate::payload;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::cell::UnsafeCell;
@@ -504,7 +504,8 @@ impl<R> fmt::Debug for Spare<R> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{AskError, Spare};
+    use super::Spare;
+    use crate::actor_ref::ask::AskError;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
     use std::task::{Wake, Waker};

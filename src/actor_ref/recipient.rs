@@ -1,15 +1,20 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::actor::{ActorPath, Header, Kind, Leave, Leaving, SystemRef, VTable, drop_guarded};
+use crate::actor::cell::{Header, Kind, Leaving, VTable};
+use crate::actor::leave::Leave;
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::any::AnyRef;
 use crate::actor_ref::ask::Timekeeper;
-use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::dead_letters::{DeadLetterReason, nowhere};
 use crate::actor_ref::delivery::Spread;
 use crate::actor_ref::meaning::{Alike, Meaning, Referent};
 use crate::actor_ref::routed_asks::RoutedAsks;
 use crate::actor_ref::unsent::not_put_off;
-use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
-use crate::scheduler::{Ran, Task, Turn};
+use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
 use std::any::TypeId;
 use std::cmp::Ordering;

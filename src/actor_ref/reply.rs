@@ -1,10 +1,10 @@
 //! What a request looks like and how it is answered.
 
-use super::ask::AskError;
-use super::attempt::RouterId;
-use super::promise::{Outcome, Port, quietly};
-use super::reply_counts::{Row, count, count_late_reply};
-use crate::actor::ActorPath;
+use crate::actor::path::ActorPath;
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::attempt::RouterId;
+use crate::actor_ref::promise::{Outcome, Port, quietly};
+use crate::actor_ref::reply_counts::{Row, count, count_late_reply};
 use crate::ledger::Books;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Whether an actor has [retired](crate::Context::retire): whoever was refused by it may look for its successor.
 
-use super::{ActorRef, AnyRef, Target};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::{ActorRef, Target};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 fn is_set(is_closed: bool, retired: &AtomicBool) -> bool {

@@ -5,7 +5,7 @@
 //! would be the head's, which nobody else changes: all who ask through the router would meet there, and nowhere else.
 //! So each thread that asks has a count of its own, on a line of its own.
 
-use crate::actor::SystemRef;
+use crate::actor::system::SystemRef;
 use crate::striped::PerThread;
 use crate::sync::OnceLock;
 use std::sync::Arc as StdArc;
@@ -35,7 +35,7 @@ impl RoutedAsks {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::System;
+    use crate::actor::system::System;
 
     #[test]
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {

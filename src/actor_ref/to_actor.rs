@@ -1,13 +1,13 @@
 //! Asks whose answer is a message to the actor that asked.
 
-use super::ask::AskError;
-use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
-use super::unsent::{InVain, Until, put_off};
-use super::{ActorRef, Ask, Timekeeper};
-use crate::actor::SystemCore;
+use crate::actor::system::SystemCore;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
+use crate::actor_ref::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
+use crate::actor_ref::unsent::{InVain, Until, put_off};
 use crate::ledger::Books;
 use crate::sync::{Mutex, lock};
-use crate::time::TimerHandle;
+use crate::time::timers::TimerHandle;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -176,8 +176,8 @@ impl<M: Send + 'static> ActorRef<M> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::ManualClock;
     use crate::prelude::*;
+    use crate::time::clock::ManualClock;
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
 

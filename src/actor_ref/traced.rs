@@ -1,11 +1,12 @@
 //! Asks that want to know who answered.
 
-use super::ask::Ask;
-use super::dead_letters::nowhere;
-use super::promise::Outcome;
-use super::reply::{Behind, By, Call, ReplyTo, Request};
-use super::{ActorRef, AnyRef};
-use crate::actor::ActorPath;
+use crate::actor::path::ActorPath;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::Ask;
+use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::promise::Outcome;
+use crate::actor_ref::reply::{Behind, By, Call, ReplyTo, Request};
 
 /// A reply, and who gave it: of [`ActorRef::ask_traced`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What may be told to the dead letters about one type of message: that its letters are of no interest, and
 //! who wants the messages themselves.
 
-use crate::actor_ref::{Answerable, Attempt, DeadLetter, DeadLetters};
+use crate::actor_ref::attempt::{Answerable, Attempt};
+use crate::actor_ref::dead_letters::{DeadLetter, DeadLetters};
 use crate::event_stream::{Subscription, quietly};
 use crate::payload::Guarded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +97,7 @@ impl Rules {
         let Some(mark) = mark.and_then(|mark| mark.downcast::<Mark<M>>().ok()) else { return false };
         let mut is_suppressed = false;
         quietly(|| is_suppressed = (mark.0)(message));
-        crate::actor::drop_guarded(mark);
+        crate::actor::turn::drop_guarded(mark);
         is_suppressed
     }
 
@@ -116,7 +117,7 @@ impl Rules {
             // Ordering: Relaxed; see `is_empty`.
             self.count.fetch_add(1, Ordering::Relaxed);
         }
-        crate::actor::drop_guarded(replaced);
+        crate::actor::turn::drop_guarded(replaced);
     }
 
     fn add_sink<M: 'static>(&self, sink: StdArc<Sink<M>>) -> Result<(), SinkTaken> {
@@ -132,7 +133,7 @@ impl Rules {
         match refused {
             None => Ok(()),
             Some(refused) => {
-                crate::actor::drop_guarded(refused);
+                crate::actor::turn::drop_guarded(refused);
                 Err(SinkTaken { message_type: std::any::type_name::<M>() })
             }
         }
@@ -144,7 +145,7 @@ impl Rules {
             // Ordering: Relaxed; see `is_empty`.
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
-        crate::actor::drop_guarded(removed);
+        crate::actor::turn::drop_guarded(removed);
     }
 }
 

@@ -8,10 +8,10 @@
 //!
 //! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
 
-use super::DeadLetterReason;
-use super::ask::Alarms;
-use super::later::{Later, wait_until};
-use crate::actor::SystemCore;
+use crate::actor::system::SystemCore;
+use crate::actor_ref::ask::Alarms;
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::later::{Later, wait_until};
 use crate::ledger::Row;
 use crate::sync::{Mutex, per_thread};
 use std::cell::{Cell, RefCell};

@@ -1,18 +1,21 @@
 //! What a configuration file does to a builder.
 
-use super::ConfigError;
-use super::file::{
-    DispatcherSection, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, PhaseSection,
-    Requirement, SupervisionSection,
-};
-use super::values::Span;
-use super::{key, router};
-use crate::routing::Known;
-use crate::shutdown::Phase;
-use crate::topology::GroupConfig;
-use crate::{
-    Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Restart, Strategy, SystemBuilder,
-};
+use super::file::DispatcherSection;
+use super::file::MailboxSection;
+use super::file::PhaseSection;
+use super::file::SupervisionSection;
+use crate::actor::system::SystemBuilder;
+use crate::config::error::ConfigError;
+use crate::config::file::{DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement};
+use crate::config::values::Span;
+use crate::config::{key, router};
+use crate::deployment::Deployment;
+use crate::dispatch::Dispatcher;
+use crate::mailbox::recipe::{Full, Mailbox, MailboxRequirement};
+use crate::routing::deployed::known::Known;
+use crate::shutdown::phases::Phase;
+use crate::supervision::{Directive, Restart, Strategy};
+use crate::topology::config::GroupConfig;
 
 pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
     if let Some(seed) = file.seed {

@@ -29,7 +29,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn syntax(error: &toml::de::Error) -> Self {
+    pub(crate) fn syntax(error: &toml::de::Error) -> Self {
         let text = error.to_string();
         let fault = match error.span() {
             Some(_) => text.trim_end().to_owned(),
@@ -39,7 +39,7 @@ impl ConfigError {
         ConfigError::Syntax { fault }
     }
 
-    pub(super) fn key(key: impl Into<String>, fault: impl Into<String>) -> Self {
+    pub(crate) fn key(key: impl Into<String>, fault: impl Into<String>) -> Self {
         ConfigError::Key { key: key.into(), fault: fault.into() }
     }
 }

@@ -1,6 +1,6 @@
 //! The sections and keys of a configuration file.
 
-use super::values::{Count, LetterCount, PoolDispatcher, Seed, Span, Text, Whole};
+use crate::config::values::{Count, LetterCount, PoolDispatcher, Seed, Span, Text, Whole};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

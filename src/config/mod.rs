@@ -4,19 +4,19 @@
 // `key.rs` of which key; `apply.rs` does to a builder what a file says, and `print.rs` is the way back; `router.rs` is
 // both for routers.
 
-mod apply;
-mod error;
-mod file;
-mod key;
-mod print;
-mod router;
-mod values;
+pub(crate) mod apply;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod key;
+pub(crate) mod print;
+pub(crate) mod router;
+pub(crate) mod values;
 
-pub use error::ConfigError;
-pub use print::Settings;
+pub use crate::config::error::ConfigError;
+pub use crate::config::print::Settings;
 
-use crate::{SystemBuilder, SystemRef};
-use file::File;
+use crate::actor::system::{SystemBuilder, SystemRef};
+use crate::config::file::File;
 use std::path::Path;
 
 impl SystemBuilder {

@@ -1,16 +1,24 @@
 //! The settings of a system, as a file.
 
-use super::apply::kind_of;
-use super::file::{
-    DeadLettersSection, DeploymentSection, DispatcherSection, DispatcherType, File, MailboxSection,
-    MailboxType, OnFailure, OnFull, PhaseSection, Requirement, ShutdownSection, SupervisionSection,
+use super::file::DeadLettersSection;
+use super::file::DeploymentSection;
+use super::file::DispatcherSection;
+use super::file::MailboxSection;
+use super::file::PhaseSection;
+use super::file::SupervisionSection;
+use crate::actor::spawn::stash_limit;
+use crate::actor::system::SystemBuilder;
+use crate::config::apply::kind_of;
+use crate::config::file::{
+    DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement, ShutdownSection,
 };
-use super::values::{LetterCount, Seed, Span, Whole};
-use super::{key, router};
-use crate::actor::stash_limit;
-use crate::dispatch::{Mailboxes, default_thread_count};
-use crate::mailbox::recipe::Choice;
-use crate::{Deployment, Directive, Dispatcher, Full, Mailbox, MailboxRequirement, Strategy, SystemBuilder};
+use crate::config::values::{LetterCount, Seed, Span, Whole};
+use crate::config::{key, router};
+use crate::deployment::Deployment;
+use crate::dispatch::mailboxes::Mailboxes;
+use crate::dispatch::{Dispatcher, default_thread_count};
+use crate::mailbox::recipe::{Choice, Full, Mailbox, MailboxRequirement};
+use crate::supervision::{Directive, Strategy};
 use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).

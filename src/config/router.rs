@@ -1,14 +1,16 @@
 //! What a file says of routers, and how that is printed.
 
-use super::ConfigError;
-use super::apply::dispatcher;
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
-use super::print::whole;
-use super::values::{PoolDispatcher, Span, Text, Whole};
-use crate::SystemBuilder;
-use crate::routing::{
-    ExploringResizerSettings, Known, ResizerSettings, RouterSettings, check_section, key_path,
-};
+use crate::actor::system::SystemBuilder;
+use crate::config::apply::dispatcher;
+use crate::config::error::ConfigError;
+use crate::config::print::whole;
+use crate::config::values::{PoolDispatcher, Span, Text, Whole};
+use crate::deployment::router::RouterSettings;
+use crate::routing::deployed::check::check_section;
+use crate::routing::deployed::key_path;
+use crate::routing::deployed::known::Known;
+use crate::routing::{ExploringResizerSettings, ResizerSettings};
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.

@@ -12,9 +12,9 @@
 //! The threads never stand as readers of a grace domain, as workers do: a turn may block for hours here and
 //! would keep every old routee table of the process alive. Routed sends open sections like any thread's.
 
-use super::threads::Threads;
-use crate::scheduler::task::Outcome;
-use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn};
+use crate::dispatch::threads::Threads;
+use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, per_thread};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -280,7 +280,7 @@ impl fmt::Debug for BlockingPool {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::scheduler::Ran;
+    use crate::scheduler::task::Ran;
     use std::ptr::NonNull;
 
     /// It would have left because there were two, and the system then refuses the other one.

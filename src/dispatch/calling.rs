@@ -9,10 +9,10 @@
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
-use crate::actor::Aside;
-use crate::routing::apart;
-use crate::scheduler::task::Outcome;
-use crate::scheduler::{StartError, TaskRef, Turn};
+use crate::actor::sender::Aside;
+use crate::routing::hops::apart;
+use crate::scheduler::error::StartError;
+use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
 use std::cell::RefCell;
 use std::collections::VecDeque;

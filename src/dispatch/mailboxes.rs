@@ -1,6 +1,6 @@
 //! What a dispatcher says about the mailboxes of its actors.
 
-use super::{Blocking, CallingThread, Dispatcher, Pinned, WorkStealing};
+use crate::dispatch::{Blocking, CallingThread, Dispatcher, Pinned, WorkStealing};
 use crate::mailbox::recipe::{MailboxChoice, MailboxRequirement};
 
 /// What a dispatcher says about the mailboxes of its actors.

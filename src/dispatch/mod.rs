@@ -20,20 +20,23 @@
 pub mod balancing;
 pub mod blocking;
 pub mod calling;
-mod mailboxes;
+pub(crate) mod mailboxes;
 pub mod on_demand;
 pub mod pinned;
 pub mod stepping;
-mod threads;
+pub(crate) mod threads;
 
-pub use mailboxes::Mailboxes;
-pub use on_demand::OnDemand;
+use crate::dispatch::mailboxes::Mailboxes;
+use crate::dispatch::on_demand::OnDemand;
 
+use crate::dispatch::blocking::BlockingPool;
+use crate::dispatch::pinned::{PinnedHome, PinnedThreads};
+use crate::scheduler;
+use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::stalled::Wait;
-use crate::scheduler::{self, JoinError, Pool, StartError, Task, TaskRef, TurnHooks};
+use crate::scheduler::task::{Task, TaskRef};
+use crate::scheduler::{Pool, TurnHooks};
 use crate::sync::{Arc, hint, per_thread, thread};
-use blocking::BlockingPool;
-use pinned::{PinnedHome, PinnedThreads};
 use std::cell::Cell;
 use std::ops::RangeInclusive;
 #[cfg(feature = "testkit")]

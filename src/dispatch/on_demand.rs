@@ -13,8 +13,8 @@
 //! Time is an argument, and there is at most one look to come: [`leave`](OnDemand::leave) and
 //! [`look`](OnDemand::look) say when.
 
-use super::{Dispatcher, Home, Running};
-use crate::scheduler::StartError;
+use crate::dispatch::{Dispatcher, Home, Running};
+use crate::scheduler::error::StartError;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
 
@@ -197,8 +197,8 @@ fn start(name: &str, recipe: &Dispatcher) -> Result<Running, StartError> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::ManualClock;
     use crate::prelude::*;
+    use crate::time::clock::ManualClock;
     use std::cell::RefCell;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;

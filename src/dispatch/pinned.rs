@@ -8,9 +8,9 @@
 //!
 //! As in the blocking pool, the threads never stand as readers of a grace domain.
 
-use super::threads::Threads;
-use crate::scheduler::task::Outcome;
-use crate::scheduler::{JoinError, StartError, Task, TaskRef, Turn};
+use crate::dispatch::threads::Threads;
+use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Arc, OnceLock};

@@ -4,9 +4,9 @@
 //! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
 
 #[cfg(feature = "testkit")]
-use super::Kind;
+use crate::dispatch::Kind;
 #[cfg(feature = "testkit")]
-use crate::scheduler::TaskRef;
+use crate::scheduler::task::TaskRef;
 #[cfg(feature = "testkit")]
 use crate::sync::per_thread;
 #[cfg(feature = "testkit")]

@@ -1,6 +1,7 @@
 //! Threads that come and go, and that are all joined in the end.
 
-use crate::scheduler::{JoinError, unpinned};
+use crate::scheduler::affinity::unpinned;
+use crate::scheduler::error::JoinError;
 use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
 use crate::sync::{Arc, Mutex, lock, per_thread, thread_has_ended};
 use std::cell::Cell;

@@ -6,7 +6,7 @@
 //! keyed by the distance between slots and hold only blocks whose first slot follows the header at once.
 //! Messages of a stricter alignment than 8 shift the slots, so their blocks go straight to the allocator.
 
-use super::slot::Slot;
+use crate::mailbox::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicU64};
 use crate::sync::cell::UnsafeCell;
 use std::alloc::{Layout, handle_alloc_error};

@@ -69,27 +69,27 @@
 //! messages lie; `lane.rs` system messages; `policy.rs` what other mailboxes have beyond the plain one, with `room.rs`,
 //! where senders wait for room, and `order.rs`; `recipe.rs` the kinds that users choose from.
 
-mod block;
-mod lane;
+pub(crate) mod block;
+pub(crate) mod lane;
 pub mod order;
-mod policy;
-mod queue;
+pub(crate) mod policy;
+pub(crate) mod queue;
 pub mod recipe;
-mod room;
-mod slot;
-mod word;
+pub(crate) mod room;
+pub(crate) mod slot;
+pub(crate) mod word;
 
-use block::{Block, Shape};
-use lane::Lane;
-pub use lane::{Batch, Position};
-use order::Order;
-use policy::{Bound, Policy, Ring};
-use queue::{Cursor, Place};
-pub use room::Bell;
-use room::Room;
-use slot::Slot;
-pub use word::State;
-use word::Word;
+use crate::mailbox::block::{Block, Shape};
+use crate::mailbox::lane::Lane;
+use crate::mailbox::lane::{Batch, Position};
+use crate::mailbox::order::Order;
+use crate::mailbox::policy::{Bound, Policy, Ring};
+use crate::mailbox::queue::{Cursor, Place};
+use crate::mailbox::room::Bell;
+use crate::mailbox::room::Room;
+use crate::mailbox::slot::Slot;
+use crate::mailbox::word::State;
+use crate::mailbox::word::Word;
 
 use crate::payload;
 use crate::sync::Arc;

@@ -1,7 +1,7 @@
 //! What a bounded mailbox, a ring and an ordered mailbox have beyond the plain one.
 
-use super::order::Order;
-use super::room::Room;
+use crate::mailbox::order::Order;
+use crate::mailbox::room::Room;
 use crate::sync::ArrayQueue;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;

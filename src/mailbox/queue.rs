@@ -1,8 +1,8 @@
 //! The chain of blocks: where a claim leads, what the owner finds next, and when memory comes back.
 
-use super::block::{Block, Shape};
-use super::word::{Chain, State};
-use super::{Gate, Mailbox};
+use crate::mailbox::block::{Block, Shape};
+use crate::mailbox::word::{Chain, State};
+use crate::mailbox::{Gate, Mailbox};
 use crate::sync::atomic::Ordering;
 use std::ptr;
 
@@ -49,7 +49,7 @@ const SETTLED_AT_ONCE: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 impl<H, S, M> Mailbox<H, S, M> {
     /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.
     #[inline(always)]
-    pub(super) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
+    pub(crate) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
         // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `advance`, which published
         // the block.
         let tagged = self.gate.tail_block.load(Ordering::Acquire);
@@ -233,7 +233,7 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Owner: where message `head` is, that is the next one that was not moved out of slots yet.
     #[inline]
-    pub(super) fn locate(&self, head: u64) -> Place<M> {
+    pub(crate) fn locate(&self, head: u64) -> Place<M> {
         if self.inline.stamp() == head + 1 {
             return Place::Slot(&self.inline);
         }
@@ -354,7 +354,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// # Safety
     /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of
     /// it, and it may be gone (M3).
-    pub(super) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
+    pub(crate) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
         let Cursor { current, oldest } = {
             // SAFETY: we are the owner.
             let gate = unsafe { &*gate };

@@ -1,7 +1,7 @@
 //! The kinds of mailbox that users choose from.
 
-use super::order::{Key, Order, Shape};
 use crate::mailbox;
+use crate::mailbox::order::{Key, Order, Shape};
 use crate::payload::Guarded;
 use std::any::{Any, type_name};
 use std::fmt;

@@ -1,8 +1,10 @@
 //! Single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
-use super::{
-    Bell, Block, Cursor, Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
-};
+use crate::mailbox::block::Block;
+use crate::mailbox::lane::Position;
+use crate::mailbox::queue::Cursor;
+use crate::mailbox::room::Bell;
+use crate::mailbox::{Drained, Glance, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
 use std::collections::HashSet;

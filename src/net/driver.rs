@@ -11,13 +11,14 @@
 //! to read: readiness is a hint, never a promise.
 
 use crate::actor_ref::ActorRef;
+use crate::actor_ref::delivery::Mode;
 use crate::dispatch::without_waiting;
 use crate::net::Ready;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
-use crate::scheduler::unpinned;
+use crate::scheduler::affinity::unpinned;
 use crate::sync::{Mutex, lock, thread};
-use crate::topology::{Mode, Sending};
+use crate::topology::sending::Sending;
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
@@ -195,7 +196,7 @@ impl Driver {
                 let _ = target.send_by(Ready(()), Mode::Unbounded);
             }));
             if let Err(payload) = told {
-                crate::actor::drop_guarded(payload);
+                crate::actor::turn::drop_guarded(payload);
                 target.stop();
             }
         });

@@ -2,8 +2,14 @@
 //!
 //! The listener actor accepts in its own turn and creates an actor for each connection as its child.
 
-use crate::actor::{Actor, ActorBuilder, Context, Done, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, ReplyTo};
+use crate::actor::builder::ActorBuilder;
+use crate::actor::context::Context;
+use crate::actor::system::SystemRef;
+use crate::actor::{Actor, Done};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::Ask;
+use crate::actor_ref::reply::ReplyTo;
 use crate::deployment::ListenerSettings;
 use crate::error::SpawnError;
 use crate::net::Ready;
@@ -13,7 +19,8 @@ use crate::net::places::{Place, Places};
 use crate::net::readiness::Readiness;
 use crate::net::socket::{Address, ListenSocket, Socket};
 use crate::payload::Guarded;
-use crate::supervision::{Failure, Strategy};
+use crate::supervision::Strategy;
+use crate::supervision::failure::Failure;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 use mio::Interest;

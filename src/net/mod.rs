@@ -72,37 +72,34 @@
 //! ```
 
 #[cfg(not(pointsman_loom))]
-mod readiness;
+pub(crate) mod readiness;
 #[cfg(pointsman_loom)]
 pub mod readiness;
 
 #[cfg(not(pointsman_loom))]
-mod connection;
+pub(crate) mod connection;
 #[cfg(not(pointsman_loom))]
-mod driver;
+pub(crate) mod driver;
 #[cfg(not(pointsman_loom))]
-mod linger;
+pub(crate) mod linger;
 #[cfg(not(pointsman_loom))]
-mod listener;
+pub(crate) mod listener;
 #[cfg(not(pointsman_loom))]
-mod places;
+pub(crate) mod places;
 #[cfg(all(test, not(pointsman_loom)))]
-mod scripted;
+pub(crate) mod scripted;
 #[cfg(not(pointsman_loom))]
-mod socket;
+pub(crate) mod socket;
 
 #[cfg(not(pointsman_loom))]
-pub use self::{
-    connection::{Closed, Connection, Flushed, ReadOutcome},
-    listener::{ListenError, Listener, ListenerBuilder},
-    socket::Address,
-};
+pub use crate::net::connection::{Closed, Connection, Flushed, ReadOutcome};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::socket::Address;
 
 #[cfg(feature = "net")]
 pub use crate::deployment::ListenerSettings;
-
-#[cfg(not(pointsman_loom))]
-pub(crate) use driver::DriverSlot;
 
 /// Tells an actor that its connection can go on; hand it to [`Connection::ready`].
 ///

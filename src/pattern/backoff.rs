@@ -7,13 +7,19 @@
 //! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
-use crate::actor::ByContext;
-use crate::actor::spawn_held;
-use crate::actor::{Actor, Context, Done, SystemRef, Terminated, TimerKey};
-use crate::actor::{ActorBuilder, IntoActor};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Watchable};
+use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::context::Context;
+use crate::actor::own_timers::TimerKey;
+use crate::actor::spawn::spawn_held;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::ByContext;
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::{SendError, SpawnError};
-use crate::grace::{self, Published};
+use crate::grace;
+use crate::grace::Published;
 use crate::payload::Guarded;
 use crate::supervision::{Directive, Restart, RestartHistory, Strategy};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -678,8 +684,10 @@ impl ActorBuilder {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::actor::system::System;
+    use crate::dispatch::Dispatcher;
     use crate::sync::thread;
-    use crate::{Dispatcher, ManualClock, System};
+    use crate::time::clock::ManualClock;
 
     const SECOND: Duration = Duration::from_secs(1);
 

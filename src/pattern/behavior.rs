@@ -3,9 +3,10 @@
 //! It is part of the actor's state, so the engine knows nothing of it, an actor without one pays nothing, and
 //! a restart resets it with everything else.
 
-use crate::actor::{Actor, Context, Done};
+use crate::actor::context::Context;
+use crate::actor::{Actor, Done};
 use crate::payload::Guarded;
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
 use std::fmt;
 use std::sync::Arc as StdArc;
 

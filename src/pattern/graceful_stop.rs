@@ -1,8 +1,12 @@
 //! Knowing outside actors when one has ended, and stopping it.
 
-use crate::actor::Never;
-use crate::actor::{Actor, Context, Done, Terminated};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, ReplyTo, Timekeeper, ask};
+use crate::actor::context::Context;
+use crate::actor::system::guardians::Never;
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
+use crate::actor_ref::reply::ReplyTo;
+use crate::actor_ref::{ActorRef, ask};
 use std::time::Duration;
 
 impl<M: Send + 'static> ActorRef<M> {

@@ -4,11 +4,18 @@
 //! control, so that they are in no count of messages; they wait in the order in which they came, and each message
 //! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
-use crate::actor::ActorBuilder;
-use crate::actor::Control;
-use crate::actor::{Actor, Context, Done, SystemRef, Terminated, WatchError};
-use crate::actor::{drop_guarded, guarded};
-use crate::actor_ref::{ActorRef, AnyRef, AskError, DeadLetterReason, ReplyTo, Timekeeper, Watchable, ask};
+use crate::actor::builder::ActorBuilder;
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor::watch::WatchError;
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::actor_ref::ask::{AskError, Timekeeper};
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::reply::ReplyTo;
+use crate::actor_ref::{ActorRef, ask};
 use crate::error::SpawnError;
 use crate::event_stream::quietly;
 use crate::payload::Guarded;

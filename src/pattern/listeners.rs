@@ -2,7 +2,7 @@
 //!
 //! A set that an actor owns, so the engine knows nothing of it. From Akka's `Listeners`.
 
-use crate::actor::ActorPath;
+use crate::actor::path::ActorPath;
 use crate::actor_ref::ActorRef;
 use std::fmt;
 

@@ -5,16 +5,16 @@
 //! `listeners.rs` whom an actor tells; `pipe.rs` the result of a future as a message; `promise.rs` a
 //! reference that is answered once.
 
-mod backoff;
-mod behavior;
-mod graceful_stop;
-mod inbox;
-mod listeners;
-mod pipe;
-mod promise;
+pub(crate) mod backoff;
+pub(crate) mod behavior;
+pub(crate) mod graceful_stop;
+pub(crate) mod inbox;
+pub(crate) mod listeners;
+pub(crate) mod pipe;
+pub(crate) mod promise;
 
-pub use backoff::{Backoff, BackoffError, BackoffSupervisor};
-pub use behavior::{Behavior, Behaviors, Handling};
-pub use inbox::{Inbox, InboxError};
-pub use listeners::{Listeners, Listening};
-pub use pipe::PipeError;
+use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
+use crate::pattern::behavior::{Behavior, Behaviors, Handling};
+use crate::pattern::inbox::{Inbox, InboxError};
+use crate::pattern::listeners::{Listeners, Listening};
+use crate::pattern::pipe::PipeError;

@@ -6,18 +6,21 @@
 //! One that keeps a system from ending is named after the actor that its result is for.
 //! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
 
-use crate::actor::Control;
-use crate::actor::MailboxKind;
-use crate::actor::Never;
-use crate::actor::WorksFor;
-use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
-use crate::actor::{Plan, spawn_cell};
-use crate::actor::{Recipe, guarded};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::system::end::WorksFor;
+use crate::actor::system::guardians::Never;
+use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor::turn::{Recipe, guarded};
+use crate::actor::{Actor, Done};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::error::SpawnError;
 use crate::event_stream::quietly;
 use crate::payload::Guarded;
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
 use std::pin::Pin;
@@ -335,7 +338,7 @@ where
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::System;
+    use crate::actor::system::System;
     use crate::actor_ref::ActorRef;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};

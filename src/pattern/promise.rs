@@ -1,9 +1,13 @@
 //! Promises: short-lived actors under `/temp` that serve one ask each.
 
-use crate::actor::ActorBuilder;
-use crate::actor::{Actor, Context, Done, SystemCore, SystemRef};
-use crate::actor_ref::{ActorRef, Ask, ReplyTo, Timekeeper, ask};
-use crate::supervision::Failure;
+use crate::actor::builder::ActorBuilder;
+use crate::actor::context::Context;
+use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor::{Actor, Done};
+use crate::actor_ref::ask::{Ask, Timekeeper};
+use crate::actor_ref::reply::ReplyTo;
+use crate::actor_ref::{ActorRef, ask};
+use crate::supervision::failure::Failure;
 use std::sync::Arc as StdArc;
 
 impl SystemRef {

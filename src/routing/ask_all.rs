@@ -9,13 +9,20 @@
 //!
 //! No user code runs under the lock.
 
-use super::reference::RouterInfo;
-use super::{RouteContext, Routee, Routees, Router, RouterValue, RoutingLogic};
-use crate::actor::{Context, drop_guarded};
+use crate::actor::context::Context;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ask;
+use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::actor_ref::promise::Outcome;
-use crate::actor_ref::reply::{Behind, By};
-use crate::actor_ref::{Ask, AskError, Call, DeadLetterReason, ReplyTo, Request, Timekeeper, ask};
+use crate::actor_ref::reply::{Behind, By, Call, ReplyTo, Request};
 use crate::grace;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::reference::RouterInfo;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
+use crate::routing::router::Router;
+use crate::routing::value::RouterValue;
 use crate::sync::{Mutex, lock};
 use std::fmt;
 use std::future::Future;

@@ -1,15 +1,25 @@
 //! One queue for all routees.
 
-use super::board::NewRoutee;
-use super::plan::{Initial, MakeWith, RouteeSettings};
-use super::{Pick, RouteContext, Routees, RouterBuilder, RouterPlan, RoutingLogic};
-use crate::actor::{
-    Actor, ByContext, Context, Full, IntoActor, Mailbox, MailboxFault, SharedQueue, refuse, spawn_held,
-};
-use crate::actor_ref::{AnyRef, DeadLetterReason, Load};
+use crate::actor::Actor;
+use crate::actor::balanced::SharedQueue;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::mailbox_kind::refuse;
+use crate::actor::spawn::spawn_held;
+use crate::actor::turn::ByContext;
+use crate::actor_ref::Load;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::dispatch::balancing::{AtBound, Bound, Pushed, Refused};
 use crate::error::{SendError, SpawnError};
+use crate::mailbox::recipe::{Full, Mailbox, MailboxFault};
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::plan::{Initial, MakeWith, RouteeSettings, RouterPlan};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use crate::sync::Arc;
 use std::fmt;
 use std::num::NonZeroUsize;

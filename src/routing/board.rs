@@ -1,13 +1,17 @@
 //! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are
 //! made.
 
-use super::leaving::LeavePlan;
-use super::old_tables::{OldTables, OldTablesPlan, WaitingChanges};
-use super::reference::SharedRouter;
-use super::{Routee, RouteeInfo, Routees, RoutingLogic};
-use crate::actor::Held;
-use crate::actor_ref::{ActorRef, Answerable, AnyRef};
+use crate::actor::spawn::Held;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::Answerable;
 use crate::error::SpawnError;
+use crate::routing::leaving::LeavePlan;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::RouteeInfo;
+use crate::routing::old_tables::{OldTables, OldTablesPlan, WaitingChanges};
+use crate::routing::reference::SharedRouter;
+use crate::routing::routees::{Routee, Routees};
 use crate::supervision::Strategy;
 use crate::sync::{Mutex, lock};
 use std::any::Any;

@@ -1,8 +1,10 @@
 //! Every message to all routees.
 
-use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
-use crate::actor_ref::DeadLetterReason;
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::error::SendError;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 
 /// Sends every message to all routees, in the order of the table.
 ///
@@ -70,7 +72,7 @@ impl RouteContext<'_> {
     /// # Errors
     ///
     /// The message comes back if there is none.
-    pub(super) fn deliver_to_all<M: Clone + Send + 'static>(
+    pub(crate) fn deliver_to_all<M: Clone + Send + 'static>(
         &self,
         message: M,
         routees: &Routees<M>,
@@ -88,7 +90,7 @@ impl RouteContext<'_> {
     /// No copy was taken. Routees that have ended are listed until the head has heard of it: where there is no other, the
     /// message has found nobody, as it would have in the table that is to come.
     #[cold]
-    pub(super) fn nobody_took_a_copy<M: Send + 'static>(&self, routees: &Routees<M>) {
+    pub(crate) fn nobody_took_a_copy<M: Send + 'static>(&self, routees: &Routees<M>) {
         if routees.have_all_ended() {
             self.nobody_took();
         }
@@ -115,7 +117,7 @@ impl RouteContext<'_> {
 }
 
 /// Delivers a message to all routees; where there is none it is a dead letter.
-pub(super) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
+pub(crate) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>, cx: &RouteContext<'_>) {
     match cx.deliver_to_all(message, routees) {
         Ok(_) => cx.settle(),
         Err(nobody) => {

@@ -1,9 +1,13 @@
 //! Some messages to all routees, the others by a logic.
 
-use super::{Pick, RouteContext, Routee, Routees, RouterPlan, RouterSettings, RoutingLogic};
 use crate::actor_ref::Load;
+use crate::deployment::router::RouterSettings;
 use crate::error::SendError;
 use crate::payload::Guarded;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::plan::RouterPlan;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use std::any::Any;
 use std::fmt;
 

@@ -1,11 +1,17 @@
 //! How a router begins to be described: what its routees are.
 
-use super::board::NewRoutee;
-use super::plan::{Initial, RouteeSettings, RouterPlan};
-use super::{RoundRobin, Routee};
-use crate::actor::{Actor, ByContext, Context, IntoActor, spawn_held};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::spawn::spawn_held;
+use crate::actor::turn::ByContext;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
+use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::routees::Routee;
 use std::sync::Arc as StdArc;
 
 /// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
@@ -142,7 +148,7 @@ impl RouterBuilder {
         self.plan(Initial::Group(routees.into_iter().collect()))
     }
 
-    pub(super) fn plan<M: Send + 'static>(self, members: Initial<M>) -> RouterPlan<M, RoundRobin> {
+    pub(crate) fn plan<M: Send + 'static>(self, members: Initial<M>) -> RouterPlan<M, RoundRobin> {
         RouterPlan::new(self.parent, self.name, members)
     }
 }

@@ -3,13 +3,21 @@
 //! A message has been counted as sent to the router when it comes here. What becomes of it is settled here:
 //! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
 
-use super::plan::{Initial, RouterPlan};
-use super::reference::RouterInfo;
-use super::routees::WrittenPath;
-use super::{RoundRobin, RouteContext, Routee, RouterBuilder};
-use crate::actor::{ActorPath, Found, Selection, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, Alike, AnyRef, DeadLetterReason, Meaning, Recipient, WrongType};
+use crate::actor::find::selection::{Found, Selection};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemRef;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, WrongType};
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::meaning::{Alike, Meaning};
+use crate::actor_ref::recipient::{Accepted, Recipient};
 use crate::error::{SendError, SpawnError};
+use crate::routing::builder::RouterBuilder;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::reference::RouterInfo;
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, WrittenPath};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,11 +1,15 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
-use super::generators::Generators;
-use super::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
-use super::{HashKey, KeySink, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
-use crate::actor::{IsWanted, is_wanted};
-use crate::actor_ref::{Answerable, Attempt};
+use crate::actor::unwanted::{IsWanted, is_wanted};
+use crate::actor_ref::attempt::{Answerable, Attempt};
+use crate::deployment::router::RouterSettings;
 use crate::payload::Guarded;
+use crate::routing::generators::Generators;
+use crate::routing::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
+use crate::routing::key::{HashKey, KeySink};
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use crate::sync::HashMap;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;

@@ -4,12 +4,21 @@
 //! nothing to the head. It is created once, with the router, so that a restart of the head finds it in its
 //! place, and begins when the router routes.
 
-use super::{Router, RouterPlan, RoutingLogic};
-use crate::actor::{Actor, ByContext, Context, IntoActor, LookupError, MailboxKind, Plan, spawn_held};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::find::lookup::LookupError;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::turn::ByContext;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::error::SpawnError;
 use crate::payload::Guarded;
-use crate::supervision::Failure;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::RouterPlan;
+use crate::routing::router::Router;
+use crate::supervision::failure::Failure;
 use std::any::Any;
 use std::sync::{Arc as StdArc, OnceLock};
 

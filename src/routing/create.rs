@@ -4,19 +4,26 @@
 //! their first turns; the table; and only then whoever looks the router up finds what routes, and the routees
 //! begin. So no message meets a router that is not whole.
 
-use super::board::{Board, MakeRoutee, Member, Members, check_size};
-use super::by_path;
-use super::found_empty::FoundEmpty;
-use super::head::Head;
-use super::old_tables::WaitingChanges;
-use super::plan::{Initial, RouterPlan};
-use super::reference::SharedRouter;
-use super::resizer::{self, Resizing};
-use super::{Manage, Routee, Router, RoutingLogic};
-use crate::actor::{ByContext, Context, Control, MailboxKind, Plan, drop_guarded, spawn_held};
-use crate::actor_ref::AnyRef;
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::turn::{ByContext, drop_guarded};
+use crate::actor_ref::any::AnyRef;
 use crate::error::SpawnError;
-use crate::supervision::Failure;
+use crate::routing::board::{Board, MakeRoutee, Member, Members, check_size};
+use crate::routing::found_empty::FoundEmpty;
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::Manage;
+use crate::routing::old_tables::WaitingChanges;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::reference::SharedRouter;
+use crate::routing::resizer::trigger::Resizing;
+use crate::routing::routees::Routee;
+use crate::routing::router::Router;
+use crate::routing::{by_path, resizer};
+use crate::supervision::failure::Failure;
 use crate::sync::Mutex;
 use std::sync::{Arc as StdArc, OnceLock};
 
@@ -44,7 +51,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// Creates the router as the plan says.
-    pub(super) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
+    pub(crate) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
         // The board needs the head's reference, and the head its board: its first turn is kept back. It comes
         // in any case, also when the logic's code panics below: without a board the head fails there, and ends.
@@ -73,7 +80,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let found_empty = ends_when_found_empty.then(FoundEmpty::new::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic.into_inner());
-        let (reference, handed_back) = resizer::references(&shared, &logic);
+        let (reference, handed_back) = crate::routing::resizer::trigger::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
         let settings = self.settings;
         let shares_queue = settings.queue.is_some();
@@ -150,7 +157,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
         }
         if let Some(resizer) = &self.resizer {
-            resizer::check(&***resizer, &self.members, self.settings.queue.is_some())
+            crate::routing::resizer::change::check(&***resizer, &self.members, self.settings.queue.is_some())
                 .map_err(|fault| SpawnError::Resizer { path: path(), fault })?;
         }
         self.settings.mailbox.check(&path)?;

@@ -4,11 +4,14 @@
 //! take it tells the head, and only the head, who alone changes the routees, says whether the pool is still
 //! empty: so no message ends a pool that was told to grow before.
 
-use super::head::Head;
-use super::resizer::Trigger;
-use super::{Manage, RoutingLogic};
-use crate::actor::{Context, Control, Done};
-use crate::actor_ref::AnyRef;
+use crate::actor::Done;
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
+use crate::actor_ref::any::AnyRef;
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::Manage;
+use crate::routing::resizer::trigger::Trigger;
 
 /// How senders tell the head.
 pub struct FoundEmpty {

@@ -1,13 +1,13 @@
 //! The random numbers of the logics that draw.
 
-use super::RouteContext;
+use crate::routing::route_context::RouteContext;
 use crate::striped::PerThread;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::cell::RefCell;
 
 /// A generator of random numbers for each sending thread.
-pub(super) struct Generators {
+pub(crate) struct Generators {
     /// `None`: the router's.
     pub seed: Option<u64>,
     by_thread: PerThread<RefCell<SmallRng>>,

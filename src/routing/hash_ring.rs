@@ -17,7 +17,7 @@
 //! lie behind the hash. So the answer is found by counting how many of the next few lie before it: always as
 //! many comparisons, no branch that a processor could guess wrong.
 
-use super::key::{HashKey, KeySink};
+use crate::routing::key::{HashKey, KeySink};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
@@ -100,7 +100,7 @@ impl std::error::Error for RingError {}
 
 impl Ring {
     /// What it takes, the memory behind it included.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.points) + size_of_val(&*self.buckets)
     }
 
@@ -117,7 +117,7 @@ impl Ring {
     }
 
     /// As [`new`](Self::new), by another hash of the same encoding: for keys that are hashed by it, too.
-    pub(super) fn hashed_by<'a>(
+    pub(crate) fn hashed_by<'a>(
         members: impl IntoIterator<Item = (&'a str, u32)>,
         hash: impl Fn(&[u8]) -> u64,
     ) -> Result<Self, RingError> {
@@ -153,7 +153,7 @@ impl Ring {
     }
 
     /// This ring over a list of `count` in which its members stand at these places.
-    pub(super) fn of_list(mut self, places: &[u32], count: usize) -> Self {
+    pub(crate) fn of_list(mut self, places: &[u32], count: usize) -> Self {
         let behind = self.count();
         self.points[..behind].iter_mut().for_each(|point| point.member = places[point.member as usize]);
         self.members = count;
@@ -253,7 +253,10 @@ fn ring_order(members: &[(&str, u32)], a: (u64, u32), b: (u64, u32)) -> Ordering
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{HashKey, Ring, RingError, VIRTUAL_NODES};
+    use super::Ring;
+    use super::RingError;
+    use super::VIRTUAL_NODES;
+    use crate::routing::key::HashKey;
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 

@@ -6,15 +6,20 @@
 //! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
 //! them.
 
-use super::board::{Board, Member};
-use super::leaving::watch;
-use super::old_tables::WaitingChanges;
-use super::{Manage, ManageError, Routee, RoutingLogic};
-use crate::actor::{Actor, Context, Done, Terminated, drop_guarded, guarded};
-use crate::actor_ref::AnyRef;
+use crate::actor::context::Context;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::any::AnyRef;
 use crate::dispatch::without_waiting;
 use crate::grace;
-use crate::supervision::{Failure, Strategy};
+use crate::routing::board::{Board, Member};
+use crate::routing::leaving::watch;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::{Manage, ManageError};
+use crate::routing::old_tables::WaitingChanges;
+use crate::routing::routees::Routee;
+use crate::supervision::Strategy;
+use crate::supervision::failure::Failure;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 

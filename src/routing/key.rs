@@ -121,12 +121,12 @@ impl KeySink {
     }
 
     /// An empty key whose bytes are wanted in the end.
-    pub(super) fn keeping() -> Self {
+    pub(crate) fn keeping() -> Self {
         Self { keeps: true, ..Self::new() }
     }
 
     /// The bytes so far, of a sink that keeps them.
-    pub(super) fn kept(&self) -> &[u8] {
+    pub(crate) fn kept(&self) -> &[u8] {
         match &self.long {
             Some(Long::Kept(bytes)) => bytes,
             _ => self.buffered(),

@@ -1,14 +1,24 @@
 //! Pools whose routees take the bare message where the router takes it with its key.
 
-use super::board::NewRoutee;
-use super::consistent_hashing::Keyed;
-use super::plan::{Initial, RouteeSettings};
-use super::several::Nobody;
-use super::{RoundRobin, RouterBuilder, RouterPlan};
-use crate::actor::{Actor, ByContext, Context, IntoActor, Leave, Leaving, SystemRef, spawn_held};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient};
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::cell::Leaving;
+use crate::actor::context::Context;
+use crate::actor::leave::Leave;
+use crate::actor::spawn::spawn_held;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::ByContext;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::consistent_hashing::Keyed;
+use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::several::Nobody;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {

@@ -17,11 +17,16 @@
 //!
 //! The farewell travels with the request, so no full mailbox can refuse it.
 
-use super::board::{Board, Member};
-use super::head::Head;
-use super::{Manage, Routee, RoutingLogic};
-use crate::actor::{Context, Leave, Leaving};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor::cell::Leaving;
+use crate::actor::context::Context;
+use crate::actor::leave::Leave;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::routing::board::{Board, Member};
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::Manage;
+use crate::routing::routees::Routee;
 use crate::sync::{HashSet, lock};
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
 //! that routee has stopped.
 
-use super::{RouteContext, Routee, Routees, RouterSettings};
-use crate::actor::SystemRef;
+use crate::actor::system::SystemRef;
 use crate::actor_ref::{ActorRef, Load};
+use crate::deployment::router::RouterSettings;
 use crate::error::SendError;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use std::any::Any;
 
 /// What a logic answers.
@@ -186,7 +188,7 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
 
 /// Delivers to the routee that the logic selects, and to another one for each that turns out to have stopped.
 #[inline(always)]
-pub(super) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
+pub(crate) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     logic: &L,
     message: M,
     routees: &Routees<M>,
@@ -215,7 +217,7 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
 
 /// Delivers to the routee of this index. `Closed` says that another one is to be chosen.
 #[inline(always)]
-pub(super) fn deliver_to<M: Send + 'static>(
+pub(crate) fn deliver_to<M: Send + 'static>(
     index: usize,
     message: M,
     routees: &Routees<M>,

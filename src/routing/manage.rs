@@ -1,8 +1,10 @@
 //! The messages that a router's head takes, and why one may fail.
 
-use super::{AskResizer, Routee};
-use crate::actor_ref::{ActorRef, Call, Request};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::reply::{Call, Request};
 use crate::error::SpawnError;
+use crate::routing::resizer::AskResizer;
+use crate::routing::routees::Routee;
 use std::fmt;
 use std::marker::PhantomData;
 

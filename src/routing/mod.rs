@@ -73,79 +73,77 @@
 // - `value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
 
-mod ask_all;
-mod balancing;
-mod board;
-mod broadcast;
-mod broadcast_if;
-mod builder;
-mod by_path;
-mod consistent_hashing;
-mod controller;
-mod create;
-mod deployed;
-mod found_empty;
-mod generators;
+pub(crate) mod ask_all;
+pub(crate) mod balancing;
+pub(crate) mod board;
+pub(crate) mod broadcast;
+pub(crate) mod broadcast_if;
+pub(crate) mod builder;
+pub(crate) mod by_path;
+pub(crate) mod consistent_hashing;
+pub(crate) mod controller;
+pub(crate) mod create;
+pub(crate) mod deployed;
+pub(crate) mod found_empty;
+pub(crate) mod generators;
 pub mod goakt;
-mod hash_ring;
-mod head;
-mod hops;
-mod key;
-mod keyed_pool;
-mod leaving;
-mod logic;
-mod manage;
-mod old_tables;
-mod plan;
-mod race;
-mod random;
-mod reference;
+pub(crate) mod hash_ring;
+pub(crate) mod head;
+pub(crate) mod hops;
+pub(crate) mod key;
+pub(crate) mod keyed_pool;
+pub(crate) mod leaving;
+pub(crate) mod logic;
+pub(crate) mod manage;
+pub(crate) mod old_tables;
+pub(crate) mod plan;
+pub(crate) mod race;
+pub(crate) mod random;
+pub(crate) mod reference;
 pub(crate) mod resizer;
-mod round_robin;
-mod route_context;
-mod routees;
-mod router;
-mod scatter_gather;
-mod several;
-mod smallest_mailbox;
-mod tail_chopping;
-mod two_choices;
-mod value;
+pub(crate) mod round_robin;
+pub(crate) mod route_context;
+pub(crate) mod routees;
+pub(crate) mod router;
+pub(crate) mod scatter_gather;
+pub(crate) mod several;
+pub(crate) mod smallest_mailbox;
+pub(crate) mod tail_chopping;
+pub(crate) mod two_choices;
+pub(crate) mod value;
 
-pub use ask_all::{AskEach, EachRoutee, RouteeReply};
-pub use balancing::Balancing;
-pub use broadcast::Broadcast;
-pub use broadcast_if::BroadcastIf;
-pub use builder::RouterBuilder;
-pub use by_path::WildcardError;
-pub use consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
-pub use deployed::SectionFault;
-#[cfg(feature = "config")]
-pub(crate) use deployed::{Known, check_section, key_path};
-pub(crate) use deployed::{Logics, check_sections};
-pub use hash_ring::{Ring, RingError};
-pub(crate) use hops::apart;
-pub use key::{HashKey, KeySink};
-pub use logic::{Pick, RoutingLogic};
-pub use manage::{
+pub use crate::deployment::router::RouterSettings;
+pub use crate::deployment::{ExploringResizerSettings, ResizerSettings};
+pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
+pub use crate::routing::balancing::Balancing;
+pub use crate::routing::broadcast::Broadcast;
+pub use crate::routing::broadcast_if::BroadcastIf;
+pub use crate::routing::builder::RouterBuilder;
+pub use crate::routing::by_path::WildcardError;
+pub use crate::routing::consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
+pub use crate::routing::deployed::fault::SectionFault;
+pub use crate::routing::hash_ring::{Ring, RingError};
+pub use crate::routing::key::{HashKey, KeySink};
+pub use crate::routing::logic::{Pick, RoutingLogic};
+pub use crate::routing::manage::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
     ResizeTo, RouteeInfo,
 };
-pub use plan::RouterPlan;
+pub use crate::routing::plan::RouterPlan;
+pub use crate::routing::random::Random;
+pub use crate::routing::resizer::default::DefaultResizer;
+pub use crate::routing::resizer::error::ResizerError;
+pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
+pub use crate::routing::resizer::loads::RouteeLoads;
+pub use crate::routing::resizer::{AskResizer, Resizer};
+pub use crate::routing::round_robin::RoundRobin;
+pub use crate::routing::route_context::RouteContext;
+pub use crate::routing::routees::{Routee, Routees};
+pub use crate::routing::router::Router;
+pub use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
+pub use crate::routing::smallest_mailbox::SmallestMailbox;
+pub use crate::routing::tail_chopping::TailChopping;
+pub use crate::routing::two_choices::TwoChoices;
+pub use crate::routing::value::{LogicError, RouterValue};
 #[cfg(feature = "macros")]
 pub use pointsman_macros::HashKey;
-pub use random::Random;
-pub use resizer::{
-    AskResizer, DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouteeLoads,
-};
-pub use round_robin::RoundRobin;
-pub use route_context::RouteContext;
-pub use routees::{Routee, Routees};
-pub use router::Router;
-pub use scatter_gather::ScatterGatherFirstCompleted;
-pub use smallest_mailbox::SmallestMailbox;
-pub use tail_chopping::TailChopping;
-pub use two_choices::TwoChoices;
-pub use value::{LogicError, RouterValue};
-
-pub use crate::deployment::{ExploringResizerSettings, ResizerSettings, RouterSettings};

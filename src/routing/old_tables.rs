@@ -16,10 +16,14 @@
 //! What the head does by itself is never kept waiting: the end of a routee, which is followed by no further one, and the
 //! end of the router.
 
-use super::head::Head;
-use super::{Manage, RouterPlan, RoutingLogic};
-use crate::actor::{Context, Control, Done};
+use crate::actor::Done;
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
 use crate::grace;
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::Manage;
+use crate::routing::plan::RouterPlan;
 use crate::sync::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc as StdArc, Weak as StdWeak};

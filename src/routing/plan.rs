@@ -1,16 +1,23 @@
 //! A described router: all that is said of it before it is created.
 
-use super::board::NewRoutee;
-use super::by_path::FanOut;
-use super::controller::MakeController;
-use super::deployed::Abilities;
-use super::leaving::LeavePlan;
-use super::old_tables::OldTablesPlan;
-use super::{Resizer, RoundRobin, Routee, RoutingLogic};
-use crate::actor::{Actor, Mailbox, MailboxChoice, MailboxKind, Plan};
-use crate::actor_ref::{Answerable, AnyRef};
+use crate::actor::Actor;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::Plan;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::Answerable;
 use crate::error::SpawnError;
+use crate::mailbox::recipe::{Mailbox, MailboxChoice};
 use crate::payload::Guarded;
+use crate::routing::board::NewRoutee;
+use crate::routing::by_path::FanOut;
+use crate::routing::controller::MakeController;
+use crate::routing::deployed::abilities::Abilities;
+use crate::routing::leaving::LeavePlan;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::old_tables::OldTablesPlan;
+use crate::routing::resizer::Resizer;
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::routees::Routee;
 use crate::supervision::{Restart, Strategy};
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -48,28 +55,28 @@ use std::time::Duration;
 /// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
-    pub(super) parent: Result<AnyRef, String>,
+    pub(crate) parent: Result<AnyRef, String>,
     /// `None`: it is given one.
-    pub(super) name: Option<String>,
-    pub(super) members: Initial<M>,
-    pub(super) logic: Guarded<L>,
-    pub(super) settings: RouteeSettings,
-    pub(super) strategy: Strategy,
-    pub(super) stays_when_empty: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) members: Initial<M>,
+    pub(crate) logic: Guarded<L>,
+    pub(crate) settings: RouteeSettings,
+    pub(crate) strategy: Strategy,
+    pub(crate) stays_when_empty: bool,
     /// It stays, until a message finds it empty.
-    pub(super) ends_when_found_empty: bool,
-    pub(super) head_dispatcher: Option<String>,
+    pub(crate) ends_when_found_empty: bool,
+    pub(crate) head_dispatcher: Option<String>,
     /// What is done about a failure of the head, instead of what its parent would do.
-    pub(super) head_on_failure: Option<Strategy>,
-    pub(super) leave: LeavePlan<M>,
-    pub(super) old_tables: OldTablesPlan,
-    pub(super) controller: Option<Box<MakeController<L>>>,
+    pub(crate) head_on_failure: Option<Strategy>,
+    pub(crate) leave: LeavePlan<M>,
+    pub(crate) old_tables: OldTablesPlan,
+    pub(crate) controller: Option<Box<MakeController<L>>>,
     /// What was said in an order that makes no sense.
-    pub(super) fault: Option<&'static str>,
-    pub(super) resizer: Option<Guarded<Box<dyn Resizer>>>,
-    pub(super) abilities: Abilities<M>,
+    pub(crate) fault: Option<&'static str>,
+    pub(crate) resizer: Option<Guarded<Box<dyn Resizer>>>,
+    pub(crate) abilities: Abilities<M>,
     /// The system must say what kind of router it is.
-    pub(super) is_from_config: bool,
+    pub(crate) is_from_config: bool,
 }
 
 /// How a pool's routees run, as the code says; what the system says of them is in
@@ -129,7 +136,7 @@ const RESTARTS: u32 = 3;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
-    pub(super) fn new(parent: Result<AnyRef, String>, name: Option<String>, members: Initial<M>) -> Self {
+    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<String>, members: Initial<M>) -> Self {
         Self {
             parent,
             name,
@@ -166,7 +173,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// The same with the logic that `change` makes of its own.
-    pub(super) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
+    pub(crate) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
         let fault =
             self.controller.map(|_| "a controller was given before it: call `controller` after `logic`");
         RouterPlan {
@@ -191,12 +198,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// Where the router will stand below this parent; a name that it is given is not known yet.
-    pub(super) fn path(&self, parent: &AnyRef) -> String {
+    pub(crate) fn path(&self, parent: &AnyRef) -> String {
         format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.shown_name())
     }
 
     /// The name, or what errors call it before it is given one.
-    pub(super) fn shown_name(&self) -> &str {
+    pub(crate) fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or("$")
     }
 

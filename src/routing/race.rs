@@ -27,16 +27,22 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use super::hops::{hops, with_hops};
-use super::reference::RouterInfo;
-use super::{RouteContext, Routee, Routees, RouterSettings};
-use crate::actor::{ActorPath, drop_guarded, guarded};
-use crate::actor_ref::{
-    ActorRef, Answerable, Answering, AnyRef, AskError, AskerPort, Attempt, AttemptEnd, AttemptFailure,
-    DeadLetterReason, Question, RouterId, nowhere,
+use crate::actor::path::ActorPath;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::attempt::{
+    Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId,
 };
+use crate::actor_ref::dead_letters::{DeadLetterReason, nowhere};
+use crate::deployment::router::RouterSettings;
+use crate::routing::hops::{hops, with_hops};
+use crate::routing::reference::RouterInfo;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use crate::sync::{Mutex, lock};
-use crate::time::TimerHandle;
+use crate::time::timers::TimerHandle;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::any::Any;
@@ -706,10 +712,14 @@ fn path_of<M: Send + 'static>(routee: &Routee<M>) -> ActorPath {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
+    use crate::actor_ref::recipient::{Accepted, Recipient};
+    use crate::error::SendError;
     use crate::prelude::*;
-    use crate::routing::{RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
+    use crate::routing::logic::RoutingLogic;
+    use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
+    use crate::routing::tail_chopping::TailChopping;
     use crate::sync::{Mutex, lock};
-    use crate::{Accepted, ManualClock, Recipient, SendError};
+    use crate::time::clock::ManualClock;
     use std::sync::Arc;
     use std::time::Duration;
 

@@ -1,7 +1,9 @@
 //! Any routee, with equal chance.
 
-use super::generators::Generators;
-use super::{Pick, RouteContext, Routees, RoutingLogic};
+use crate::routing::generators::Generators;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use rand::RngExt;
 use std::fmt;
 

@@ -12,14 +12,21 @@
 //! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
 //! them, and the counts of references before them, may be written at any rate by others.
 
-use super::found_empty::FoundEmpty;
-use super::hops::Hop;
-use super::resizer::Resizing;
-use super::{RouteContext, Routees, RoutingLogic, logic};
-use crate::actor::{SystemCore, SystemRef};
-use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
+use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor_ref::Load;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::RouterId;
+use crate::actor_ref::recipient::{Accepted, Recipient};
 use crate::error::SendError;
-use crate::grace::{self, Published};
+use crate::grace;
+use crate::grace::Published;
+use crate::routing::found_empty::FoundEmpty;
+use crate::routing::hops::Hop;
+use crate::routing::logic;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::resizer::trigger::Resizing;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc as StdArc;
 

@@ -8,8 +8,10 @@
 //! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
 //! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
 
-use super::{Pick, RouteContext, Routees, RoutingLogic};
-use crate::actor::{Position, with_cursors};
+use crate::actor::sender::{Position, with_cursors};
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use crate::striped::PerThread;
 use crate::sync::CachePadded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -325,7 +327,10 @@ impl fmt::Debug for RoundRobin {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{Position, SET_BACK, advance, next};
+    use super::SET_BACK;
+    use super::advance;
+    use super::next;
+    use crate::actor::sender::Position;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
 

@@ -14,12 +14,18 @@
 //! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
 //! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
 
-use super::reference::RouterInfo;
-use super::{Pick, Routees};
-use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, Target};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::RouterId;
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::recipient::Accepted;
+use crate::actor_ref::{ActorRef, Target};
 use crate::error::SendError;
 use crate::ledger::Row;
+use crate::routing::logic::Pick;
+use crate::routing::reference::RouterInfo;
+use crate::routing::routees::Routees;
 use crate::sync::HashSet;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -36,7 +42,7 @@ enum PassedOver {
 
 /// What a logic may know and do besides the table: one message's way through one router.
 pub struct RouteContext<'a> {
-    pub(super) row: &'a Row,
+    pub(crate) row: &'a Row,
     router: &'a RouterInfo,
     /// It is a router value, which has an owner.
     of_value: bool,
@@ -46,7 +52,7 @@ pub struct RouteContext<'a> {
     copying: Cell<bool>,
     /// Why routees were passed over: full, if any of them was.
     passed_over: Cell<Option<PassedOver>>,
-    pub(super) refusals: Cell<usize>,
+    pub(crate) refusals: Cell<usize>,
     /// The routee that has refused last.
     refused_by: Cell<usize>,
     /// Those that were passed over; behind a pointer, since hardly any message needs them.
@@ -56,7 +62,7 @@ pub struct RouteContext<'a> {
 impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
     #[inline]
-    pub(super) fn new(row: &'a Row, router: &'a RouterInfo) -> Self {
+    pub(crate) fn new(row: &'a Row, router: &'a RouterInfo) -> Self {
         Self {
             row,
             router,
@@ -72,7 +78,7 @@ impl<'a> RouteContext<'a> {
 
     /// The way of a message through a router value.
     #[inline]
-    pub(super) fn of_value(row: &'a Row, router: &'a RouterInfo) -> Self {
+    pub(crate) fn of_value(row: &'a Row, router: &'a RouterInfo) -> Self {
         let mut way = Self::new(row, router);
         way.of_value = true;
         way
@@ -80,7 +86,7 @@ impl<'a> RouteContext<'a> {
 
     /// Whether it goes through a router value, which has an owner.
     #[inline]
-    pub(super) fn is_of_value(&self) -> bool {
+    pub(crate) fn is_of_value(&self) -> bool {
         self.of_value
     }
 
@@ -98,7 +104,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// The router's path, for the log; a value has none.
-    pub(super) fn name(&self) -> Cow<'static, str> {
+    pub(crate) fn name(&self) -> Cow<'static, str> {
         if self.of_value {
             "a router value".into()
         } else {
@@ -107,17 +113,17 @@ impl<'a> RouteContext<'a> {
     }
 
     /// The router's head.
-    pub(super) fn head(&self) -> &AnyRef {
+    pub(crate) fn head(&self) -> &AnyRef {
         &self.router.head
     }
 
     /// Nobody takes the message, and the logic sees to it itself.
-    pub(super) fn nobody_took(&self) {
+    pub(crate) fn nobody_took(&self) {
         self.router.nobody_took();
     }
 
     /// Which router this is.
-    pub(super) fn id(&self) -> RouterId {
+    pub(crate) fn id(&self) -> RouterId {
         self.router.id()
     }
 
@@ -217,7 +223,7 @@ impl<'a> RouteContext<'a> {
     /// that is empty or full is passed over like one that has stopped, and so is who refuses as stopped and does not say
     /// so of itself; what an actor or anything else answers besides is final.
     #[cold]
-    pub(super) fn pass_over<M: Send + 'static>(
+    pub(crate) fn pass_over<M: Send + 'static>(
         &self,
         index: usize,
         routee: &ActorRef<M>,
@@ -240,7 +246,7 @@ impl<'a> RouteContext<'a> {
 
     /// What the sender learns when there is nobody left to choose: that there is no room, if a router had none, for
     /// then it may come to have some.
-    pub(super) fn nobody_left<M>(&self, message: M) -> SendError<M> {
+    pub(crate) fn nobody_left<M>(&self, message: M) -> SendError<M> {
         match self.passed_over.get() {
             Some(PassedOver::Full) => SendError::Full(message),
             Some(PassedOver::Empty) | None => SendError::NoRoutee(message),
@@ -249,7 +255,7 @@ impl<'a> RouteContext<'a> {
 
     /// The first routee that has not stopped, behind the one that has refused last, going round: by asking again and
     /// again, all are tried, in turn.
-    pub(super) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Pick {
+    pub(crate) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Pick {
         match self.refused_by.get() + 1 {
             next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
             _ => routees.first_open(0),
@@ -257,19 +263,19 @@ impl<'a> RouteContext<'a> {
     }
 
     /// The index of the routee that has refused last.
-    pub(super) fn refused_by(&self) -> usize {
+    pub(crate) fn refused_by(&self) -> usize {
         self.refused_by.get()
     }
 
     /// Whether a routee was passed over whose load said nothing of its refusal: a router that is empty or full, or one
     /// that does not say that it takes nothing.
     #[inline]
-    pub(super) fn has_passed_over(&self) -> bool {
+    pub(crate) fn has_passed_over(&self) -> bool {
         self.passed_over.get().is_some()
     }
 
     /// Whether the routee of this index was passed over.
-    pub(super) fn was_passed_over(&self, index: usize) -> bool {
+    pub(crate) fn was_passed_over(&self, index: usize) -> bool {
         self.passed.get().is_some_and(|passed| passed.borrow().contains(&index))
     }
 
@@ -286,7 +292,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Makes a copy that came back a dead letter.
-    pub(super) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
+    pub(crate) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
         if routee.is_counted() {
             self.settle_one();
             routee.dead_letter(refused);
@@ -297,7 +303,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Makes the message a dead letter of the router's.
-    pub(super) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
+    pub(crate) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
         self.bury_for(message, reason, || self.router.head.path());
     }
 
@@ -314,7 +320,7 @@ impl<'a> RouteContext<'a> {
 
     /// Somebody else accounts for what is open.
     #[inline]
-    pub(super) fn disown(&self) {
+    pub(crate) fn disown(&self) {
         self.open.set(0);
     }
 }
@@ -324,7 +330,7 @@ impl RouteContext<'_> {
     /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no
     /// outcome was let fall, and is a dead letter.
     #[inline]
-    pub(super) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
+    pub(crate) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
         match done {
             Ok(()) => self.settle(),
             Err(_) => self.settle_but_one(),
@@ -344,7 +350,7 @@ impl RouteContext<'_> {
 
     /// The logic is done, and returns nothing: what it has let fall is a dead letter.
     #[inline]
-    pub(super) fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.settle_as(DeadLetterReason::NoRoutee);
     }
 

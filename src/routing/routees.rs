@@ -1,10 +1,12 @@
 //! The published table of routees.
 
-use super::Pick;
-use super::by_path::{FanOut, at_path};
-use super::reference::RouterInfo;
-use crate::actor::{Found, Selection, drop_guarded, guarded};
-use crate::actor_ref::{ActorRef, AnyRef, Load};
+use crate::actor::find::selection::{Found, Selection};
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::{ActorRef, Load};
+use crate::routing::by_path::{FanOut, at_path};
+use crate::routing::logic::Pick;
+use crate::routing::reference::RouterInfo;
 use std::any::Any;
 use std::cmp::Ordering;
 use std::fmt;
@@ -39,7 +41,7 @@ enum Identity<M> {
 }
 
 /// A path as it was written, and what it selects.
-pub(super) struct WrittenPath<M> {
+pub(crate) struct WrittenPath<M> {
     pub selection: Selection,
     /// What hash rings know it by.
     pub text: Box<str>,
@@ -48,7 +50,7 @@ pub(super) struct WrittenPath<M> {
 }
 
 /// What several routees are made of.
-pub(super) struct Parts<M> {
+pub(crate) struct Parts<M> {
     pub list: Box<[Routee<M>]>,
     pub identity: String,
     /// Makes one routee of other parts.
@@ -67,19 +69,19 @@ pub struct Routees<M> {
 }
 
 impl<M: Send + 'static> Routee<M> {
-    pub(super) fn new(actor: ActorRef<M>) -> Self {
+    pub(crate) fn new(actor: ActorRef<M>) -> Self {
         let identity = Identity::Path(actor.path().as_str().into());
         Self { actor, identity }
     }
 
     /// A path, and the reference that resolves it for each message.
-    pub(super) fn at(path: StdArc<WrittenPath<M>>, actor: ActorRef<M>) -> Self {
+    pub(crate) fn at(path: StdArc<WrittenPath<M>>, actor: ActorRef<M>) -> Self {
         Self { actor, identity: Identity::AtPath(path) }
     }
 
     /// This routee as one of this router's: a path with wildcards leaves the router itself out, and counts in its books.
     /// A path in another system stays as it is.
-    pub(super) fn for_router(self, info: &StdArc<RouterInfo>) -> Self {
+    pub(crate) fn for_router(self, info: &StdArc<RouterInfo>) -> Self {
         match &self.identity {
             Identity::AtPath(path) if StdArc::ptr_eq(path.selection.system().core(), &info.system) => {
                 at_path(path.clone(), info.clone())
@@ -100,7 +102,7 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// The actor whose end takes it out of the table; none behind a path, a function, or several.
-    pub(super) fn watched(&self) -> Option<AnyRef> {
+    pub(crate) fn watched(&self) -> Option<AnyRef> {
         match &self.identity {
             Identity::Path(_) | Identity::Given(_) => self.any(),
             Identity::Several(_) | Identity::None | Identity::AtPath(_) => None,
@@ -117,12 +119,12 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// Whether whoever says `other` means this one: an equal one, or by a plain reference whatever has that.
-    pub(super) fn is_meant_by(&self, other: &Routee<M>) -> bool {
+    pub(crate) fn is_meant_by(&self, other: &Routee<M>) -> bool {
         self == other || (matches!(other.identity, Identity::Path(_)) && self.actor == other.actor)
     }
 
     /// Whom control that is meant for this routee is sent to.
-    pub(super) fn actors(&self) -> Vec<AnyRef> {
+    pub(crate) fn actors(&self) -> Vec<AnyRef> {
         match &self.identity {
             Identity::AtPath(path) => match path.selection.resolve() {
                 Found::Actors(actors) => actors,
@@ -144,7 +146,7 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor: ActorRef::to_own_recipient(super::several::Nobody), identity: Identity::None }
     }
 
-    pub(super) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
+    pub(crate) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
         Self { actor, identity: Identity::Several(parts) }
     }
 
@@ -168,7 +170,7 @@ impl<M: Send + 'static> Routee<M> {
 }
 
 impl<M: Send + 'static> Routees<M> {
-    pub(super) fn new(
+    pub(crate) fn new(
         list: Vec<Routee<M>>,
         prepared: Option<Box<dyn Any + Send + Sync>>,
         version: u64,
@@ -177,12 +179,12 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     /// This table, which holds `token` until it is freed.
-    pub(super) fn holding(self, token: StdArc<()>) -> Self {
+    pub(crate) fn holding(self, token: StdArc<()>) -> Self {
         Self { _token: Some(token), ..self }
     }
 
     /// What a table of so many routees takes, the logic's index left out.
-    pub(super) fn bytes(count: usize) -> usize {
+    pub(crate) fn bytes(count: usize) -> usize {
         size_of::<Self>().saturating_add(count.saturating_mul(size_of::<Routee<M>>()))
     }
 
@@ -221,13 +223,13 @@ impl<M: Send + 'static> Routees<M> {
 
     /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at
     /// random goes on when the one it drew has. `start` is below [`len`](Self::len).
-    pub(super) fn first_open(&self, start: usize) -> Pick {
+    pub(crate) fn first_open(&self, start: usize) -> Pick {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
     }
 
     /// Whether there is no routee that lives, so that nobody could have taken a message.
-    pub(super) fn have_all_ended(&self) -> bool {
+    pub(crate) fn have_all_ended(&self) -> bool {
         // It may be user code, and a message may be in hand.
         guarded(|| Ok(self.iter().all(|routee| routee.actor.is_closed()))).unwrap_or_else(|failure| {
             drop_guarded(failure);
@@ -236,7 +238,7 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     /// How much the one with the least to do has to do; closed if there are none.
-    pub(super) fn least_load(&self) -> Load {
+    pub(crate) fn least_load(&self) -> Load {
         let loads = self.iter().map(|routee| routee.actor.load());
         loads.min_by_key(|load| load.rank()).unwrap_or(Load::Closed)
     }
@@ -248,7 +250,7 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     #[inline]
-    pub(super) fn as_slice(&self) -> &[Routee<M>] {
+    pub(crate) fn as_slice(&self) -> &[Routee<M>] {
         &self.list
     }
 
@@ -265,7 +267,7 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     #[inline]
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 }
@@ -300,7 +302,7 @@ impl<M> Eq for Routee<M> {}
 
 impl<M> Routee<M> {
     /// Feeds what equal ones have in common.
-    pub(super) fn feed(&self, mut state: &mut dyn Hasher) {
+    pub(crate) fn feed(&self, mut state: &mut dyn Hasher) {
         match &self.identity {
             Identity::Path(_) => self.actor.hash(&mut state),
             Identity::Given(text) => text.hash(&mut state),
@@ -323,7 +325,7 @@ impl<M> Routee<M> {
 }
 
 /// A total order of lists, in which equal ones are equal.
-pub(super) fn order<M>(one: &[Routee<M>], two: &[Routee<M>]) -> Ordering {
+pub(crate) fn order<M>(one: &[Routee<M>], two: &[Routee<M>]) -> Ordering {
     let of_parts = |(one, two): (&Routee<M>, &Routee<M>)| match (&one.identity, &two.identity) {
         (Identity::Path(_), Identity::Path(_)) => one.actor.cmp(&two.actor),
         (Identity::Given(one), Identity::Given(two)) => one.cmp(two),

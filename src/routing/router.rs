@@ -1,12 +1,17 @@
 //! The handle that manages a router.
 
-use super::manage::{
-    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee, ResizeTo,
-};
-use super::reference::SharedRouter;
-use super::{RouteContext, Routee, RouteeInfo};
-use crate::actor_ref::{ActorRef, AnyRef, AskError, Request, Watchable};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::reply::Request;
 use crate::grace;
+use crate::routing::manage::{
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
+    ResizeTo, RouteeInfo,
+};
+use crate::routing::reference::SharedRouter;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routee;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
@@ -41,9 +46,9 @@ use std::sync::Arc as StdArc;
 /// [`ManageError::WouldBlockWorker`]: there ask the [head](Self::head) instead, and the answer arrives as a
 /// message. On a blocking dispatcher of more threads don't let all of them wait for heads that run there.
 pub struct Router<M: Send + 'static> {
-    pub(super) reference: ActorRef<M>,
-    pub(super) head: ActorRef<Manage<M>>,
-    pub(super) shared: StdArc<SharedRouter<M>>,
+    pub(crate) reference: ActorRef<M>,
+    pub(crate) head: ActorRef<Manage<M>>,
+    pub(crate) shared: StdArc<SharedRouter<M>>,
 }
 
 impl<M: Send + 'static> Router<M> {

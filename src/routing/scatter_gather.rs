@@ -1,9 +1,13 @@
 //! Every question to all routees, and the first success back.
 
-use super::race::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
-use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic, broadcast};
-use crate::actor_ref::{Answerable, port_of};
+use crate::actor_ref::attempt::{Answerable, port_of};
+use crate::deployment::router::RouterSettings;
 use crate::error::SendError;
+use crate::routing::broadcast;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::race::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use std::time::Duration;
 
 /// Asks all routees at once, and passes the first success on to the asker.

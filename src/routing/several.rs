@@ -1,11 +1,13 @@
 //! Several routees in the place of one, and none.
 
-use super::reference::RouterInfo;
-use super::routees::{Parts, order};
-use super::{RouteContext, Routee};
-use crate::actor::drop_guarded;
-use crate::actor_ref::{Accepted, ActorRef, Alike, Load, Meaning, Recipient};
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::meaning::{Alike, Meaning};
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
+use crate::routing::reference::RouterInfo;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Parts, Routee, order};
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::sync::Arc as StdArc;

@@ -1,7 +1,9 @@
 //! The routee with the least to do.
 
-use super::{Pick, RouteContext, Routee, Routees, RoutingLogic};
 use crate::actor_ref::Load;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use crate::striped::PerThread;
 use std::cell::Cell;
 use std::fmt;

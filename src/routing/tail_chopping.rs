@@ -1,11 +1,15 @@
 //! One routee after the other, until somebody has answered.
 
-use super::generators::Generators;
-use super::logic::deliver_to;
-use super::race::{Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once};
-use super::{Pick, RouteContext, Routees, RouterSettings, RoutingLogic};
-use crate::actor_ref::{Answerable, port_of};
+use crate::actor_ref::attempt::{Answerable, port_of};
+use crate::deployment::router::RouterSettings;
 use crate::error::SendError;
+use crate::routing::generators::Generators;
+use crate::routing::logic::{Pick, RoutingLogic, deliver_to};
+use crate::routing::race::{
+    Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
+};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;
@@ -122,7 +126,7 @@ impl TailChopping {
     }
 
     /// Starts no attempt on the very deadline: at most within / interval routees are asked, rounded up.
-    pub(super) fn ends_before_deadline(mut self) -> Self {
+    pub(crate) fn ends_before_deadline(mut self) -> Self {
         self.pace.ends_before_deadline = true;
         self
     }

@@ -1,10 +1,13 @@
 //! A router without a head: a value that routes, inside an actor or outside all of them.
 
-use super::reference::RouterInfo;
-use super::{RouteContext, Routee, Routees, RoutingLogic};
-use crate::actor::{SystemRef, drop_guarded};
-use crate::actor_ref::DeadLetterReason;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::error::SendError;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::reference::RouterInfo;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -143,7 +146,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.routees
     }
 
-    pub(super) fn router_info(&self) -> &RouterInfo {
+    pub(crate) fn router_info(&self) -> &RouterInfo {
         &self.info
     }
 

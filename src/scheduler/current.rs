@@ -1,8 +1,8 @@
 //! What the calling thread is to the scheduler.
 
-use super::Pool;
-use super::worker::Core;
 use crate::grace;
+use crate::scheduler::Pool;
+use crate::scheduler::worker::Core;
 use crate::sync::per_thread;
 use std::cell::Cell;
 use std::ptr;
@@ -14,13 +14,13 @@ per_thread! {
 
 /// Makes the calling thread known as a worker until it is dropped.
 #[derive(Debug)]
-pub(super) struct Attached(());
+pub(crate) struct Attached(());
 
 impl Attached {
     /// # Safety
     ///
     /// `core` must live, in its place, until the value is dropped, which happens on the same thread.
-    pub(super) unsafe fn new(core: &Core) -> Self {
+    pub(crate) unsafe fn new(core: &Core) -> Self {
         WORKER.with(|worker| worker.set(core));
         Self(())
     }
@@ -35,7 +35,7 @@ impl Drop for Attached {
 
 /// Hands the calling thread's worker to `ask`, if the thread is one.
 #[inline]
-pub(super) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
+pub(crate) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
     let worker = WORKER.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: not null only between `Attached::new` and its drop, on this very thread, and `Attached::new`
     // demands that the worker live that long.

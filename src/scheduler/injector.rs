@@ -7,7 +7,7 @@
 //!    the list reads a task's link before passing that task on.
 //! 4. The taker turns the list round: tasks leave in the order in which they came.
 
-use super::task::{Task, TaskRef};
+use crate::scheduler::task::{Task, TaskRef};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::ptr::{self, NonNull};
 

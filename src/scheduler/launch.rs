@@ -1,13 +1,13 @@
 //! Starting threads all or none.
 
-use super::affinity::unpinned;
+use crate::scheduler::affinity::unpinned;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use std::io;
 
 /// Where starting workers report and wait for the word to go.
 #[derive(Clone, Debug)]
-pub(super) struct Launch(Arc<Shared>);
+pub(crate) struct Launch(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -25,12 +25,12 @@ struct State {
 }
 
 impl Launch {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Shared { state: Mutex::new(State::default()), changed: Condvar::new() }))
     }
 
     /// A worker is in its place, or could not have its core; answers whether it shall run.
-    pub(super) fn report(&self, fault: Option<usize>) -> bool {
+    pub(crate) fn report(&self, fault: Option<usize>) -> bool {
         let mut state = lock(&self.0.state);
         state.reported_count += 1;
         state.fault = state.fault.or(fault);
@@ -44,7 +44,7 @@ impl Launch {
     }
 
     /// Waits for so many reports; the first core that could not be had.
-    pub(super) fn wait_for_all(&self, count: usize) -> Option<usize> {
+    pub(crate) fn wait_for_all(&self, count: usize) -> Option<usize> {
         let mut state = lock(&self.0.state);
         while state.reported_count < count {
             state = self.0.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -52,14 +52,14 @@ impl Launch {
         state.fault
     }
 
-    pub(super) fn decide(&self, go: bool) {
+    pub(crate) fn decide(&self, go: bool) {
         lock(&self.0.state).go = Some(go);
         self.0.changed.notify_all();
     }
 }
 
 /// Starts a thread called after its pool.
-pub(super) fn spawn(
+pub(crate) fn spawn(
     pool: &str,
     index: usize,
     body: impl FnOnce() + Send + 'static,
@@ -71,7 +71,7 @@ pub(super) fn spawn(
 
 /// Joins a thread of ours. They don't unwind; if one does, the message is on stderr already and whoever
 /// shuts down shall go on to the other threads. One whose thread-locals end the pool cannot wait for itself.
-pub(super) fn join(thread: JoinHandle<()>) {
+pub(crate) fn join(thread: JoinHandle<()>) {
     if thread.thread().id() != thread::current().id() {
         let _ = thread.join();
     }

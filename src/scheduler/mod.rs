@@ -9,28 +9,27 @@ pub mod counters;
 pub mod current;
 pub mod error;
 pub mod injector;
-mod launch;
+pub(crate) mod launch;
 pub mod sleep;
 pub mod stalled;
 pub mod task;
 pub mod worker;
 
-pub use affinity::{recommended_thread_count, unpinned};
+use crate::scheduler::affinity::{recommended_thread_count, unpinned};
 #[cfg(feature = "testkit")]
-pub use current::standing_for;
-pub use current::{aside, blocking, is_worker_of, on_worker};
-pub use error::{JoinError, StartError};
-pub use task::{Ran, RunFn, Task, TaskRef, Turn};
-pub use worker::Worker;
+use crate::scheduler::current::{aside, blocking, is_worker_of, on_worker, standing_for};
+use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::task::{Ran, RunFn, Task, TaskRef, Turn};
+use crate::scheduler::worker::Worker;
 
 use crate::grace::Standing;
+use crate::scheduler::injector::Injector;
+use crate::scheduler::launch::Launch;
+use crate::scheduler::sleep::Sleep;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::deque::{self, Stealer};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, CachePadded, Mutex, lock, thread_has_ended, thread_index};
-use injector::Injector;
-use launch::Launch;
-use sleep::Sleep;
 use std::time::Duration;
 
 /// Most workers in one pool.

@@ -1,6 +1,6 @@
 //! Both sides of the sleep protocol. Steps, race and proof are in [the notes of the scheduler](super).
 
-use super::counters::{Idle, IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
+use crate::scheduler::counters::{Idle, IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{CachePadded, OnceLock};
@@ -202,7 +202,8 @@ impl Sleep {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{SEAT_COUNT_MAX, Sleep};
+    use super::Sleep;
+    use crate::scheduler::counters::SEAT_COUNT_MAX;
     use crate::sync::atomic::{AtomicBool, Ordering};
     use crate::sync::thread;
     use std::cell::Cell;

@@ -156,7 +156,7 @@ impl Turn {
 
     /// The slot has a new task, which begins to wait.
     #[inline]
-    pub(super) fn slot_was_filled(&self) {
+    pub(crate) fn slot_was_filled(&self) {
         self.slot_waits.set(true);
         self.watched.set(true);
         self.looks.set(0);
@@ -164,7 +164,7 @@ impl Turn {
 
     /// Nobody waits in the slot any more.
     #[inline]
-    pub(super) fn slot_was_emptied(&self) {
+    pub(crate) fn slot_was_emptied(&self) {
         self.slot_waits.set(false);
         self.watched.set(self.deadline.is_some());
     }
@@ -232,7 +232,7 @@ impl TaskRef {
     /// # Safety
     ///
     /// The caller holds the token of `task` (a raw pointer gained by [`TaskRef::into_raw`]).
-    pub(super) unsafe fn link<'a>(task: NonNull<Task>) -> &'a AtomicPtr<Task> {
+    pub(crate) unsafe fn link<'a>(task: NonNull<Task>) -> &'a AtomicPtr<Task> {
         // SAFETY: whoever holds the token finds the task alive.
         let task = unsafe { task.as_ref() };
         &task.next
@@ -243,7 +243,7 @@ impl TaskRef {
     /// # Safety
     ///
     /// As for [`TaskRef::link`].
-    pub(super) unsafe fn next(task: NonNull<Task>) -> Option<NonNull<Task>> {
+    pub(crate) unsafe fn next(task: NonNull<Task>) -> Option<NonNull<Task>> {
         // Ordering: Relaxed; only the holder of the token uses the link, and the queue that handed the
         // token over ordered what its last holder wrote.
         // SAFETY: passed on to the caller.

@@ -1,10 +1,10 @@
 //! A worker's main loop: where the next task comes from, and where it goes after its turn.
 
-use super::injector::Injector;
-use super::sleep::Place;
-use super::stalled::Wait;
-use super::task::{Outcome, TaskRef, Turn};
-use super::{Pool, TurnHooks, current};
+use crate::scheduler::injector::Injector;
+use crate::scheduler::sleep::Place;
+use crate::scheduler::stalled::Wait;
+use crate::scheduler::task::{Outcome, TaskRef, Turn};
+use crate::scheduler::{Pool, TurnHooks, current};
 use crate::sync::deque::{self, Steal};
 use crate::sync::{Arc, hint, thread};
 use std::cell::Cell;
@@ -38,7 +38,7 @@ const SOON_MAX: u32 = 4;
 #[derive(Debug)]
 #[must_use = "a pool needs all its workers"]
 pub struct Worker {
-    pub(super) core: Core,
+    pub(crate) core: Core,
 }
 
 /// A worker's private state. Shared with nobody: what is woken on the worker's own thread reaches it
@@ -72,10 +72,10 @@ pub struct Core {
 
 /// While it lives, nothing that this worker schedules waits for the running turn.
 #[derive(Debug)]
-pub(super) struct StepAside<'a>(&'a Core);
+pub(crate) struct StepAside<'a>(&'a Core);
 
 impl Worker {
-    pub(super) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
+    pub(crate) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
         let place = pool.sleep.place(index);
         let turn = Turn::new(pool.settings.throughput).with_deadline(pool.settings.deadline);
         Self {
@@ -115,7 +115,7 @@ impl Worker {
 
     /// Takes what was pushed from outside before it runs; whether the others will be told of it before its first turn.
     #[cfg(all(test, not(pointsman_loom)))]
-    pub(super) fn takes_injected_and_will_tell(&self) -> bool {
+    pub(crate) fn takes_injected_and_will_tell(&self) -> bool {
         self.core.slot.set(self.core.take_injected(self.core.place.group));
         self.core.untold.get()
     }
@@ -123,13 +123,13 @@ impl Worker {
 
 impl Core {
     #[inline]
-    pub(super) fn belongs_to(&self, pool: &Pool) -> bool {
+    pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
         std::ptr::eq(&*self.pool, pool)
     }
 
     /// Schedules a task from this worker's own thread.
     #[inline]
-    pub(super) fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef) {
         let to_deque = if self.pool.settings.lifo && self.aside.get() == 0 {
             // An empty slot is filled without telling anyone: this worker runs it next, and asks a long turn
             // to end for it.
@@ -145,7 +145,7 @@ impl Core {
     }
 
     /// Makes all that waits for this worker available to others, until the guard is dropped.
-    pub(super) fn step_aside(&self) -> StepAside<'_> {
+    pub(crate) fn step_aside(&self) -> StepAside<'_> {
         self.aside.set(self.aside.get() + 1);
         if let Some(task) = self.slot.take() {
             self.turn.slot_was_emptied();

@@ -1,6 +1,7 @@
 //! What a program wants done once every actor has ended.
 
-use crate::actor::{SystemRef, drop_guarded};
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
 use crate::event_stream::quietly;
 use crate::sync::{Mutex, lock};
 use std::fmt;

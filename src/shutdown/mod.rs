@@ -45,30 +45,31 @@
 //! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run, with
 //! `polled_signals.rs` for Windows.
 
-mod actors;
-mod callbacks;
-mod phases;
+pub(crate) mod actors;
+pub(crate) mod callbacks;
+pub(crate) mod phases;
 #[cfg(all(feature = "signals", not(pointsman_loom), any(windows, test)))]
-mod polled_signals;
-mod report;
-mod run;
+pub(crate) mod polled_signals;
+pub(crate) mod report;
+pub(crate) mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
-mod signals;
+pub(crate) mod signals;
 
-pub use callbacks::SystemEnded;
-pub use phases::{Phase, PhaseCycle, Phases, phase};
-pub use report::{
+pub use crate::shutdown::callbacks::SystemEnded;
+pub use crate::shutdown::phases::{Phase, PhaseCycle, Phases};
+pub use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
 };
+pub use phases::phase;
 
-pub(crate) use callbacks::Callbacks;
-
-use crate::actor::{Done, SystemRef, drop_guarded};
+use crate::actor::Done;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
 use crate::dispatch::stepping::Reached;
 use crate::event_stream::quietly;
 use crate::payload::Guarded;
+use crate::shutdown::run::Work;
 use crate::sync::{Condvar, Mutex, lock};
-use run::Work;
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;

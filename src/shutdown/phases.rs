@@ -160,7 +160,7 @@ impl Phases {
     }
 
     /// The phases, each behind all that it depends on; among those that are free to go, by name.
-    pub(super) fn in_order(mut self) -> Result<Vec<(String, Phase)>, PhaseCycle> {
+    pub(crate) fn in_order(mut self) -> Result<Vec<(String, Phase)>, PhaseCycle> {
         let named: BTreeSet<String> =
             self.by_name.values().flat_map(|phase| phase.depends_on.iter().cloned()).collect();
         for name in named {

@@ -97,13 +97,13 @@ pub struct TaskReport {
 }
 
 impl TaskReport {
-    pub(super) fn new(name: String, outcome: TaskOutcome, took: Duration) -> Self {
+    pub(crate) fn new(name: String, outcome: TaskOutcome, took: Duration) -> Self {
         Self { name, outcome, took, stuck: Vec::new() }
     }
 }
 
 /// Names the actors that a task still waits for; nothing, if there are none.
-pub(super) struct StillRunning<'a>(pub &'a [String]);
+pub(crate) struct StillRunning<'a>(pub &'a [String]);
 
 impl fmt::Display for StillRunning<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

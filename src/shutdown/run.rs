@@ -4,15 +4,18 @@
 //! block, and none depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an
 //! alarm at the phase's deadline, by the system's clock.
 
-use super::report::StillRunning;
-use super::{
-    CoordinatedShutdown, PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRun,
-    ShutdownRunError, Stage, Task, TaskOutcome, TaskReport, drop_tasks, phase,
-};
-use crate::actor::{Done, SystemCore, drop_guarded, guarded};
-use crate::actor_ref::Alarms;
+use super::phase;
+use crate::actor::Done;
+use crate::actor::system::SystemCore;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::ask::Alarms;
 use crate::event_stream::quietly;
-use crate::scheduler::unpinned;
+use crate::scheduler::affinity::unpinned;
+use crate::shutdown::report::{
+    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
+    TaskReport,
+};
+use crate::shutdown::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use std::cell::Cell;
@@ -44,7 +47,7 @@ const TERMINATE: &str = "terminate-system";
 const ENDS_SYSTEM: u64 = 0;
 
 impl CoordinatedShutdown {
-    pub(super) fn begin(&self, reason: ShutdownReason, first: usize) -> ShutdownRun {
+    pub(crate) fn begin(&self, reason: ShutdownReason, first: usize) -> ShutdownRun {
         let coordinator = self.coordinator();
         let is_first = {
             let mut state = lock(&coordinator.state);

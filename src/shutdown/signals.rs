@@ -1,10 +1,11 @@
 //! Signals of the operating system that begin a shutdown.
 
+use crate::actor::system::SystemRef;
+use crate::scheduler::affinity::unpinned;
+use crate::shutdown::CoordinatedShutdown;
 #[cfg(windows)]
-use super::polled_signals::Signals;
-use super::{CoordinatedShutdown, ShutdownReason};
-use crate::actor::SystemRef;
-use crate::scheduler::unpinned;
+use crate::shutdown::polled_signals::Signals;
+use crate::shutdown::report::ShutdownReason;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock, process_wide, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -117,7 +117,7 @@ impl Drop for Inner {
     /// unwind through one.
     fn drop(&mut self) {
         let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
-        crate::actor::drop_guarded(cause);
+        crate::actor::turn::drop_guarded(cause);
     }
 }
 

@@ -8,11 +8,11 @@
 //!
 //! The rules are Akka's; the limits follow its fixed window.
 
-mod failure;
+pub(crate) mod failure;
 
-pub use failure::{Failure, FailureKind};
+use crate::supervision::failure::{Failure, FailureKind};
 
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::any::AnyRef;
 use crate::payload::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;

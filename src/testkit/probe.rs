@@ -1,7 +1,12 @@
 //! An actor whose mail the test reads.
 
-use crate::actor::{Actor, ActorBuilder, Context, Control, Done, SystemRef, Terminated};
-use crate::actor_ref::{ActorRef, AnyRef, Watchable};
+use crate::actor::builder::ActorBuilder;
+use crate::actor::cell::Control;
+use crate::actor::context::Context;
+use crate::actor::system::SystemRef;
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, Watchable};
 use crate::dispatch::stepping::Reached;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::testkit::seeds::Again;

@@ -1,7 +1,8 @@
 //! Waiting until a system with threads has nothing left to do.
 
-use crate::actor::{SystemRef, Unrest};
-use crate::actor_ref::AnyRef;
+use crate::actor::system::SystemRef;
+use crate::actor::system::quiet::Unrest;
+use crate::actor_ref::any::AnyRef;
 use crate::dispatch::stepping::Reached;
 use crate::sync::thread;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Where a test's seed comes from.
 
-use crate::testkit::TestSystem;
+use crate::testkit::system::TestSystem;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 

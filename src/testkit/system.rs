@@ -1,15 +1,19 @@
 //! A system on the thread of its test.
 
-use crate::actor::{System, SystemBuilder, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, AskError, Call, Request};
-use crate::dispatch::stepping::{self, Stepper};
+use crate::actor::system::{System, SystemBuilder, SystemRef};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::AskError;
+use crate::actor_ref::reply::{Call, Request};
+use crate::dispatch::stepping;
+use crate::dispatch::stepping::Stepper;
 use crate::error::BuildError;
 use crate::ledger::Ledger;
 use crate::sync::{Mutex, lock};
-use crate::testkit::Probe;
+use crate::testkit::probe::Probe;
 use crate::testkit::seeds::{Again, any_seed};
 use crate::testkit::turns::{Livelock, Turns};
-use crate::time::ManualClock;
+use crate::time::clock::ManualClock;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;

@@ -1,11 +1,11 @@
 //! Who has the next turn: a seeded choice among all actors that have something to do.
 
-use crate::actor::Aside;
+use crate::actor::sender::Aside;
 use crate::actor_ref::dead_letters::turn_within;
 use crate::dispatch::Kind;
 use crate::dispatch::stepping::{Identity, Reached, Stepper};
-use crate::scheduler::task::Outcome;
-use crate::scheduler::{TaskRef, Turn, standing_for};
+use crate::scheduler::current::standing_for;
+use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{HashMap, Mutex, lock};
 use crate::testkit::seeds::Again;

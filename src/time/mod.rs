@@ -1,10 +1,10 @@
 //! Time: clocks, the timing wheel, the timers that a system runs on them, and the scheduler service.
 
-mod clock;
-mod scheduler;
-mod timers;
-mod wheel;
+pub(crate) mod clock;
+pub(crate) mod scheduler;
+pub(crate) mod timers;
+pub(crate) mod wheel;
 
-pub use clock::{Clock, ManualClock, OnAdvance, SystemClock};
-pub use scheduler::{Cancellable, Scheduler};
-pub use timers::{TimerHandle, Timers};
+use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
+use crate::time::scheduler::{Cancellable, Scheduler};
+use crate::time::timers::{TimerHandle, Timers};

@@ -17,15 +17,18 @@
 //! It is `Waiting` from when it is scheduled until its run begins, whether its timer is under way or the runner
 //! has it in its mailbox. Whoever takes it out of that phase decides its fate: so a cancel tells the truth.
 
-use crate::actor::next_in_rate;
-use crate::actor::{
-    Actor, ByContext, Context, Done, MailboxKind, Plan, SystemRef, drop_guarded, guarded, spawn_cell,
-};
+use crate::actor::context::Context;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::own_timers::next_in_rate;
+use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::system::SystemRef;
+use crate::actor::turn::{ByContext, drop_guarded, guarded};
+use crate::actor::{Actor, Done};
 use crate::actor_ref::ActorRef;
 use crate::error::{ScheduleError, SpawnError};
 use crate::payload::Guarded;
 use crate::sync::{Mutex, lock};
-use crate::time::TimerHandle;
+use crate::time::timers::TimerHandle;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -7,12 +7,12 @@
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
 
-use crate::actor::Control;
-use crate::actor_ref::ask::NO_SYSTEM;
-use crate::actor_ref::{AlarmKey, Alarms, AnyRef};
-use crate::scheduler::unpinned;
+use crate::actor::cell::Control;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::{AlarmKey, Alarms, NO_SYSTEM};
+use crate::scheduler::affinity::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
-use crate::time::Clock;
+use crate::time::clock::Clock;
 use crate::time::scheduler::Scheduled;
 use crate::time::wheel::{Key, NEVER, Wheel, tick_begun_at, tick_not_before};
 use std::fmt;
@@ -164,7 +164,7 @@ impl Timers {
     /// Cancels a timer; one that has fired is forgotten already.
     pub fn cancel(&self, timer: TimerHandle) {
         let fire = lock(&self.shared.table).wheel.cancel(timer.0);
-        crate::actor::drop_guarded(fire);
+        crate::actor::turn::drop_guarded(fire);
     }
 
     /// How many timers wait.
@@ -217,7 +217,7 @@ impl Timers {
             // Who waits by this clock looks at it again, and finds an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
             Fire::Scheduled(task) => run_guarded(Fire::Call(Box::new(move || task.close()))),
-            other => crate::actor::drop_guarded(other),
+            other => crate::actor::turn::drop_guarded(other),
         });
         if let Thread::Running(Some(handle)) = thread {
             // A timer thread that ends the system by what it fires cannot wait for itself.
@@ -285,7 +285,7 @@ impl Shared {
 fn run_guarded(fire: Fire) {
     crate::dispatch::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
-            crate::actor::drop_guarded(payload);
+            crate::actor::turn::drop_guarded(payload);
         }
     });
 }
@@ -356,7 +356,7 @@ impl fmt::Debug for Timers {
 mod tests {
     use super::*;
     use crate::sync::thread;
-    use crate::{ManualClock, SystemClock};
+    use crate::time::clock::{ManualClock, SystemClock};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 

@@ -1,7 +1,7 @@
 //! The answer to a request that all are asked.
 
-use super::tokens::{Replies, Tokens};
-use crate::actor_ref::{Ask, AskError};
+use crate::actor_ref::ask::{Ask, AskError};
+use crate::topology::tokens::{Replies, Tokens};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub struct AskAll<R> {
 }
 
 impl<R: Send + 'static> AskAll<R> {
-    pub(super) fn new(ask: Ask<()>, tokens: StdArc<Tokens<R>>) -> Self {
+    pub(crate) fn new(ask: Ask<()>, tokens: StdArc<Tokens<R>>) -> Self {
         Self { ask, tokens }
     }
 
@@ -42,7 +42,7 @@ impl<R: Send + 'static> AskAll<R> {
 }
 
 /// What the asker gets that is told so: the replies, also when the time is up.
-pub(super) fn gathered<R: Send + 'static>(
+pub(crate) fn gathered<R: Send + 'static>(
     told: Result<(), AskError>,
     tokens: &Tokens<R>,
 ) -> Result<Replies<R>, AskError> {

@@ -1,22 +1,27 @@
 //! What a group's references, its handle and its head share; and how an actor comes to its key.
 
-use super::configured::Configured;
-use super::heirs::Heirs;
-use super::key_name::set_apart;
-use super::restart::{RestartPolicy, WhileRestarting};
-use super::seed::Seed;
-use super::status::Statuses;
-use super::table::Table;
-use super::termination::Termination;
-use super::waiting::Waiting;
-use super::{GroupKey, InnerRouter, Outcome};
-use crate::actor::{Held, SystemCore, drop_guarded};
+use crate::actor::spawn::Held;
+use crate::actor::system::SystemCore;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::actor_ref::delivery::Delivery;
-use crate::actor_ref::{ActorRef, AnyRef};
 use crate::error::SpawnError;
 use crate::grace;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
+use crate::topology::configured::Configured;
+use crate::topology::heirs::Heirs;
+use crate::topology::inner::InnerRouter;
+use crate::topology::key::GroupKey;
+use crate::topology::key_name::set_apart;
+use crate::topology::outcome::Outcome;
+use crate::topology::restart::{RestartPolicy, WhileRestarting};
+use crate::topology::seed::Seed;
+use crate::topology::status::Statuses;
+use crate::topology::table::Table;
+use crate::topology::termination::Termination;
+use crate::topology::waiting::Waiting;
 use std::hash::{DefaultHasher, Hasher};
 use std::mem;
 use std::num::NonZeroUsize;
@@ -320,7 +325,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     pub fn log(&self, error: &SpawnError) {
-        let _ = crate::actor::guarded(|| {
+        let _ = crate::actor::turn::guarded(|| {
             log::error!(target: "pointsman", "{}: an actor could not be created: {error}", self.head.path());
             Ok(())
         });

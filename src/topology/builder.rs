@@ -1,27 +1,37 @@
 //! How a group is described and created.
 
-use super::board::{Board, Copy, Created, Parts};
-use super::configured::Configured;
-use super::group::Group;
-use super::head::Head;
-use super::keeper::Keeper;
-use super::key_name::key_name;
-use super::restart::{RestartPolicy, WhileRestarting};
-use super::seed::{Seed, Start, StartCause};
-use super::sown::Sown;
-use super::spread::ToGroup;
-use super::status::Statuses;
-use super::termination::Termination;
-use super::ward::Ward;
-use super::{GroupKey, InnerRouter, Outcome};
-use crate::actor::{
-    Actor, Answer, ByContext, Context, Foster, Held, IntoActor, MailboxChoice, MailboxKind, Never, Plan,
-    SystemRef, drop_guarded, spawn_held,
-};
-use crate::actor_ref::{ActorRef, Answerable, AnyRef};
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::foster::Foster;
+use crate::actor::mailbox_kind::{Answer, MailboxKind};
+use crate::actor::spawn::{Held, Plan, spawn_held};
+use crate::actor::system::SystemRef;
+use crate::actor::system::guardians::Never;
+use crate::actor::turn::{ByContext, drop_guarded};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::attempt::Answerable;
 use crate::error::SpawnError;
+use crate::mailbox::recipe::MailboxChoice;
 use crate::payload::Guarded;
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
+use crate::topology::board::{Board, Copy, Created, Parts};
+use crate::topology::configured::Configured;
+use crate::topology::group::Group;
+use crate::topology::head::Head;
+use crate::topology::inner::InnerRouter;
+use crate::topology::keeper::Keeper;
+use crate::topology::key::GroupKey;
+use crate::topology::key_name::key_name;
+use crate::topology::outcome::Outcome;
+use crate::topology::restart::{RestartPolicy, WhileRestarting};
+use crate::topology::seed::{Seed, Start, StartCause};
+use crate::topology::sown::Sown;
+use crate::topology::spread::ToGroup;
+use crate::topology::status::Statuses;
+use crate::topology::termination::Termination;
+use crate::topology::ward::Ward;
 use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
 
@@ -272,7 +282,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     policy: RestartPolicy,
     while_restarting: WhileRestarting,
     termination: Termination<M>,
-    pub(super) configured: Option<Box<dyn Configured<M, K>>>,
+    pub(crate) configured: Option<Box<dyn Configured<M, K>>>,
     shard_count: usize,
     /// The key of a group of one.
     only: Option<K>,
@@ -294,7 +304,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 
     /// How many messages each actor may [stash](Context::stash) at a time; any number unless said otherwise.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
-        self.settings.stash_capacity = Some(crate::actor::stash_limit(message_count));
+        self.settings.stash_capacity = Some(crate::actor::spawn::stash_limit(message_count));
         self
     }
 

@@ -57,7 +57,7 @@ impl<M> Carries<M> for M {
 }
 
 /// Gets out what was put in a moment ago.
-pub(super) fn taken_back<M, D: Carries<M>>(carrier: D) -> M {
+pub(crate) fn taken_back<M, D: Carries<M>>(carrier: D) -> M {
     match carrier.give_back() {
         Ok(message) => message,
         Err(_) => panic!(

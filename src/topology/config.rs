@@ -3,10 +3,10 @@
 //! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A
 //! group whose part has not changed is left out, unless it is forced.
 
-use super::Topology;
-use super::error::{Rejection, TopologyError};
-use super::member::Member;
-use crate::actor::{drop_guarded, guarded};
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::topology::error::{Rejection, TopologyError};
+use crate::topology::member::Member;
+use crate::topology::plan::Topology;
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
@@ -79,7 +79,7 @@ fn depth(value: &toml::Value) -> usize {
 
 /// Reads the sections `[topology.<name>]` of a configuration; all others are left alone.
 #[cfg(feature = "config")]
-pub(super) fn read(toml: &str) -> Result<Sections, TopologyError> {
+pub(crate) fn read(toml: &str) -> Result<Sections, TopologyError> {
     #[derive(serde::Deserialize)]
     struct File {
         #[serde(default)]
@@ -95,7 +95,7 @@ pub(super) fn read(toml: &str) -> Result<Sections, TopologyError> {
 }
 
 /// A group that is to get a configuration.
-pub(super) struct Change {
+pub(crate) struct Change {
     pub name: String,
     pub member: StdArc<dyn Member>,
     pub config: GroupConfig,
@@ -103,7 +103,7 @@ pub(super) struct Change {
 
 /// Gives each group its part, or none of them. Tells of each whether it goes by it: one that panics does not, and keeps
 /// nobody from theirs.
-pub(super) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
+pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
     let mut rejections = Vec::new();
     let mut prepared = Vec::with_capacity(changes.len());
     for change in changes {
@@ -135,7 +135,7 @@ pub(super) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
 }
 
 /// Says that a group has found its configuration sound and does not go by it.
-pub(super) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
+pub(crate) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
     // The logger and the text of the cause are user code.
     let logged = guarded(|| {
         log::error!(target: "pointsman", "group `{group}` does not go by its configuration: {failure}");

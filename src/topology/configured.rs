@@ -1,9 +1,10 @@
 //! A keyed group that goes by a part of the configuration.
 
-use super::builder::GroupPlan;
-use super::group::Group;
-use super::{GroupConfig, GroupKey};
 use crate::payload::Guarded;
+use crate::topology::builder::GroupPlan;
+use crate::topology::config::GroupConfig;
+use crate::topology::group::Group;
+use crate::topology::key::GroupKey;
 use std::any::Any;
 use std::marker::PhantomData;
 
@@ -62,7 +63,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Reads the configuration, and returns what makes it count.
-    pub(super) fn prepare_config(&self, config: &GroupConfig) -> Result<Box<dyn FnOnce() + '_>, String> {
+    pub(crate) fn prepare_config(&self, config: &GroupConfig) -> Result<Box<dyn FnOnce() + '_>, String> {
         let configured = self.board.configured.as_deref();
         let decoded =
             configured.map(|configured| configured.decode(config).map(|decoded| (configured, decoded)));

@@ -1,6 +1,6 @@
 //! What a topology looks like.
 
-use super::Topology;
+use crate::topology::plan::Topology;
 use std::fmt::Write;
 
 /// Routes of one type of message from one group to another, as [`Topology::connections`] shows them.

@@ -1,7 +1,7 @@
 //! What can be wrong with a topology.
 
+use crate::actor_ref::delivery::Report;
 use crate::error::{NameError, SendError};
-use crate::topology::Report;
 use std::fmt;
 
 /// Why a topology cannot be as it was described.
@@ -133,9 +133,9 @@ pub struct Refusal<M> {
     /// What became of the copies: all zeros, if there was nobody to send one to.
     pub report: Report,
     /// Whether there was a group to send it to.
-    pub(super) has_route: bool,
+    pub(crate) has_route: bool,
     /// Whether a keyed group has discarded it.
-    pub(super) is_discarded: bool,
+    pub(crate) is_discarded: bool,
 }
 
 impl<M> Refusal<M> {

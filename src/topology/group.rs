@@ -1,11 +1,12 @@
 //! The handle of a group.
 
-use super::GroupKey;
-use super::board::{Board, Openness};
-use super::spread::ToKey;
-use crate::actor_ref::{ActorRef, AnyRef, Watchable};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, Watchable};
 use crate::error::SpawnError;
 use crate::grace;
+use crate::topology::board::{Board, Openness};
+use crate::topology::key::GroupKey;
+use crate::topology::spread::ToKey;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Deref;
@@ -35,8 +36,8 @@ use std::sync::Arc as StdArc;
 /// # }
 /// ```
 pub struct Group<M: Send + 'static, K: GroupKey> {
-    pub(super) reference: ActorRef<M>,
-    pub(super) board: StdArc<Board<M, K>>,
+    pub(crate) reference: ActorRef<M>,
+    pub(crate) board: StdArc<Board<M, K>>,
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {

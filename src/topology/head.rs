@@ -1,9 +1,11 @@
 //! The head of a group: parent of its actors. It takes no messages; what it does is in `keeper.rs`.
 
-use super::GroupKey;
-use super::board::{Board, Openness};
-use crate::actor::{Actor, Context, Done, Never};
-use crate::supervision::Failure;
+use crate::actor::context::Context;
+use crate::actor::system::guardians::Never;
+use crate::actor::{Actor, Done};
+use crate::supervision::failure::Failure;
+use crate::topology::board::{Board, Openness};
+use crate::topology::key::GroupKey;
 use std::sync::Arc as StdArc;
 
 pub struct Head<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);

@@ -6,8 +6,8 @@
 //! when the former one has ended. The lock of the shard decides: either the head finds the seat changed, and an heir
 //! here, or it takes the seat away and the sender finds the key free.
 
-use crate::actor::Held;
-use crate::actor_ref::AnyRef;
+use crate::actor::spawn::Held;
+use crate::actor_ref::any::AnyRef;
 use crate::sync::{HashMap, Mutex, lock};
 
 /// By whose end they wait for.

@@ -1,7 +1,8 @@
 //! Inner routers: which keys a message is for.
 
-use super::Outcome;
-use crate::grace::{self, Published};
+use crate::grace;
+use crate::grace::Published;
+use crate::topology::outcome::Outcome;
 use std::fmt;
 use std::sync::Arc as StdArc;
 

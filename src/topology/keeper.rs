@@ -10,15 +10,17 @@
 //! | has ended | messages queue while it restarts | it is created anew at once, and makes no state before its time |
 //! | has ended | otherwise | its seat is kept until its time has come; then it is created anew |
 
-use super::GroupKey;
-use super::board::{Board, Seat};
-use super::restart::{When, WhileRestarting};
-use super::seed::{End, Seed};
-use super::waiting::How;
-use crate::actor::{Control, Foster, drop_guarded, guarded};
-use crate::actor_ref::AnyRef;
-use crate::supervision::Failure;
+use crate::actor::cell::Control;
+use crate::actor::foster::Foster;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::any::AnyRef;
+use crate::supervision::failure::Failure;
 use crate::sync::lock;
+use crate::topology::board::{Board, Seat};
+use crate::topology::key::GroupKey;
+use crate::topology::restart::{When, WhileRestarting};
+use crate::topology::seed::{End, Seed};
+use crate::topology::waiting::How;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ pub fn set_apart(name: &str, number: u64) -> String {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::actor::check_name;
+    use crate::actor::path::check_name;
 
     #[test]
     fn every_text_has_a_legal_name_of_its_own() {

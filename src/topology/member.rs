@@ -1,11 +1,13 @@
 //! What stands behind a group, as the topology manages it.
 
-use super::config::log_failure;
-use super::status::reports_to;
-use super::{Group, GroupConfig, GroupKey, StatusReport};
-use crate::Router;
-use crate::actor_ref::{ActorRef, AnyRef};
-use crate::routing::Drain;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::routing::manage::Drain;
+use crate::routing::router::Router;
+use crate::topology::config::{GroupConfig, log_failure};
+use crate::topology::group::Group;
+use crate::topology::key::GroupKey;
+use crate::topology::status::{StatusReport, reports_to};
 use std::sync::Arc as StdArc;
 
 /// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.

@@ -3,11 +3,13 @@
 //! There is a table for each sending group and type of message. Who sends resolves it once; then every message walks a
 //! slice of routes, without hashing, locks or allocation.
 
-use super::carries::{Carries, taken_back};
-use crate::actor::{SystemRef, drop_guarded};
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::actor_ref::delivery::{Copier, Copies, Way};
-use crate::actor_ref::{ActorRef, DeadLetterReason};
 use crate::sync::OnceLock;
+use crate::topology::carries::{Carries, taken_back};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +20,7 @@ use std::sync::Arc as StdArc;
 /// Resolved once, by [`Local::outlet`](super::Local::outlet) or [`Mounted::outlet`](super::Mounted::outlet),
 /// and kept: cloning it costs a count, and sending by it looks up nothing. Until its group is mounted it leads nowhere.
 pub struct Outlet<M: Send + 'static> {
-    pub(super) table: StdArc<Table<M>>,
+    pub(crate) table: StdArc<Table<M>>,
 }
 
 /// Where messages of one type go that one group sends.

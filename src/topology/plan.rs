@@ -1,15 +1,19 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
-use super::config::{Change, Sections, give};
-use super::error::TopologyError;
-use super::member::{Member, Mount};
-use super::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
-use super::start::Course;
-use super::{Carries, Connection, GroupConfig};
-use crate::actor::{SystemRef, check_name, drop_guarded};
-use crate::actor_ref::ask::NO_SYSTEM;
-use crate::actor_ref::{ActorRef, AnyRef, Timekeeper};
+use crate::actor::path::check_name;
+use crate::actor::system::SystemRef;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::{NO_SYSTEM, Timekeeper};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
+use crate::topology::carries::Carries;
+use crate::topology::config::{Change, GroupConfig, Sections, give};
+use crate::topology::drawing::Connection;
+use crate::topology::error::TopologyError;
+use crate::topology::member::{Member, Mount};
+use crate::topology::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
+use crate::topology::start::Course;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,14 +87,14 @@ pub struct Topology {
     shared: StdArc<Shared>,
 }
 
-pub(super) struct Shared {
+pub(crate) struct Shared {
     system: SystemRef,
     groups: Mutex<Vec<Entry>>,
     pub course: Course,
 }
 
 /// What is known of a group.
-pub(super) struct Entry {
+pub(crate) struct Entry {
     pub name: StdArc<str>,
     message_type: &'static str,
     pub is_entrypoint: bool,
@@ -160,7 +164,7 @@ impl Topology {
         Ok(Local { topology: self.clone(), index, berth, drafts: Mutex::default() })
     }
 
-    pub(super) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
+    pub(crate) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
         let groups = lock(&self.shared.groups);
         match sections.keys().find(|name| groups.iter().all(|group| *group.name != ***name)) {
             Some(name) => Err(TopologyError::UnknownSection {
@@ -172,7 +176,7 @@ impl Topology {
     }
 
     /// Gives those groups a configuration for which `part` has one; to all of them, or to none.
-    pub(super) fn give_to(
+    pub(crate) fn give_to(
         &self,
         part: impl Fn(&Entry) -> Option<GroupConfig>,
     ) -> Result<Vec<String>, TopologyError> {
@@ -180,7 +184,7 @@ impl Topology {
     }
 
     /// The same; `part` gets the place of the group, too.
-    pub(super) fn give_to_indexed(
+    pub(crate) fn give_to_indexed(
         &self,
         part: impl Fn(usize, &Entry) -> Option<GroupConfig>,
     ) -> Result<Vec<String>, TopologyError> {
@@ -206,24 +210,24 @@ impl Topology {
         Ok(names)
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 
     /// Looks at all that is known of the groups, or changes it. Not for the user's code, since it holds the lock.
-    pub(super) fn entries<R>(&self, look: impl FnOnce(&mut [Entry]) -> R) -> R {
+    pub(crate) fn entries<R>(&self, look: impl FnOnce(&mut [Entry]) -> R) -> R {
         look(&mut lock(&self.shared.groups))
     }
 
-    pub(super) fn system(&self) -> &SystemRef {
+    pub(crate) fn system(&self) -> &SystemRef {
         &self.shared.system
     }
 
-    pub(super) fn timekeeper(&self) -> Timekeeper {
+    pub(crate) fn timekeeper(&self) -> Timekeeper {
         self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::Target)
     }
 
-    pub(super) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {
+    pub(crate) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {
         let mut by_order = BTreeMap::<i32, Vec<_>>::new();
         for entry in lock(&self.shared.groups).iter() {
             by_order.entry(entry.stop_order).or_default().extend(entry.member.clone());
@@ -232,13 +236,13 @@ impl Topology {
     }
 
     /// What is mounted, by its name.
-    pub(super) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn Member>)> {
+    pub(crate) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn Member>)> {
         let groups = lock(&self.shared.groups);
         groups.iter().filter_map(|entry| Some((entry.name.clone(), entry.member.clone()?))).collect()
     }
 
     /// The actors of all groups.
-    pub(super) fn actors(&self) -> Vec<AnyRef> {
+    pub(crate) fn actors(&self) -> Vec<AnyRef> {
         let members: Vec<_> =
             lock(&self.shared.groups).iter().filter_map(|entry| entry.member.clone()).collect();
         members.iter().flat_map(|member| member.actors()).collect()

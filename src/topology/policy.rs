@@ -1,9 +1,11 @@
 //! Which restart policy counts for an actor: its own, the configuration's, or the plan's.
 
-use super::board::Board;
-use super::seed::Seed;
-use super::{Group, GroupKey, RestartPolicy};
 use crate::sync::lock;
+use crate::topology::board::Board;
+use crate::topology::group::Group;
+use crate::topology::key::GroupKey;
+use crate::topology::restart::RestartPolicy;
+use crate::topology::seed::Seed;
 use std::fmt;
 
 /// A restart policy makes no sense.
@@ -15,7 +17,7 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    pub(super) fn check(policy: Option<&RestartPolicy>) -> Result<(), Self> {
+    pub(crate) fn check(policy: Option<&RestartPolicy>) -> Result<(), Self> {
         policy.map_or(Ok(()), RestartPolicy::check).map_err(|fault| Self { fault })
     }
 }

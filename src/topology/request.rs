@@ -1,16 +1,17 @@
 //! Requests: asking whatever an address reaches, for any answer or for all of them.
 
-use super::ask_all::{AskAll, gathered};
-use super::sending::{Offered, Target};
-use super::tokens::{Replies, Tokens};
-use crate::actor::{Context, drop_guarded};
+use crate::actor::context::Context;
+use crate::actor::turn::drop_guarded;
 use crate::actor_ref::ask;
-use crate::actor_ref::dead_letters::unread;
-use crate::actor_ref::delivery::Copier;
-use crate::actor_ref::reply::SinkHandle;
-use crate::actor_ref::{
-    Answerable, Ask, AskError, Attempt, Bound, Call, DeadLetterReason, Mode, ReplyTo, Request,
-};
+use crate::actor_ref::ask::{Ask, AskError};
+use crate::actor_ref::attempt::{Answerable, Attempt};
+use crate::actor_ref::dead_letters::{DeadLetterReason, unread};
+use crate::actor_ref::delivery::{Copier, Mode};
+use crate::actor_ref::reply::{Call, ReplyTo, Request, SinkHandle};
+use crate::actor_ref::to_actor::Bound;
+use crate::topology::ask_all::{AskAll, gathered};
+use crate::topology::sending::{Offered, Target};
+use crate::topology::tokens::{Replies, Tokens};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
@@ -32,7 +33,7 @@ where
     M: From<Call<Q>> + Answerable + Send + 'static,
     Q: Request,
 {
-    pub(super) fn new(target: &'a T, request: Q) -> Self {
+    pub(crate) fn new(target: &'a T, request: Q) -> Self {
         Self { target, request, mode: Mode::Wait, limit: None, message: PhantomData }
     }
 

@@ -20,7 +20,7 @@ const FACTOR_DEFAULT: f64 = 2.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[must_use]
 pub struct RestartPolicy {
-    pub(super) when: When,
+    pub(crate) when: When,
     min: Duration,
     max: Duration,
     factor: f64,
@@ -29,7 +29,7 @@ pub struct RestartPolicy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(crate) enum When {
     Never,
     OnFailure,
     Always,
@@ -101,7 +101,7 @@ impl RestartPolicy {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.max < self.min {
             return Err(format!(
                 "longest wait before a restart {:?}: must be at least the shortest, {:?}",
@@ -124,7 +124,7 @@ impl RestartPolicy {
     }
 
     /// How long the next restart waits; `None` if there is none. Counts it.
-    pub(super) fn next(&self, tries: &mut Tries) -> Option<Duration> {
+    pub(crate) fn next(&self, tries: &mut Tries) -> Option<Duration> {
         // Each life is counted once: to be stopped while waiting for a restart is the end of no other.
         let lived = std::mem::take(&mut tries.lived);
         let begins_anew = lived >= self.lived_enough();
@@ -149,7 +149,7 @@ impl RestartPolicy {
 
 /// The restarts of one actor in a row.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Tries {
+pub(crate) struct Tries {
     /// When its present life began; `None` while it has none.
     began: Option<Duration>,
     /// How long its last life was, until that is counted.

@@ -1,9 +1,9 @@
 //! What an actor of a group is made from, over all its lives.
 
-use super::restart::{RestartPolicy, Tries};
-use super::status::ActorStatus;
-use crate::supervision::Failure;
+use crate::supervision::failure::Failure;
 use crate::sync::{Mutex, lock};
+use crate::topology::restart::{RestartPolicy, Tries};
+use crate::topology::status::ActorStatus;
 use std::time::Duration;
 
 /// Why an actor of a group is being created.
@@ -26,7 +26,7 @@ pub struct Start<'a, K> {
 }
 
 impl<'a, K> Start<'a, K> {
-    pub(super) fn new(key: &'a K, cause: StartCause) -> Self {
+    pub(crate) fn new(key: &'a K, cause: StartCause) -> Self {
         Self { key, cause }
     }
 

@@ -1,12 +1,17 @@
 //! The verbs of sending, at each depth of addressing.
 
-use super::error::Refusal;
-use super::{Outlet, Requesting};
-use crate::actor::{ActorPath, SystemCore};
-use crate::actor_ref::ask::NO_SYSTEM;
-use crate::actor_ref::delivery::{Copier, LeftOver, Way};
-use crate::actor_ref::{ActorRef, Answerable, Call, Mode, Report, Request, Timekeeper, nowhere};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemCore;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::ask::{NO_SYSTEM, Timekeeper};
+use crate::actor_ref::attempt::Answerable;
+use crate::actor_ref::dead_letters::nowhere;
+use crate::actor_ref::delivery::{Copier, LeftOver, Mode, Report, Way};
+use crate::actor_ref::reply::{Call, Request};
 use crate::error::SendError;
+use crate::topology::error::Refusal;
+use crate::topology::outlet::Outlet;
+use crate::topology::request::Requesting;
 use std::any::Any;
 use std::time::Duration;
 

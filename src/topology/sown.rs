@@ -1,10 +1,14 @@
 //! The recipe of an actor of a group.
 
-use super::GroupKey;
-use super::seed::{Seed, Start};
-use super::status::{ActorStatus, Statuses};
-use crate::actor::{Actor, Context, Recipe, Stage, SystemCore};
-use crate::supervision::Failure;
+use crate::actor::Actor;
+use crate::actor::context::Context;
+use crate::actor::foster::Stage;
+use crate::actor::system::SystemCore;
+use crate::actor::turn::Recipe;
+use crate::supervision::failure::Failure;
+use crate::topology::key::GroupKey;
+use crate::topology::seed::{Seed, Start};
+use crate::topology::status::{ActorStatus, Statuses};
 use std::sync::Arc as StdArc;
 
 /// Makes the actor of a seed by the group's recipe, and tells how it is.

@@ -1,15 +1,20 @@
 //! A message on its way through a group: the outcome of the inner router, and the state of each key.
 
-use super::board::{Board, Created, Openness, Seat};
-use super::key_name::key_name;
-use super::restart::WhileRestarting;
-use super::seed::{Seed, StartCause};
-use super::succession::ToHeir;
-use super::{GroupKey, Outcome};
+use crate::actor_ref::any::AnyRef;
 use crate::actor_ref::delivery::{Copies, Counted, Delivery, Spread, Untaken, spread_told};
-use crate::actor_ref::{Accepted, ActorRef, Alike, AnyRef, Load, Meaning, Recipient, Succession};
+use crate::actor_ref::later::Succession;
+use crate::actor_ref::meaning::{Alike, Meaning};
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
 use crate::grace;
+use crate::topology::board::{Board, Created, Openness, Seat};
+use crate::topology::key::GroupKey;
+use crate::topology::key_name::key_name;
+use crate::topology::outcome::Outcome;
+use crate::topology::restart::WhileRestarting;
+use crate::topology::seed::{Seed, StartCause};
+use crate::topology::succession::ToHeir;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::sync::Arc as StdArc;

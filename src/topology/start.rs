@@ -3,13 +3,13 @@
 //! Each group gets its first configuration once: from the first [`reconfigure`](Topology::reconfigure) that comes while
 //! the topology starts, and otherwise from what the system's configuration says.
 
-use super::config::Sections;
-use super::plan::{Entry, Shared, Topology};
-use super::{GroupConfig, TopologyError};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::topology::config::{GroupConfig, Sections};
+use crate::topology::error::TopologyError;
+use crate::topology::plan::{Entry, Shared, Topology};
 
 /// How far a topology has come.
-pub(super) struct Course {
+pub(crate) struct Course {
     state: Mutex<State>,
     /// Signalled when no configuration is on its way any more, and when a configurer has ended.
     changed: Condvar,
@@ -141,7 +141,7 @@ impl Topology {
     /// Gives the groups their parts of a configuration. An entrypoint that is just being started gets its part from the
     /// thread that starts it, behind the empty one.
     #[cfg_attr(not(feature = "config"), allow(dead_code))]
-    pub(super) fn configure(&self, sections: &Sections, force: bool) -> Result<Vec<String>, TopologyError> {
+    pub(crate) fn configure(&self, sections: &Sections, force: bool) -> Result<Vec<String>, TopologyError> {
         let configuring = Configuring::begin(self.shared())?;
         self.check_names(sections)?;
         let is_starting = |(index, entry): (usize, &Entry)| entry.is_starting.then_some(index);
@@ -170,17 +170,18 @@ impl Topology {
 
 #[cfg(feature = "config")]
 mod waiting {
-    use super::super::stop::{ask_if_alive, asked};
     use super::*;
-    use crate::actor_ref::{AnyRef, Ask};
+    use crate::actor_ref::any::AnyRef;
+    use crate::actor_ref::ask::Ask;
     use crate::dispatch::stepping::Reached;
+    use crate::topology::stop::{ask_if_alive, asked};
     use std::pin::Pin;
     use std::sync::Arc as StdArc;
     use std::task::{Context, Poll, Wake, Waker};
 
     impl Topology {
         /// Waits until it is known where the first configuration comes from, if an entrypoint may bring it.
-        pub(super) fn first_configuration(&self, sections: &Sections) -> Result<First, TopologyError> {
+        pub(crate) fn first_configuration(&self, sections: &Sections) -> Result<First, TopologyError> {
             let core = self.system().core();
             if !sections.is_empty() || self.shared().course.is_configured() {
                 return Ok(First::Given);
@@ -247,7 +248,7 @@ mod waiting {
     type Named = (String, StdArc<dyn super::super::Member>);
 
     impl Course {
-        pub(super) fn is_configured(&self) -> bool {
+        pub(crate) fn is_configured(&self) -> bool {
             lock(&self.state).is_configured
         }
     }

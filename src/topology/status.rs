@@ -9,14 +9,14 @@
 //! A key tells a subscriber what it is when it first meets it: at a change, or when the subscriber looks at all keys,
 //! whichever is first. [`Life::told`](super::seed::Life) is the number of the last subscription that it has met.
 
-use super::GroupKey;
-use super::board::Board;
-use super::seed::Seed;
-use crate::actor::{drop_guarded, guarded};
+use crate::actor::turn::{drop_guarded, guarded};
 use crate::actor_ref::ActorRef;
 use crate::grace;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::topology::board::Board;
+use crate::topology::key::GroupKey;
+use crate::topology::seed::Seed;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc as StdArc;

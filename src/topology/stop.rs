@@ -1,13 +1,16 @@
 //! How the groups of a topology end, and whether their actors are alive.
 
-use super::ask_all::AskAll;
-use super::tokens::Tokens;
-use super::{Member, Topology};
-use crate::actor::{Done, drop_guarded, guarded};
+use crate::actor::Done;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::any::AnyRef;
 use crate::actor_ref::ask;
-use crate::actor_ref::{AnyRef, Ask, AskError, Timekeeper};
+use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
 use crate::shutdown::{AddTaskError, TaskHandle};
-use crate::time::{TimerHandle, Timers};
+use crate::time::timers::{TimerHandle, Timers};
+use crate::topology::ask_all::AskAll;
+use crate::topology::member::Member;
+use crate::topology::plan::Topology;
+use crate::topology::tokens::Tokens;
 use std::time::Duration;
 
 impl Topology {
@@ -97,7 +100,7 @@ impl Topology {
 }
 
 /// Asks these actors whether they are alive. Each answers once it has been started and has handled what came before.
-pub(super) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<AnyRef> {
+pub(crate) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<AnyRef> {
     let (asker, ask) = ask::begin(timekeeper);
     let tokens = Tokens::all();
     tokens.when_over(asker);
@@ -118,7 +121,7 @@ fn terminate(member: &dyn Member, reason: &str) {
 }
 
 /// What one group does when it is to end. What its user makes of that keeps nobody else from being told.
-pub(super) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     let done = guarded(|| Ok(group()));
     // The logger and the text of the cause are user code, too.
     let logged = guarded(|| {

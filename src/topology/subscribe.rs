@@ -1,8 +1,10 @@
 //! Subscriptions to the statuses of actors: of a group, and of all groups of a topology.
 
-use super::status::reports_to;
-use super::{Group, GroupKey, StatusReport, Topology};
 use crate::actor_ref::ActorRef;
+use crate::topology::group::Group;
+use crate::topology::key::GroupKey;
+use crate::topology::plan::Topology;
+use crate::topology::status::{StatusReport, reports_to};
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Tells an actor how the actors of this group are: at once each that there is, and from then on each change, until

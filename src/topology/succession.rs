@@ -1,11 +1,12 @@
 //! A message that waits for room at an actor of a group, when the actor retires: it goes to the next actor of the key.
 
-use super::GroupKey;
-use super::board::{Board, Seat};
-use super::seed::Seed;
-use crate::actor_ref::delivery::{Counted, LeftOver, Way};
-use crate::actor_ref::{ActorRef, Mode, Next, Succession};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::delivery::{Counted, LeftOver, Mode, Way};
+use crate::actor_ref::later::{Next, Succession};
 use crate::grace;
+use crate::topology::board::{Board, Seat};
+use crate::topology::key::GroupKey;
+use crate::topology::seed::Seed;
 use std::sync::Arc as StdArc;
 
 /// Whoever has the key of a seed when a message is offered.

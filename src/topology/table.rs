@@ -15,8 +15,9 @@
 //! replaced values at any time, and fills the next one meanwhile. So a reader that never returns delays the freeing
 //! of this table's memory and nothing else: the list stays short for all who look through it.
 
-use crate::actor::drop_guarded;
-use crate::grace::{self, Garbage, Section};
+use crate::actor::turn::drop_guarded;
+use crate::grace;
+use crate::grace::{Garbage, Section};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, lock};
 use std::ptr::{self, NonNull};

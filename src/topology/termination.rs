@@ -1,11 +1,13 @@
 //! How a group ends.
 
-use super::GroupKey;
-use super::board::{Board, Openness};
-use crate::actor::{SystemCore, drop_guarded, guarded};
-use crate::actor_ref::delivery::{LeftOver, Way};
-use crate::actor_ref::{ActorRef, AnyRef, Mode};
+use crate::actor::system::SystemCore;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::delivery::{LeftOver, Mode, Way};
 use crate::error::SendError;
+use crate::topology::board::{Board, Openness};
+use crate::topology::key::GroupKey;
 
 /// How the actors of a group are told to end.
 pub enum Termination<M> {

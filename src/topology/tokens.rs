@@ -4,11 +4,11 @@
 //! through it or a clone of it, or by the drop of the last clone. While the request is being sent, one more is counted
 //! as open, so that the end of those so far is not taken for the end of all.
 
-use crate::actor::drop_guarded;
+use crate::actor::turn::drop_guarded;
+use crate::actor_ref::ask::AskError;
 use crate::actor_ref::dead_letters::is_unread;
 use crate::actor_ref::promise::Outcome;
-use crate::actor_ref::reply::{Behind, By};
-use crate::actor_ref::{AskError, ReplyTo};
+use crate::actor_ref::reply::{Behind, By, ReplyTo};
 use crate::sync::{Mutex, lock};
 use std::fmt;
 use std::sync::Arc as StdArc;

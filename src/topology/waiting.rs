@@ -1,14 +1,15 @@
 //! Actors of a group that wait to be restarted, and what happens when their time has come.
 
-use super::GroupKey;
-use super::board::{Board, Openness};
-use super::seed::Seed;
-use super::status::ActorStatus;
-use crate::actor::{Control, drop_guarded, guarded};
-use crate::actor_ref::AnyRef;
-use crate::supervision::Failure;
+use crate::actor::cell::Control;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::actor_ref::any::AnyRef;
+use crate::supervision::failure::Failure;
 use crate::sync::{HashMap, lock};
-use crate::time::TimerHandle;
+use crate::time::timers::TimerHandle;
+use crate::topology::board::{Board, Openness};
+use crate::topology::key::GroupKey;
+use crate::topology::seed::Seed;
+use crate::topology::status::ActorStatus;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 

@@ -1,12 +1,13 @@
 //! What an actor of a group says of itself, by its context.
 
-use super::keeper::Keeper;
-use super::seed::Seed;
-use super::status::ActorStatus;
-use super::{GroupKey, RestartPolicy};
-use crate::actor::Context;
-use crate::actor_ref::AnyRef;
+use crate::actor::context::Context;
+use crate::actor_ref::any::AnyRef;
 use crate::sync::lock;
+use crate::topology::keeper::Keeper;
+use crate::topology::key::GroupKey;
+use crate::topology::restart::RestartPolicy;
+use crate::topology::seed::Seed;
+use crate::topology::status::ActorStatus;
 use std::sync::Arc as StdArc;
 
 /// The head of a group, as its actors find it.
@@ -26,7 +27,7 @@ impl<M: Send + 'static, K: GroupKey> Ward for Keeper<M, K> {
     fn say_status(&self, actor: &AnyRef, status: ActorStatus) {
         let Some(seed) = self.seed_of(actor) else { return };
         let is_at_work = |before: Option<&ActorStatus>| {
-            use ActorStatus::{Alarming, Initialising, Normal};
+            use crate::topology::status::ActorStatus::{Alarming, Initialising, Normal};
             match status {
                 // While it starts it is not normal yet.
                 Normal => matches!(before, Some(Alarming(_))),

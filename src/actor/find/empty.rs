@@ -4,15 +4,16 @@
 //! turn. So sending, watching and stopping need no case of their own: a message is a dead letter, a watch is
 //! answered at once.
 
-use crate::actor::Never;
 use crate::actor::cell::{Core, FullPolicy, Header, Kind, Local, VTable};
 use crate::actor::children::Children;
-use crate::actor::path::Name;
+use crate::actor::path::{ActorPath, Name};
+use crate::actor::system::guardians::Never;
+use crate::actor::system::{SystemCore, SystemRef};
 use crate::actor::turn::{Private, drop_guarded};
-use crate::actor::{ActorPath, SystemCore, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
 use crate::mailbox::Mailbox;
-use crate::scheduler::{Ran, Task, Turn};
+use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
@@ -22,7 +23,7 @@ use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
 /// The last name of the path where messages go that are to be dead letters.
-pub(in crate::actor) const DEAD_LETTERS: &str = "deadLetters";
+pub(crate) const DEAD_LETTERS: &str = "deadLetters";
 
 impl SystemRef {
     /// A reference to nobody that stands at `path`. What is sent to it is a dead letter with that path as its
@@ -90,7 +91,7 @@ impl SystemCore {
     }
 
     /// What stands at `/deadLetters`, of no type of message yet.
-    pub(in crate::actor) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
+    pub(crate) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
         self.nobody::<Never>(dead_letters_path()).any_local()
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::actor::cell::Control;
 use crate::actor::find::selection::{Found, Selection};
+use crate::actor::path::ActorPath;
+use crate::actor::system::SystemCore;
 use crate::actor::turn::{drop_guarded, guarded};
-use crate::actor::{ActorPath, SystemCore};
-use crate::actor_ref::{ActorRef, AnyRef, Ask, AskError, Timekeeper, ask};
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
+use crate::actor_ref::{ActorRef, ask};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;

@@ -1,10 +1,12 @@
 //! Finding an actor by its path. A look-up never creates one.
 
+use crate::actor::context::Context;
 use crate::actor::find::empty::DEAD_LETTERS;
-use crate::actor::path::Name;
-use crate::actor::path::{PathError, PathFault};
-use crate::actor::{ActorPath, Context, SystemCore, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, WrongType};
+use crate::actor::path::error::{PathError, PathFault};
+use crate::actor::path::{ActorPath, Name};
+use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, WrongType};
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -87,7 +89,7 @@ impl SystemCore {
     }
 
     /// Whether a path is one of this system.
-    pub(in crate::actor) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
+    pub(crate) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
         match path.address() {
             Some(address) if address.system() != self.name || address.host().is_some() => {
                 Err(PathError::new(&path.to_string(), &address.to_string(), 0, PathFault::Elsewhere))
@@ -97,7 +99,7 @@ impl SystemCore {
     }
 
     /// The child of this name; the root has one more, which is no actor.
-    pub(in crate::actor) fn child_of(self: &StdArc<Self>, parent: &AnyRef, name: &str) -> Option<AnyRef> {
+    pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyRef, name: &str) -> Option<AnyRef> {
         let core = parent.core();
         let is_root = core.parent.is_none() && !matches!(core.name, Name::Nobody(_));
         if is_root && name == DEAD_LETTERS {

@@ -4,10 +4,13 @@
 //! the list of actors reached so far. What is missing is told as long as the walk has only one actor in its
 //! list; once a pattern has matched several, a place that does not exist below one of them is no news.
 
-use crate::actor::path::{PARENT, bad_character, elements, parse_uid};
-use crate::actor::path::{PathError, PathFault};
-use crate::actor::{ActorPath, Address, Context, SystemRef};
-use crate::actor_ref::{ActorRef, AnyRef, WrongType};
+use crate::actor::context::Context;
+use crate::actor::path::address::Address;
+use crate::actor::path::error::{PathError, PathFault};
+use crate::actor::path::{ActorPath, PARENT, bad_character, elements, parse_uid};
+use crate::actor::system::SystemRef;
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::{AnyRef, WrongType};
 use crate::sync::HashSet;
 use std::cmp::Ordering;
 use std::fmt;

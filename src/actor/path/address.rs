@@ -1,11 +1,11 @@
 //! Where a system is to be found: the part of a path before the names.
 
-use crate::actor::path::{PathError, PathFault};
+use crate::actor::path::error::{PathError, PathFault};
 use std::fmt;
 use std::str::FromStr;
 
 /// What every written address begins with.
-pub(in crate::actor) const SCHEME: &str = "pointsman";
+pub(crate) const SCHEME: &str = "pointsman";
 
 /// The address of a system: `pointsman://shop`, or with host and port `pointsman://shop@10.0.0.7:25520`.
 ///
@@ -72,7 +72,7 @@ impl Address {
 
     /// Takes the address off the front of `text`; returns it and what follows, with its position. `None` if the
     /// text names no scheme.
-    pub(in crate::actor) fn split(text: &str) -> Result<Option<(Self, usize)>, PathError> {
+    pub(crate) fn split(text: &str) -> Result<Option<(Self, usize)>, PathError> {
         let Some((scheme, rest)) = text.split_once("://") else { return Ok(None) };
         // A colon is allowed in names: `/user/a://b` is a path without an address.
         if scheme.contains('/') {

@@ -44,7 +44,7 @@ pub enum PathFault {
 }
 
 impl PathError {
-    pub(in crate::actor) fn new(path: &str, element: &str, position: usize, fault: PathFault) -> Self {
+    pub(crate) fn new(path: &str, element: &str, position: usize, fault: PathFault) -> Self {
         Self { path: path.to_owned(), element: element.to_owned(), position, fault }
     }
 }

@@ -1,10 +1,10 @@
 //! Names and paths of actors.
 
-mod address;
-mod error;
+pub(crate) mod address;
+pub(crate) mod error;
 
-pub use address::Address;
-pub use error::{PathError, PathFault};
+use crate::actor::path::address::Address;
+use crate::actor::path::error::{PathError, PathFault};
 
 use crate::error::{NameError, NameFault};
 use std::cmp::Ordering;
@@ -165,10 +165,10 @@ impl ActorPath {
 }
 
 /// What goes up.
-pub(in crate::actor) const PARENT: &str = "..";
+pub(crate) const PARENT: &str = "..";
 
 /// The elements of a path or selection with their positions. Runs of `/` count as one.
-pub(in crate::actor) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut position = 0;
     let at = text.split('/').map(move |name| {
         let begin = position;
@@ -179,7 +179,7 @@ pub(in crate::actor) fn elements(text: &str) -> impl Iterator<Item = (usize, &st
 }
 
 /// The number behind a `#`.
-pub(in crate::actor) fn parse_uid(text: &str) -> Option<u32> {
+pub(crate) fn parse_uid(text: &str) -> Option<u32> {
     // `parse` takes a sign too.
     let digits = text.bytes().all(|digit| digit.is_ascii_digit());
     text.parse().ok().filter(|uid| digits && *uid != 0)
@@ -284,7 +284,7 @@ fn generated(mut number: u64) -> String {
 }
 
 /// The number that a generated name stands for.
-pub(in crate::actor) fn generated_number(name: &str) -> Option<u64> {
+pub(crate) fn generated_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('$')?.bytes();
     let number = digits.rev().try_fold(0_u64, |number, digit| {
         let value = DIGITS.iter().position(|other| *other == digit)?;
@@ -316,7 +316,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 }
 
 /// The first character that a path element cannot have, and where it stands.
-pub(in crate::actor) fn bad_character(name: &str) -> Option<(usize, char)> {
+pub(crate) fn bad_character(name: &str) -> Option<(usize, char)> {
     let bytes = name.as_bytes();
     name.char_indices().find(|(position, character)| !match character {
         '%' => bytes.get(position + 1..position + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)),

@@ -1,16 +1,16 @@
 //! The dispatchers of one system, by their names and aliases, and where a new actor runs.
 
-use crate::actor::SystemCore;
-use crate::dispatch::on_demand::EnterError;
-use crate::dispatch::{Dispatcher, Home, Kind, OnDemand, Running};
+use crate::actor::system::SystemCore;
+use crate::dispatch::on_demand::{EnterError, OnDemand};
+use crate::dispatch::{Dispatcher, Home, Kind, Running};
 use crate::error::{AliasFault, BuildError, NameFault, SpawnError};
-use crate::scheduler::StartError;
+use crate::scheduler::error::StartError;
 use std::collections::BTreeMap;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
 /// The dispatcher of actors that name none.
-pub(in crate::actor) const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 /// The dispatcher of the engine's own actors; the default one unless it is declared.
 pub(crate) const INTERNAL: &str = "internal";

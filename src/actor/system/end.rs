@@ -1,8 +1,8 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
-use crate::actor::SystemCore;
+use crate::actor::system::SystemCore;
 use crate::actor::system::stepping::left_to_wait;
-use crate::actor_ref::AnyRef;
+use crate::actor_ref::any::AnyRef;
 use crate::error::ShutdownError;
 use crate::grace;
 use crate::sync::atomic::Ordering;

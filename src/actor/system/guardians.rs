@@ -1,14 +1,16 @@
 //! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
 use crate::actor::cell::Control;
+use crate::actor::context::Context;
 use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
+use crate::actor::system::SystemCore;
 use crate::actor::system::dispatchers::{DEFAULT, INTERNAL};
 use crate::actor::turn::ByContext;
-use crate::actor::{Actor, Context, Done, SystemCore, Terminated};
-use crate::actor_ref::AnyRef;
+use crate::actor::{Actor, Done, Terminated};
+use crate::actor_ref::any::AnyRef;
 use crate::error::{BuildError, SpawnError};
-use crate::scheduler::StartError;
+use crate::scheduler::error::StartError;
 use crate::supervision::Strategy;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;

@@ -3,42 +3,48 @@
 //! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
 //! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
 
-mod dispatchers;
-mod end;
-mod guardians;
+pub(crate) mod dispatchers;
+pub(crate) mod end;
+pub(crate) mod guardians;
 #[cfg(any(feature = "testkit", pointsman_loom))]
-mod quiet;
-mod stepping;
+pub(crate) mod quiet;
+pub(crate) mod stepping;
 
-pub(crate) use dispatchers::INTERNAL;
-pub use dispatchers::{OwnHome, Place};
-pub use end::WorksFor;
-pub use guardians::Never;
+use crate::actor::system::dispatchers::{OwnHome, Place};
+use crate::actor::system::end::WorksFor;
+use crate::actor::system::guardians::Never;
 #[cfg(feature = "testkit")]
-pub use quiet::Unrest;
-pub use stepping::left_to_wait;
-#[cfg(feature = "testkit")]
-pub(in crate::actor) use stepping::schedule_stepping;
+use crate::actor::system::quiet::Unrest;
+use crate::actor::system::stepping::left_to_wait;
 
-use crate::actor::builder::ActorBuilder;
-use crate::actor::mailbox_kind::{Mailbox, Mailboxes};
+use crate::actor::Actor;
+use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::mailbox_kind::Mailboxes;
+use crate::actor::path::address::Address;
 use crate::actor::system::dispatchers::{Declared, Dispatchers};
 use crate::actor::system::end::End;
 use crate::actor::system::guardians::Tree;
-use crate::actor::{Actor, Address, IntoActor};
-use crate::actor_ref::dead_letter_log::LetterLog;
-use crate::actor_ref::{ActorRef, AnyRef, DeadLetterLog, DeadLetterReason, DeadLetters};
+use crate::actor_ref::ActorRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::dead_letter_log::{DeadLetterLog, LetterLog};
+use crate::actor_ref::dead_letters::{DeadLetterReason, DeadLetters};
 use crate::deployment::{Deployment, Deployments, PatternError};
 use crate::dispatch::Dispatcher;
 use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
-use crate::routing::{self, Logics, RouterBuilder};
-use crate::shutdown::{Callbacks, Coordinator, Phases};
+use crate::mailbox::recipe::Mailbox;
+use crate::routing;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::deployed::named::Logics;
+use crate::shutdown::Coordinator;
+use crate::shutdown::callbacks::Callbacks;
+use crate::shutdown::phases::Phases;
 use crate::supervision::Strategy;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
-use crate::time::{Clock, SystemClock, Timers};
+use crate::time::clock::{Clock, SystemClock};
+use crate::time::timers::Timers;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
@@ -82,30 +88,30 @@ pub struct SystemCore {
     pub(crate) name: String,
     seed: u64,
     books: Books,
-    pub(in crate::actor) events: EventStream,
-    pub(in crate::actor) dead_letters: DeadLetters,
-    pub(in crate::actor) timers: Timers,
+    pub(crate) events: EventStream,
+    pub(crate) dead_letters: DeadLetters,
+    pub(crate) timers: Timers,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
-    pub(in crate::actor) net: crate::net::DriverSlot,
-    pub(in crate::actor) dispatchers: Dispatchers,
-    pub(in crate::actor) mailboxes: Mailboxes,
-    pub(in crate::actor) deployments: Deployments,
+    pub(crate) net: crate::net::driver::DriverSlot,
+    pub(crate) dispatchers: Dispatchers,
+    pub(crate) mailboxes: Mailboxes,
+    pub(crate) deployments: Deployments,
     pub(crate) routing_logics: Logics,
     pub(crate) inbox_capacity: usize,
     /// What the configuration says of groups.
-    pub(crate) topology: crate::topology::Sections,
+    pub(crate) topology: crate::topology::config::Sections,
     #[cfg(feature = "config")]
     pub(crate) settings: crate::config::Settings,
     /// Gone once the system has ended, or the tree and this would keep each other alive.
-    pub(in crate::actor) tree: Mutex<Option<Tree>>,
+    pub(crate) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
     /// Actors that have not ended.
     living: AtomicUsize,
     /// No more actors.
-    pub(in crate::actor) closed: AtomicBool,
-    pub(in crate::actor) end: Mutex<End>,
-    pub(in crate::actor) ended: Condvar,
+    pub(crate) closed: AtomicBool,
+    pub(crate) end: Mutex<End>,
+    pub(crate) ended: Condvar,
     pub(crate) coordinator: Coordinator,
     pub(crate) callbacks: Callbacks,
 }
@@ -126,7 +132,7 @@ pub struct SystemBuilder {
     pub(crate) log_dead_letters: DeadLetterLog,
     pub(crate) inbox_capacity: usize,
     pub(crate) shutdown_phases: Phases,
-    pub(crate) topology: crate::topology::Sections,
+    pub(crate) topology: crate::topology::config::Sections,
 }
 
 impl System {
@@ -437,7 +443,7 @@ impl SystemBuilder {
     pub fn build(self) -> Result<System, BuildError> {
         #[cfg(feature = "config")]
         let settings = crate::config::Settings::of(&self);
-        routing::check_sections(&self)?;
+        crate::routing::deployed::check::check_sections(&self)?;
         let Self {
             name,
             seed,
@@ -477,7 +483,7 @@ impl SystemBuilder {
             events,
             timers: Timers::new(&name, clock),
             #[cfg(all(feature = "net", not(pointsman_loom)))]
-            net: crate::net::DriverSlot::new(&name),
+            net: crate::net::driver::DriverSlot::new(&name),
             name,
             dispatchers,
             mailboxes,
@@ -533,7 +539,7 @@ impl SystemCore {
     }
 
     #[cfg(all(feature = "net", not(pointsman_loom)))]
-    pub fn net(&self) -> &crate::net::DriverSlot {
+    pub fn net(&self) -> &crate::net::driver::DriverSlot {
         &self.net
     }
 

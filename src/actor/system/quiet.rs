@@ -32,8 +32,8 @@
 //! Threads outside the system may send at any time: the look then tells of the moment at which it began. The driver of
 //! sockets is such a thread.
 
-use crate::actor::SystemCore;
-use crate::actor_ref::AnyRef;
+use crate::actor::system::SystemCore;
+use crate::actor_ref::any::AnyRef;
 
 /// What a look has found that is not at rest.
 pub enum Unrest {

@@ -1,6 +1,6 @@
 //! A system whose actors run on the thread of a test: instead of waiting for them it runs them.
 
-use crate::actor::SystemCore;
+use crate::actor::system::SystemCore;
 use crate::dispatch::stepping::Reached;
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ impl SystemCore {
 }
 
 #[cfg(feature = "testkit")]
-mod with_testkit {
+pub(crate) mod with_testkit {
     use super::*;
-    use crate::actor::SystemBuilder;
     use crate::actor::cell::Header;
+    use crate::actor::system::SystemBuilder;
     use crate::actor::system::dispatchers::Dispatch;
-    use crate::actor_ref::AnyRef;
+    use crate::actor_ref::any::AnyRef;
     use crate::dispatch::stepping::Stepper;
     use crate::dispatch::{Home, Kind, Running};
-    use crate::scheduler::{Task, TaskRef};
+    use crate::scheduler::task::{Task, TaskRef};
     use std::ptr::NonNull;
     use std::sync::Arc as StdArc;
 
@@ -52,7 +52,7 @@ mod with_testkit {
 
     impl Dispatch {
         /// In the place of a dispatcher of this kind.
-        pub(in crate::actor) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
+        pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
             Self::Lasting {
                 running: Running::Stepping(stepper.clone(), kind),
                 home: Some(Box::new(Home::Stepping(stepper.clone(), kind))),
@@ -64,7 +64,7 @@ mod with_testkit {
     ///
     /// # Safety
     ///
-    /// As for [`schedule`](crate::actor::schedule).
+    /// As for [`schedule`](crate::actor::cell::schedule).
     #[cold]
     pub unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind: Kind) {
         // SAFETY: passed on to the caller.
@@ -74,9 +74,6 @@ mod with_testkit {
         stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
     }
 }
-
-#[cfg(feature = "testkit")]
-pub(in crate::actor) use with_testkit::schedule_stepping;
 
 /// How long a thread may wait that was to wait for `limit`: not at all, where it has run all turns itself.
 pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {

@@ -1,8 +1,9 @@
 //! Ordered mailboxes: in one thread against a plain model, and under stress; the races are models in
 //! `loom-tests`.
 
-use super::{Order, Shape, is_sparse};
-use crate::mailbox::{Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed};
+use crate::mailbox::lane::Position;
+use crate::mailbox::order::{Order, Shape, is_sparse};
+use crate::mailbox::{Drained, Glance, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock, thread};
 use rand::rngs::SmallRng;

@@ -1,12 +1,16 @@
 //! What a plan knows of its messages, for logics that a section may ask for.
 
-use super::super::by_path::{self, FanOut};
-use super::super::{
-    Broadcast, ConsistentHashing, KeySink, RouterPlan, RoutingLogic, ScatterGatherFirstCompleted,
-    TailChopping,
-};
-use crate::actor_ref::Answerable;
+use crate::actor_ref::attempt::Answerable;
 use crate::payload::Guarded;
+use crate::routing::broadcast::Broadcast;
+use crate::routing::by_path;
+use crate::routing::by_path::FanOut;
+use crate::routing::consistent_hashing::ConsistentHashing;
+use crate::routing::key::KeySink;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::RouterPlan;
+use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
+use crate::routing::tail_chopping::TailChopping;
 
 /// Makes a logic that needs more of `M` than that it can be sent.
 type Make<M> = fn() -> Box<dyn RoutingLogic<M>>;

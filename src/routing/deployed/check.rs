@@ -1,11 +1,17 @@
 //! What is wrong with a section whatever router it is for.
 
-use super::super::board::ROUTEES_MAX;
-use super::super::hash_ring::VIRTUAL_NODES_MAX;
-use super::super::{DefaultResizer, OptimalSizeExploringResizer, Resizer, ResizerError, RouterSettings};
-use super::{FROM_CODE, Kind, Known, POOL_ONLY, POOLS, SectionFault, key_path};
-use crate::actor::SystemBuilder;
+use crate::actor::system::SystemBuilder;
+use crate::deployment::router::RouterSettings;
 use crate::error::BuildError;
+use crate::routing::board::ROUTEES_MAX;
+use crate::routing::deployed::fault::SectionFault;
+use crate::routing::deployed::known::Known;
+use crate::routing::deployed::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
+use crate::routing::hash_ring::VIRTUAL_NODES_MAX;
+use crate::routing::resizer::Resizer;
+use crate::routing::resizer::default::DefaultResizer;
+use crate::routing::resizer::error::ResizerError;
+use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use std::time::Duration;
 
 /// Refuses what no router could be, and names that lead nowhere.

@@ -1,7 +1,7 @@
 //! What can be wrong with what a system says of a router.
 
-use crate::actor::MailboxFault;
-use crate::actor::PathError;
+use crate::actor::path::error::PathError;
+use crate::mailbox::recipe::MailboxFault;
 use std::fmt;
 
 /// Why an actor, mostly a router, cannot be as the system says of it: in

@@ -1,8 +1,11 @@
 //! Plans that leave it to the system what kind of router they are.
 
-use super::super::plan::Initial;
-use super::super::{RoundRobin, RouterBuilder, RouterPlan};
-use crate::actor::{Actor, Context, IntoActor};
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::round_robin::RoundRobin;
 
 impl RouterBuilder {
     /// A router of which the system [says](crate::routing::RouterSettings::router) what kind it is, with a

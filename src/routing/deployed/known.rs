@@ -1,7 +1,10 @@
 //! The names that sections may use.
 
-use super::{Logics, SectionFault};
-use crate::actor::{Address, Selection, SystemBuilder};
+use crate::actor::find::selection::Selection;
+use crate::actor::path::address::Address;
+use crate::actor::system::SystemBuilder;
+use crate::routing::deployed::fault::SectionFault;
+use crate::routing::deployed::named::Logics;
 
 /// What a system knows by names before it starts.
 pub struct Known<'a> {

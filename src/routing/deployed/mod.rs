@@ -8,30 +8,38 @@
 //! at the system's start, by the names of `known.rs`; `from_config.rs` the plans that cannot do without a
 //! section, `fault.rs` what can be wrong.
 
-mod abilities;
-mod check;
-mod fault;
-mod from_config;
-mod known;
-mod named;
+pub(crate) mod abilities;
+pub(crate) mod check;
+pub(crate) mod fault;
+pub(crate) mod from_config;
+pub(crate) mod known;
+pub(crate) mod named;
 
-pub use abilities::Abilities;
+use crate::routing::deployed::abilities::Abilities;
 #[cfg(feature = "config")]
-pub use check::check_section;
-pub use check::check_sections;
-pub use fault::SectionFault;
-pub use known::Known;
-pub use named::Logics;
+use crate::routing::deployed::check::{check_section, check_sections};
+use crate::routing::deployed::fault::SectionFault;
+use crate::routing::deployed::known::Known;
+use crate::routing::deployed::named::Logics;
 
-use super::plan::{Initial, RouterPlan};
-use super::{
-    Random, RoundRobin, Routee, Router, RouterSettings, RoutingLogic, SmallestMailbox, TwoChoices, balancing,
-};
-use crate::actor::{Mailbox, MailboxKind, SystemCore, SystemRef, stash_limit};
-use crate::actor_ref::AnyRef;
+use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::spawn::stash_limit;
+use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor_ref::any::AnyRef;
+use crate::deployment::router::RouterSettings;
 use crate::deployment::{Deployment, Section};
 use crate::error::SpawnError;
+use crate::mailbox::recipe::Mailbox;
 use crate::payload::Guarded;
+use crate::routing::balancing;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::random::Random;
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::routees::Routee;
+use crate::routing::router::Router;
+use crate::routing::smallest_mailbox::SmallestMailbox;
+use crate::routing::two_choices::TwoChoices;
 use std::sync::Arc as StdArc;
 
 /// What is wrong, and at which key of the router's section.
@@ -309,8 +317,12 @@ pub fn key_path(pattern: &str, key: &str) -> String {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::routing::{RouterBuilder, RouterSettings};
-    use crate::{Actor, Context, Deployment, Done, System};
+    use crate::actor::context::Context;
+    use crate::actor::system::System;
+    use crate::actor::{Actor, Done};
+    use crate::deployment::Deployment;
+    use crate::deployment::router::RouterSettings;
+    use crate::routing::builder::RouterBuilder;
 
     struct Worker;
 

@@ -1,10 +1,12 @@
 //! Logics of the users' own, by the names that sections call them.
 
-use super::super::{RouterSettings, RoutingLogic};
-use super::{FROM_CODE, Kind, SectionFault};
-use crate::actor::SystemBuilder;
+use crate::actor::system::SystemBuilder;
+use crate::deployment::router::RouterSettings;
 use crate::error::BuildError;
 use crate::payload::Guarded;
+use crate::routing::deployed::fault::SectionFault;
+use crate::routing::deployed::{FROM_CODE, Kind};
+use crate::routing::logic::RoutingLogic;
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
 

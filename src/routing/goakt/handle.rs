@@ -3,7 +3,8 @@
 use crate::actor_ref::ActorRef;
 use crate::error::SendError;
 use crate::grace;
-use crate::routing::{ManageError, RouteContext};
+use crate::routing::manage::ManageError;
+use crate::routing::route_context::RouteContext;
 use std::fmt;
 use std::ops::Deref;
 
@@ -18,7 +19,7 @@ use std::ops::Deref;
 pub struct Router<M: Send + 'static>(crate::Router<M>);
 
 impl<M: Send + 'static> Router<M> {
-    pub(super) fn new(router: crate::Router<M>) -> Self {
+    pub(crate) fn new(router: crate::Router<M>) -> Self {
         Self(router)
     }
 

@@ -40,13 +40,13 @@
 //! # }
 //! ```
 
-mod error;
-mod handle;
-mod spawn;
-mod strategy;
+pub(crate) mod error;
+pub(crate) mod handle;
+pub(crate) mod spawn;
+pub(crate) mod strategy;
 
-pub use crate::actor_ref::{AskOrBack, StatusFailure};
-pub use error::RouterError;
-pub use handle::Router;
-pub use spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};
-pub use strategy::{RoutingStrategy, Unset};
+pub use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
+pub use crate::routing::goakt::error::RouterError;
+pub use crate::routing::goakt::handle::Router;
+pub use crate::routing::goakt::spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};
+pub use crate::routing::goakt::strategy::{RoutingStrategy, Unset};

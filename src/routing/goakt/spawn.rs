@@ -1,19 +1,29 @@
 //! The description of a router in GoAkt's words.
 
-use super::{Router, RouterError, RoutingStrategy, Unset};
-use crate::actor::{
-    Actor, ByContext, Context, Held, IntoActor, MailboxChoice, SystemRef, guarded, spawn_held,
-};
-use crate::actor_ref::AnyRef;
+use crate::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::spawn::{Held, spawn_held};
+use crate::actor::system::SystemRef;
+use crate::actor::turn::{ByContext, guarded};
+use crate::actor_ref::any::AnyRef;
 use crate::error::SpawnError;
+use crate::mailbox::recipe::MailboxChoice;
 use crate::payload::Guarded;
 use crate::routing::board::NewRoutee;
+use crate::routing::broadcast::Broadcast;
+use crate::routing::consistent_hashing::{ConsistentHashing, WithoutKey};
+use crate::routing::goakt::error::RouterError;
+use crate::routing::goakt::handle::Router;
+use crate::routing::goakt::strategy::{RoutingStrategy, Unset};
+use crate::routing::key::KeySink;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
-use crate::routing::{
-    Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, ScatterGatherFirstCompleted, TailChopping,
-    WithoutKey,
-};
-use crate::supervision::{Directive, FailureKind, Restart, Strategy};
+use crate::routing::random::Random;
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
+use crate::routing::tail_chopping::TailChopping;
+use crate::supervision::failure::FailureKind;
+use crate::supervision::{Directive, Restart, Strategy};
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -1,11 +1,15 @@
 //! The strategies that a router in GoAkt's words can have.
 
-use super::RouterError;
-use crate::actor_ref::Answerable;
-use crate::routing::{
-    Broadcast, ConsistentHashing, KeySink, Random, RoundRobin, RoutingLogic, ScatterGatherFirstCompleted,
-    TailChopping,
-};
+use crate::actor_ref::attempt::Answerable;
+use crate::routing::broadcast::Broadcast;
+use crate::routing::consistent_hashing::ConsistentHashing;
+use crate::routing::goakt::error::RouterError;
+use crate::routing::key::KeySink;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::random::Random;
+use crate::routing::round_robin::RoundRobin;
+use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
+use crate::routing::tail_chopping::TailChopping;
 
 /// No strategy was chosen: GoAkt's default, to all routees, for messages that can be cloned.
 #[derive(Debug, Clone, Copy, Default)]

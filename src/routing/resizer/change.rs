@@ -1,15 +1,20 @@
 //! What becomes of a resizer's say: at the pool's creation, and on its head.
 
-use super::super::board::Board;
-use super::super::head::Head;
-use super::super::plan::{Initial, RouterPlan};
-use super::super::reference::SharedRouter;
-use super::super::{Manage, RoutingLogic};
-use super::{AskResizer, Resizer, ResizerError, Resizing};
-use crate::actor::{Context, Done, drop_guarded, guarded};
+use crate::actor::Done;
+use crate::actor::context::Context;
+use crate::actor::turn::{drop_guarded, guarded};
 use crate::actor_ref::Load;
 use crate::grace;
 use crate::payload::Guarded;
+use crate::routing::board::Board;
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::manage::Manage;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::reference::SharedRouter;
+use crate::routing::resizer::error::ResizerError;
+use crate::routing::resizer::trigger::Resizing;
+use crate::routing::resizer::{AskResizer, Resizer};
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with

@@ -35,7 +35,7 @@ impl ResizerError {
     }
 
     /// A number that must be at least 0 and finite.
-    pub(super) fn unless_rate(name: &'static str, value: f64) -> Result<(), Self> {
+    pub(crate) fn unless_rate(name: &'static str, value: f64) -> Result<(), Self> {
         if value >= 0.0 && value.is_finite() {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl ResizerError {
     }
 
     /// A number that must be in [0, 1].
-    pub(super) fn unless_share(name: &'static str, value: f64) -> Result<(), Self> {
+    pub(crate) fn unless_share(name: &'static str, value: f64) -> Result<(), Self> {
         if (0.0..=1.0).contains(&value) {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl ResizerError {
     }
 
     /// A time that must be more than nothing.
-    pub(super) fn unless_positive(name: &'static str, value: std::time::Duration) -> Result<(), Self> {
+    pub(crate) fn unless_positive(name: &'static str, value: std::time::Duration) -> Result<(), Self> {
         if !value.is_zero() {
             return Ok(());
         }

@@ -36,7 +36,7 @@ impl RouteeLoads {
     }
 
     /// One routee more, with so many messages in its mailbox.
-    pub(super) fn push(&mut self, load: Load, queued: usize) {
+    pub(crate) fn push(&mut self, load: Load, queued: usize) {
         self.loads.push(load);
         self.queued = self.queued.saturating_add(queued);
     }

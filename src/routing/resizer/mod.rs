@@ -5,20 +5,18 @@
 //! wrong with their settings; `trigger.rs` is how the senders count and tell the head, `change.rs` what the
 //! head does then.
 
-mod change;
-mod default;
-mod error;
-mod exploring;
-mod loads;
-mod trigger;
+pub(crate) mod change;
+pub(crate) mod default;
+pub(crate) mod error;
+pub(crate) mod exploring;
+pub(crate) mod loads;
+pub(crate) mod trigger;
 
-pub(super) use change::check;
-pub use default::DefaultResizer;
-pub use error::ResizerError;
-pub use exploring::OptimalSizeExploringResizer;
-pub use loads::RouteeLoads;
-pub(super) use trigger::references;
-pub use trigger::{Resizing, Trigger};
+pub use crate::routing::resizer::default::DefaultResizer;
+pub use crate::routing::resizer::error::ResizerError;
+pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
+pub use crate::routing::resizer::loads::RouteeLoads;
+pub use crate::routing::resizer::trigger::{Resizing, Trigger};
 
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -7,14 +7,20 @@
 //! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
 //! becomes of the look: the flag is loose again.
 
-use super::super::head::Head;
-use super::super::reference::{LeftoverRouting, Routing, SharedRouter};
-use super::super::{Routees, RoutingLogic};
-use super::{Resizer, RouteeLoads};
-use crate::actor::{Control, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, Load, Recipient};
+use crate::actor::cell::Control;
+use crate::actor::system::SystemRef;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::dead_letters::DeadLetterReason;
+use crate::actor_ref::recipient::{Accepted, Recipient};
+use crate::actor_ref::{ActorRef, Load};
 use crate::error::SendError;
 use crate::payload::Guarded;
+use crate::routing::head::Head;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::reference::{LeftoverRouting, Routing, SharedRouter};
+use crate::routing::resizer::Resizer;
+use crate::routing::resizer::loads::RouteeLoads;
+use crate::routing::routees::Routees;
 use crate::striped::PerThread;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
