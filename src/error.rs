@@ -208,7 +208,7 @@ pub enum SpawnError {
         /// The router's path.
         router: String,
         /// What is wrong with the routee's.
-        error: crate::actor::PathError,
+        error: crate::actor::path::error::PathError,
     },
     /// The path of a routee has a wildcard, where messages cannot be cloned.
     RouteeWildcard {

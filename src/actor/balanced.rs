@@ -29,7 +29,6 @@ use crate::actor::turn::{Acted, ActorTurn, Phase, Recipe};
 use crate::actor_ref::any::AnyRef;
 use crate::dispatch::balancing;
 use crate::dispatch::balancing::{Taker, Wake};
-use crate::scheduler;
 use crate::sync::{Arc, hint};
 
 /// After so many messages of the shared queue in a row the routee looks how long that is.
@@ -52,7 +51,7 @@ impl Wake for Nudge {
     #[inline]
     fn wake(&self) {
         // Not behind the turn that is running here: its handler may take long.
-        scheduler::aside(|| self.0.nudge());
+        crate::scheduler::current::aside(|| self.0.nudge());
     }
 }
 

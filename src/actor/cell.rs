@@ -80,7 +80,7 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
-    /// Leave a router (a [`Leave<M>`](crate::actor::Leave)); see [`Leaving`] for the position.
+    /// Leave a router (a [`Leave<M>`](crate::actor::leave::Leave)); see [`Leaving`] for the position.
     Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
     /// Positioned: the end of one that leaves, where its mailbox was closed.
     HasLeft,

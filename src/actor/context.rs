@@ -296,7 +296,7 @@ impl<M: Send + 'static> Context<M> {
     /// Runs code that waits for something outside: other actors that wait for this worker are handed to
     /// other workers first. Better for more than the odd call: the blocking dispatcher.
     pub fn blocking<R>(&self, run: impl FnOnce() -> R) -> R {
-        crate::scheduler::blocking(run)
+        crate::scheduler::current::blocking(run)
     }
 }
 

@@ -5,8 +5,7 @@ use crate::actor::system::SystemCore;
 use crate::dispatch::Dispatcher;
 use crate::dispatch::mailboxes::Mailboxes as OfDispatcher;
 use crate::error::{BuildError, SpawnError};
-use crate::mailbox::recipe::{Choice, Prepared};
-use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+use crate::mailbox::recipe::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, Prepared};
 use std::collections::BTreeMap;
 
 /// What a plan says about the mailbox.

@@ -32,23 +32,8 @@ pub(crate) mod unwanted;
 pub(crate) mod verdict;
 pub(crate) mod watch;
 
-use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::cell::{ActorGate, Control, Core, FullPolicy, Header, Kind, Leaving, Local, VTable};
 use crate::actor::context::Context;
-use crate::actor::find::identify::{ActorIdentity, ActorNotFound, Resolution};
-use crate::actor::find::lookup::LookupError;
-use crate::actor::find::selection::{Delivered, SelectError, Selection};
-use crate::actor::leave::Leave;
-use crate::actor::own_timers::{NamedTimers, TimerKey, TimerName};
-use crate::actor::path::ActorPath;
-use crate::actor::path::address::Address;
-use crate::actor::path::error::{PathError, PathFault};
-use crate::actor::system::dispatchers::OwnHome;
-use crate::actor::system::guardians::Never;
-use crate::actor::system::{System, SystemBuilder, SystemCore, SystemRef};
-use crate::actor::unwanted::SkippingBuilder;
-use crate::actor::watch::WatchError;
-use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+use crate::mailbox::recipe::{Mailbox, MailboxRequirement};
 
 use crate::actor_ref::any::AnyRef;
 use crate::supervision::Strategy;

@@ -3,7 +3,7 @@
 //! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
 //! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
 //! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
-//! time; setting one in a handler sends a [`Nudge`](crate::actor::Control::Nudge), so that the turn changes
+//! time; setting one in a handler sends a [`Nudge`](crate::actor::cell::Control::Nudge), so that the turn changes
 //! loops before the next message.
 
 use crate::actor::context::Context;

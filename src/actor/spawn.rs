@@ -11,7 +11,8 @@ use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
 use crate::actor_ref::ActorRef;
 use crate::actor_ref::any::AnyRef;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
-use crate::deployment::{Deployment, Section};
+use crate::deployment::Deployment;
+use crate::deployment::Section;
 use crate::error::SpawnError;
 use crate::mailbox;
 use crate::mailbox::recipe::Full;
@@ -269,7 +270,7 @@ pub fn stash_limit(message_count: usize) -> u32 {
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
 /// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
-    mailbox: mailbox::Mailbox<Header, crate::actor::Control, A::Message>,
+    mailbox: mailbox::Mailbox<Header, crate::actor::cell::Control, A::Message>,
     core: Core,
     private: Private<A::Message>,
     recipe: F,

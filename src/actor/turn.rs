@@ -207,7 +207,7 @@ pub fn drop_guarded<T>(value: T) {
     }
 }
 
-/// The [`RunFn`](crate::scheduler::RunFn) of a `Cell<A, F>`.
+/// The [`RunFn`](crate::scheduler::task::RunFn) of a `Cell<A, F>`.
 ///
 /// # Safety
 ///

@@ -74,7 +74,7 @@ impl AnyRef {
         unsafe { Pointee::new(self.0) }
     }
 
-    fn gate(&self) -> &crate::actor::ActorGate {
+    fn gate(&self) -> &crate::actor::cell::ActorGate {
         // SAFETY: the reference keeps the cell alive.
         unsafe { crate::actor::cell::gate(self.0) }
     }

@@ -159,7 +159,7 @@ impl<M> LeftOver<M> {
 }
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
-/// [`Recipient::deliver`](super::Recipient::deliver) of anything that spreads does. It has no other routes.
+/// [`Recipient::deliver`](crate::actor_ref::recipient::Recipient::deliver) of anything that spreads does. It has no other routes.
 ///
 /// # Errors
 ///

@@ -38,25 +38,14 @@ pub(crate) mod traced;
 pub(crate) mod undelivered;
 pub(crate) mod unsent;
 
-use crate::actor_ref::any::{AnyRef, Watchable, WrongType};
-use crate::actor_ref::ask::{Alarms, Ask, AskError, Asker, Pending};
-use crate::actor_ref::attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
-use crate::actor_ref::dead_letter_log::DeadLetterLog;
-use crate::actor_ref::dead_letters::{
-    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
-};
-use crate::actor_ref::delivery::{Mode, Report};
-use crate::actor_ref::expiring::Expiring;
+use crate::actor_ref::any::AnyRef;
+use crate::actor_ref::ask::{Ask, AskError};
+use crate::actor_ref::dead_letters::DeadLetterReason;
 use crate::actor_ref::later::Waiter;
 
-use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
 use crate::actor_ref::recipient::{Accepted, Recipient};
-use crate::actor_ref::reply::{Call, LateReply, ReplyTo, Request};
-use crate::actor_ref::reply_counts::ReplyCounts;
-use crate::actor_ref::traced::Answered;
-use crate::actor_ref::undelivered::{SinkTaken, Undelivered};
+use crate::actor_ref::reply::{Call, ReplyTo, Request};
 
-use crate::actor;
 use crate::actor::cell::{FullPolicy, Header, Kind, Local};
 use crate::actor::path::ActorPath;
 use crate::actor_ref::ask::Timekeeper;
@@ -348,7 +337,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// The system that counts what is sent here.
-    pub(crate) fn system(&self) -> Option<std::sync::Arc<actor::SystemCore>> {
+    pub(crate) fn system(&self) -> Option<std::sync::Arc<crate::actor::system::SystemCore>> {
         match self.target() {
             Target::Local(local) => Some(local.core.system.clone()),
             Target::Foreign(foreign) => foreign.system.as_ref().map(|system| system.core().clone()),
@@ -637,18 +626,22 @@ impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
-    pub(crate) fn send_leave(&self, leave: actor::Leave<M>, leaving: actor::Leaving) {
+    pub(crate) fn send_leave(
+        &self,
+        leave: crate::actor::leave::Leave<M>,
+        leaving: crate::actor::cell::Leaving,
+    ) {
         let local = match self.target() {
             Target::Local(local) => local,
             Target::Foreign(foreign) => return foreign.recipient.leave(leave, leaving),
         };
         let position = match leaving {
-            actor::Leaving::AtOnce => Position::Immediate,
-            actor::Leaving::AtPosition | actor::Leaving::ByItself => {
+            crate::actor::cell::Leaving::AtOnce => Position::Immediate,
+            crate::actor::cell::Leaving::AtPosition | crate::actor::cell::Leaving::ByItself => {
                 Position::At(local.mailbox.gate.position())
             }
         };
-        let leave = actor::Control::Leave { leave: Box::new(leave), leaving };
+        let leave = crate::actor::cell::Control::Leave { leave: Box::new(leave), leaving };
         // SAFETY: this reference keeps the cell alive.
         let sent = unsafe { crate::actor::cell::send_system(self.0, leave, position) };
         // One that has ended has left.

@@ -1,6 +1,5 @@
 //! Asks that hand the request back when there is no answer.
 
-use crate::actor;
 use crate::actor::turn::drop_guarded;
 use crate::actor_ref::ActorRef;
 use crate::actor_ref::ask::{Ask, AskError};
@@ -133,7 +132,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-impl<M: Send + 'static> actor::Context<M> {
+impl<M: Send + 'static> crate::actor::context::Context<M> {
     /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
     /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
     ///

@@ -198,7 +198,8 @@ mod tests {
         let (notes, outcomes) = channel();
         let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
         let timers = || system.core().timers().len();
-        let ask = || super::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+        let ask =
+            || crate::actor_ref::ask::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
 
         let (answered, _handle) = ask().expect("there is time");
         let (forgotten, _handle) = ask().expect("there is time");

@@ -27,7 +27,6 @@ pub mod stepping;
 pub(crate) mod threads;
 
 use crate::dispatch::mailboxes::Mailboxes;
-use crate::dispatch::on_demand::OnDemand;
 
 use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::pinned::{PinnedHome, PinnedThreads};
@@ -512,7 +511,7 @@ impl Running {
     /// Whether the calling thread is one of the dispatcher's.
     pub fn runs_current_thread(&self) -> bool {
         match self {
-            Self::WorkStealing(pool) => scheduler::is_worker_of(pool),
+            Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
             Self::Blocking(pool) => pool.runs_current_thread(),
             Self::Pinned(threads) => threads.runs_current_thread(),
             // None of its own; see `must_not_wait`.
@@ -593,12 +592,14 @@ pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
 /// Whether the calling thread runs what others may need the end of, so that it must not wait for them: on a
 /// work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
 pub fn must_not_wait() -> bool {
-    scheduler::on_worker() || calling::is_in_turn() || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)
+    crate::scheduler::current::on_worker()
+        || calling::is_in_turn()
+        || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)
 }
 
 /// As many threads as the operating system recommends.
 pub(crate) fn default_thread_count() -> usize {
-    scheduler::recommended_thread_count().min(scheduler::WORKER_COUNT_MAX)
+    crate::scheduler::affinity::recommended_thread_count().min(scheduler::WORKER_COUNT_MAX)
 }
 
 /// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.

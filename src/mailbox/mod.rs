@@ -80,16 +80,13 @@ pub(crate) mod slot;
 pub(crate) mod word;
 
 use crate::mailbox::block::{Block, Shape};
-use crate::mailbox::lane::Lane;
-use crate::mailbox::lane::{Batch, Position};
+use crate::mailbox::lane::{Batch, Lane, Position};
 use crate::mailbox::order::Order;
 use crate::mailbox::policy::{Bound, Policy, Ring};
 use crate::mailbox::queue::{Cursor, Place};
-use crate::mailbox::room::Bell;
-use crate::mailbox::room::Room;
+use crate::mailbox::room::{Bell, Room};
 use crate::mailbox::slot::Slot;
-use crate::mailbox::word::State;
-use crate::mailbox::word::Word;
+use crate::mailbox::word::{State, Word};
 
 use crate::payload;
 use crate::sync::Arc;

@@ -146,7 +146,10 @@ fn aligned_and_plain_blocks_do_not_mix() {
     #[repr(align(64))]
     struct Aligned([u64; 8]);
     struct Wide([u64; 15]);
-    assert_eq!(size_of::<super::Slot<Aligned>>(), size_of::<super::Slot<Wide>>());
+    assert_eq!(
+        size_of::<crate::mailbox::slot::Slot<Aligned>>(),
+        size_of::<crate::mailbox::slot::Slot<Wide>>()
+    );
 
     for round in 0..10u64 {
         let aligned = Plain::<Aligned>::unbounded(());

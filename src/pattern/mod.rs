@@ -12,9 +12,3 @@ pub(crate) mod inbox;
 pub(crate) mod listeners;
 pub(crate) mod pipe;
 pub(crate) mod promise;
-
-use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
-use crate::pattern::behavior::{Behavior, Behaviors, Handling};
-use crate::pattern::inbox::{Inbox, InboxError};
-use crate::pattern::listeners::{Listeners, Listening};
-use crate::pattern::pipe::PipeError;

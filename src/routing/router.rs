@@ -161,7 +161,7 @@ impl<M: Send + 'static> Router<M> {
 
     fn manage<Q: Request>(&self, request: Q) -> Result<Q::Reply, ManageError>
     where
-        Manage<M>: From<crate::actor_ref::Call<Q>>,
+        Manage<M>: From<crate::actor_ref::reply::Call<Q>>,
     {
         if crate::dispatch::must_not_wait() || self.shared.info.head.runs_only_here() {
             return Err(ManageError::WouldBlockWorker { path: self.head.path().to_string() });

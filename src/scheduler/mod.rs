@@ -15,11 +15,9 @@ pub mod stalled;
 pub mod task;
 pub mod worker;
 
-use crate::scheduler::affinity::{recommended_thread_count, unpinned};
-#[cfg(feature = "testkit")]
-use crate::scheduler::current::{aside, blocking, is_worker_of, on_worker, standing_for};
+use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};
-use crate::scheduler::task::{Ran, RunFn, Task, TaskRef, Turn};
+use crate::scheduler::task::TaskRef;
 use crate::scheduler::worker::Worker;
 
 use crate::grace::Standing;

@@ -1,4 +1,6 @@
 use super::*;
+use crate::scheduler::current::{blocking, on_worker};
+use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use std::ptr::NonNull;
 use std::sync::{Barrier, Weak};

@@ -372,7 +372,7 @@ impl ShutdownRun {
 /// A task of a coordinated shutdown. Dropping it changes nothing.
 #[derive(Clone)]
 pub struct TaskHandle {
-    system: StdWeak<crate::actor::SystemCore>,
+    system: StdWeak<crate::actor::system::SystemCore>,
     phase: usize,
     number: u64,
 }

@@ -1,12 +1,11 @@
 //! The seam on the standard library.
 
-pub use std::sync::atomic;
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-pub use std::{hint, thread};
-
 pub use crossbeam_utils::CachePadded;
 /// Iterated in an order that models repeat.
 pub use std::collections::{HashMap, HashSet};
+pub use std::sync::atomic;
+pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+pub use std::{hint, thread};
 
 /// Whether a thread has ended, so that to join it takes no time.
 pub fn thread_has_ended<T>(handle: &thread::JoinHandle<T>) -> bool {

@@ -4,7 +4,3 @@ pub(crate) mod clock;
 pub(crate) mod scheduler;
 pub(crate) mod timers;
 pub(crate) mod wheel;
-
-use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
-use crate::time::scheduler::{Cancellable, Scheduler};
-use crate::time::timers::{TimerHandle, Timers};

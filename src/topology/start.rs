@@ -35,7 +35,7 @@ enum Life {
 }
 
 /// What the thread that starts a topology does about the first configuration.
-enum First {
+pub(crate) enum First {
     /// It gives the groups what the system's configuration says, unless another one has come.
     Given,
     /// It leaves that to a later `reconfigure`, for which it cannot wait.

@@ -5,7 +5,3 @@ pub(crate) mod empty;
 pub(crate) mod identify;
 pub(crate) mod lookup;
 pub(crate) mod selection;
-
-use crate::actor::find::identify::{ActorIdentity, ActorNotFound, Resolution};
-use crate::actor::find::lookup::LookupError;
-use crate::actor::find::selection::{Delivered, SelectError, Selection};

@@ -10,12 +10,7 @@ pub(crate) mod guardians;
 pub(crate) mod quiet;
 pub(crate) mod stepping;
 
-use crate::actor::system::dispatchers::{OwnHome, Place};
-use crate::actor::system::end::WorksFor;
-use crate::actor::system::guardians::Never;
-#[cfg(feature = "testkit")]
-use crate::actor::system::quiet::Unrest;
-use crate::actor::system::stepping::left_to_wait;
+use crate::actor::system::dispatchers::Place;
 
 use crate::actor::Actor;
 use crate::actor::builder::{ActorBuilder, IntoActor};
@@ -34,7 +29,6 @@ use crate::error::{BuildError, ShutdownError, SpawnError};
 use crate::event_stream::EventStream;
 use crate::ledger::{Books, Ledger, Row};
 use crate::mailbox::recipe::Mailbox;
-use crate::routing;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::deployed::named::Logics;
 use crate::shutdown::Coordinator;

@@ -15,12 +15,7 @@ pub(crate) mod from_config;
 pub(crate) mod known;
 pub(crate) mod named;
 
-use crate::routing::deployed::abilities::Abilities;
-#[cfg(feature = "config")]
-use crate::routing::deployed::check::{check_section, check_sections};
 use crate::routing::deployed::fault::SectionFault;
-use crate::routing::deployed::known::Known;
-use crate::routing::deployed::named::Logics;
 
 use crate::actor::mailbox_kind::MailboxKind;
 use crate::actor::spawn::stash_limit;

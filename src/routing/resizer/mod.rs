@@ -12,11 +12,8 @@ pub(crate) mod exploring;
 pub(crate) mod loads;
 pub(crate) mod trigger;
 
-pub use crate::routing::resizer::default::DefaultResizer;
 pub use crate::routing::resizer::error::ResizerError;
-pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 pub use crate::routing::resizer::loads::RouteeLoads;
-pub use crate::routing::resizer::trigger::{Resizing, Trigger};
 
 use std::sync::Arc as StdArc;
 use std::time::Duration;
