@@ -154,17 +154,17 @@ extern crate self as pointsman;
 
 // Internals are `pub` inside private modules, so that `loom_hooks` can show them to the models.
 mod actor;
-mod actor_ref;
+mod ask;
 #[cfg(feature = "config")]
 pub mod config;
+mod core;
+mod delivery;
 mod deployment;
 mod dispatch;
-mod error;
-mod event_stream;
-mod grace;
+mod failure;
+mod group;
 #[cfg(not(pointsman_loom))]
 pub mod guide;
-mod ledger;
 #[cfg(pointsman_loom)]
 pub mod loom_hooks;
 mod mailbox;
@@ -172,70 +172,70 @@ mod mailbox;
 pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
+mod path;
 mod pattern;
-mod payload;
 pub mod routing;
 mod scheduler;
+mod selection;
 pub mod shutdown;
-mod striped;
-mod supervision;
 mod sync;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod time;
 pub mod topology;
+mod util;
 
+pub use crate::actor::actor::{Actor, Done, Terminated};
 pub use crate::actor::builder::{ActorBuilder, IntoActor};
 pub use crate::actor::context::Context;
-pub use crate::actor::find::identify::{ActorIdentity, ActorNotFound, Resolution};
-pub use crate::actor::find::lookup::LookupError;
-pub use crate::actor::find::selection::{Delivered, SelectError, Selection};
-pub use crate::actor::own_timers::{NamedTimers, TimerKey, TimerName};
-pub use crate::actor::path::ActorPath;
-pub use crate::actor::path::address::Address;
-pub use crate::actor::path::error::{PathError, PathFault};
-pub use crate::actor::system::{System, SystemBuilder, SystemRef};
-pub use crate::actor::unwanted::SkippingBuilder;
+pub use crate::actor::skip_unwanted::SkippingBuilder;
+pub use crate::actor::timers::{NamedTimers, TimerKey, TimerName};
 pub use crate::actor::watch::WatchError;
-pub use crate::actor::{Actor, Done, Terminated};
-pub use crate::actor_ref::any::{AnyRef, Watchable, WrongType};
-pub use crate::actor_ref::ask::{Ask, AskError, Asker, Pending};
-pub use crate::actor_ref::attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
-pub use crate::actor_ref::dead_letter_log::DeadLetterLog;
-pub use crate::actor_ref::dead_letters::{
+pub use crate::ask::ask::{Ask, AskError, Asker, Pending};
+pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};
+pub use crate::ask::expiring::Expiring;
+pub use crate::ask::fork::{Answerable, Attempt, AttemptEnd, AttemptFailure};
+pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
+pub use crate::ask::traced::Answered;
+pub use crate::ask::undelivered::{SinkTaken, Undelivered};
+pub use crate::core::actor_ref::{ActorRef, Load};
+pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
+pub use crate::core::ask_counts::ReplyCounts;
+pub use crate::core::dead_letter_log::DeadLetterLog;
+pub use crate::core::dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
-pub use crate::actor_ref::expiring::Expiring;
-pub use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
-pub use crate::actor_ref::recipient::{Accepted, Recipient};
-pub use crate::actor_ref::reply::{Call, LateReply, ReplyTo, Request};
-pub use crate::actor_ref::reply_counts::ReplyCounts;
-pub use crate::actor_ref::traced::Answered;
-pub use crate::actor_ref::undelivered::{SinkTaken, Undelivered};
-pub use crate::actor_ref::{ActorRef, Load};
-pub use crate::deployment::{Deployment, PatternError};
-pub use crate::dispatch::{
-    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
-};
-pub use crate::error::{
+pub use crate::core::error::{
     AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,
     ShutdownError, SpawnError, StashError,
 };
-pub use crate::event_stream::{EventGroup, EventStream, Members, Subscription};
-pub use crate::ledger::Ledger;
-pub use crate::mailbox::recipe::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
+pub use crate::core::ledger::Ledger;
+pub use crate::core::recipient::{Accepted, Recipient};
+pub use crate::core::strategy::{Directive, Restart, Strategy};
+pub use crate::core::system::{System, SystemBuilder, SystemRef};
+pub use crate::deployment::deployment::{Deployment, PatternError};
+pub use crate::dispatch::dispatcher::{
+    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
+};
+pub use crate::failure::{Failure, FailureKind};
+pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+pub use crate::path::actor_path::ActorPath;
+pub use crate::path::address::Address;
+pub use crate::path::error::{PathError, PathFault};
 pub use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
 pub use crate::pattern::behavior::{Behavior, Behaviors, Handling};
 pub use crate::pattern::inbox::{Inbox, InboxError};
 pub use crate::pattern::listeners::{Listeners, Listening};
 pub use crate::pattern::pipe::PipeError;
+pub use crate::pattern::scheduler::{Cancellable, Scheduler};
 pub use crate::routing::goakt;
 pub use crate::routing::router::Router;
 pub use crate::scheduler::error::StartError;
-pub use crate::supervision::failure::{Failure, FailureKind};
-pub use crate::supervision::{Directive, Restart, Strategy};
+pub use crate::selection::identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use crate::selection::lookup::LookupError;
+pub use crate::selection::selection::{Delivered, SelectError, Selection};
 pub use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
-pub use crate::time::scheduler::{Cancellable, Scheduler};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;
@@ -249,17 +249,17 @@ struct Readme;
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::Message;
+    pub use crate::actor::actor::{Actor, Done, Terminated};
     pub use crate::actor::context::Context;
-    pub use crate::actor::system::{System, SystemRef};
-    pub use crate::actor::{Actor, Done, Terminated};
-    pub use crate::actor_ref::ActorRef;
-    pub use crate::actor_ref::any::AnyRef;
-    pub use crate::actor_ref::ask::{Ask, AskError, Asker};
-    pub use crate::actor_ref::reply::{Call, ReplyTo, Request};
-    pub use crate::dispatch::Dispatcher;
-    pub use crate::error::{SendError, SpawnError};
-    pub use crate::mailbox::recipe::{Full, Mailbox};
+    pub use crate::ask::ask::{Ask, AskError, Asker};
+    pub use crate::ask::reply::{Call, ReplyTo, Request};
+    pub use crate::core::actor_ref::ActorRef;
+    pub use crate::core::any_ref::AnyRef;
+    pub use crate::core::error::{SendError, SpawnError};
+    pub use crate::core::strategy::{Directive, Restart, Strategy};
+    pub use crate::core::system::{System, SystemRef};
+    pub use crate::dispatch::dispatcher::Dispatcher;
+    pub use crate::failure::Failure;
+    pub use crate::mailbox::kind::{Full, Mailbox};
     pub use crate::routing::router::Router;
-    pub use crate::supervision::failure::Failure;
-    pub use crate::supervision::{Directive, Restart, Strategy};
 }

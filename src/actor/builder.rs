@@ -1,17 +1,17 @@
 //! How an actor is described. `spawn.rs` creates it.
 
-use crate::actor::Actor;
+use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
-use crate::actor::system::dispatchers::INTERNAL;
 use crate::actor::turn::ByContext;
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::error::SpawnError;
-use crate::mailbox::recipe::MailboxChoice;
-use crate::supervision::Strategy;
-use crate::supervision::failure::Failure;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::dispatchers::INTERNAL;
+use crate::core::error::SpawnError;
+use crate::core::strategy::Strategy;
+use crate::failure::Failure;
+use crate::mailbox::kind::MailboxChoice;
 use std::fmt;
 
 /// What a recipe may return: an actor, or a failure to make one.
@@ -43,7 +43,7 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
     }
 }
 
-/// Describes an actor that is about to be created, by [`SystemRef::actor`](crate::SystemRef::actor) or
+/// Describes an actor that is about to be created, by [`SystemRef::actor`](crate::core::system::SystemRef::actor) or
 /// [`Context::actor`].
 ///
 /// ```
@@ -98,7 +98,7 @@ impl ActorBuilder {
     }
 
     /// Gives the actor this mailbox, or the one that the system knows by this name:
-    /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
+    /// [`SystemBuilder::mailbox`](crate::core::system::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
     /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else the one that is
     /// [required](crate::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
     ///
@@ -130,7 +130,7 @@ impl ActorBuilder {
     }
 
     /// How many messages the actor may [stash](Context::stash) at a time; any number unless this, its
-    /// [mailbox](crate::Mailbox::stash_capacity) or its [deployment](crate::Deployment::stash_capacity) says otherwise. Of
+    /// [mailbox](crate::mailbox::kind::Mailbox::stash_capacity) or its [deployment](crate::deployment::deployment::Deployment::stash_capacity) says otherwise. Of
     /// these the deployment counts most, and the mailbox least. With 0 it can stash none.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));

@@ -1,18 +1,18 @@
 //! What a running actor sees of itself and the system. Its timers are in `own_timers.rs`, its watches in
 //! `watch.rs`.
 
-use crate::actor::Actor;
+use crate::actor::actor::Actor;
 use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::cell::{Core, Header, Local};
-use crate::actor::path::ActorPath;
-use crate::actor::system::SystemRef;
 use crate::actor::turn::{Extras, Private};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::{AnyRef, Watchable};
-use crate::actor_ref::ask::{Ask, AskError};
-use crate::actor_ref::reply::{Call, Request};
-use crate::error::SpawnError;
-use crate::ledger::Row;
+use crate::ask::ask::{Ask, AskError};
+use crate::ask::reply::{Call, Request};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::cell::{Core, Header, Local};
+use crate::core::error::SpawnError;
+use crate::core::ledger::Row;
+use crate::core::system::SystemRef;
+use crate::path::actor_path::ActorPath;
 use crate::routing::builder::RouterBuilder;
 use std::fmt;
 use std::mem::ManuallyDrop;

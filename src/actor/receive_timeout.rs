@@ -3,14 +3,14 @@
 //! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
 //! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
 //! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
-//! time; setting one in a handler sends a [`Nudge`](crate::actor::cell::Control::Nudge), so that the turn changes
+//! time; setting one in a handler sends a [`Nudge`](crate::core::cell::Control::Nudge), so that the turn changes
 //! loops before the next message.
 
+use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::context::Context;
 use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
-use crate::actor::{Actor, Done, Terminated};
-use crate::error::ReceiveTimeoutError;
-use crate::supervision::failure::Failure;
+use crate::core::error::ReceiveTimeoutError;
+use crate::failure::Failure;
 use crate::time::timers::TimerHandle;
 use std::time::Duration;
 
@@ -34,12 +34,12 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// A message ends the idle time when it has been handled, and so does a timer's tick or a notice of
     /// termination, but not a message for which
-    /// [`influences_receive_timeout`](crate::Actor::influences_receive_timeout) says no. The timeout's own message
+    /// [`influences_receive_timeout`](crate::actor::actor::Actor::influences_receive_timeout) says no. The timeout's own message
     /// takes its place in the mailbox: what was queued before it is handled first, and starts the idle time
     /// anew.
     ///
     /// The setting survives a restart: the idle time then begins after
-    /// [`restarted`](crate::Actor::restarted). The end of the actor ends it. With a receive timeout each
+    /// [`restarted`](crate::actor::actor::Actor::restarted). The end of the actor ends it. With a receive timeout each
     /// message costs a look at the clock, and no timer is touched; without one it costs nothing.
     ///
     /// As Akka's, but that a message queued at the moment of the timeout counts.

@@ -1,22 +1,22 @@
 //! How an actor comes to be: the plan, the checks, the cell, and its place among its siblings.
 
-use crate::actor::Actor;
-use crate::actor::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
-use crate::actor::children::{Children, Refusal};
-use crate::actor::mailbox_kind::MailboxKind;
-use crate::actor::path::check_name;
-use crate::actor::system::SystemCore;
-use crate::actor::system::dispatchers::{INTERNAL, Place};
+use crate::actor::actor::Actor;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
+use crate::core::children::{Children, Refusal};
+use crate::core::dispatchers::{INTERNAL, Place};
+use crate::core::error::SpawnError;
+use crate::core::strategy::Strategy;
+use crate::core::system::SystemCore;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
-use crate::deployment::Deployment;
-use crate::deployment::Section;
-use crate::error::SpawnError;
-use crate::mailbox;
-use crate::mailbox::recipe::Full;
-use crate::supervision::Strategy;
+use crate::deployment::deployment::Deployment;
+use crate::deployment::deployment::Section;
+use crate::mailbox::kind::Full;
+use crate::mailbox::mailbox;
+use crate::path::actor_path::check_name;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use std::any::TypeId;
@@ -270,7 +270,7 @@ pub fn stash_limit(message_count: usize) -> u32 {
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
 /// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
-    mailbox: mailbox::Mailbox<Header, crate::actor::cell::Control, A::Message>,
+    mailbox: mailbox::Mailbox<Header, crate::core::cell::Control, A::Message>,
     core: Core,
     private: Private<A::Message>,
     recipe: F,
@@ -304,7 +304,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         uid: system.next_uid(),
         system: system.clone(),
         parent: None,
-        name: crate::actor::path::Name::Given("".into()),
+        name: crate::path::actor_path::Name::Given("".into()),
         slot: 0,
         routee_index: 0,
         held: AtomicU32::new(0),

@@ -18,27 +18,28 @@
 //! each message in steps 2 to 4, and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
-use crate::actor::balanced::Balanced;
+use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::IntoActor;
-use crate::actor::cell::{Act, Cell, Control, Core, Header};
+use crate::actor::child_hooks::{Foster, Stage};
 use crate::actor::context::Context;
-use crate::actor::foster::{Foster, Stage};
-use crate::actor::own_timers::OwnTimers;
 use crate::actor::receive_timeout::ReceiveTimeout;
+use crate::actor::shared_queue_turn::Balanced;
+use crate::actor::skip_unwanted::IsWanted;
 use crate::actor::stash::Stash;
-use crate::actor::system::SystemCore;
-use crate::actor::unwanted::IsWanted;
-use crate::actor::{Actor, Done, sender};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::ledger::Row;
-use crate::mailbox::lane::Position;
-use crate::mailbox::{Drained, Owner, Ready};
-use crate::payload;
+use crate::actor::timers::OwnTimers;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Act, Cell, Control, Core, Header};
+use crate::core::ledger::Row;
+use crate::core::sender;
+use crate::core::strategy::RestartHistory;
+use crate::core::system::SystemCore;
+use crate::failure::Failure;
+use crate::mailbox::mailbox::{Drained, Owner, Ready};
+use crate::mailbox::system_queue::Position;
 use crate::scheduler::task::{Ran, Task, Turn};
-use crate::supervision::RestartHistory;
-use crate::supervision::failure::Failure;
 use crate::sync::{HashMap, HashSet};
+use crate::util::panic;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -203,7 +204,7 @@ fn caught(payload: Box<dyn Any + Send>) -> Failure {
 /// Drops a value of a user's type; a panic in its destructor goes no further.
 pub fn drop_guarded<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        payload::discard(payload);
+        panic::discard(payload);
     }
 }
 

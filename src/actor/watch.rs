@@ -1,10 +1,10 @@
 //! Death watch: who wants to know when whom has ended.
 
-use crate::actor::Terminated;
-use crate::actor::cell::Control;
+use crate::actor::actor::Terminated;
 use crate::actor::context::Context;
 use crate::actor::turn::drop_guarded;
-use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::cell::Control;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
@@ -94,7 +94,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// As [`watch`](Self::watch), but the notice is `message`, which goes to
-    /// [`Actor::receive`](crate::Actor::receive). Watching oneself drops it.
+    /// [`Actor::receive`](crate::actor::actor::Actor::receive). Watching oneself drops it.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -4,17 +4,17 @@ use super::file::DispatcherSection;
 use super::file::MailboxSection;
 use super::file::PhaseSection;
 use super::file::SupervisionSection;
-use crate::actor::system::SystemBuilder;
 use crate::config::error::ConfigError;
 use crate::config::file::{DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement};
 use crate::config::values::Span;
 use crate::config::{key, router};
-use crate::deployment::Deployment;
-use crate::dispatch::Dispatcher;
-use crate::mailbox::recipe::{Full, Mailbox, MailboxRequirement};
-use crate::routing::deployed::known::Known;
+use crate::core::strategy::{Directive, Restart, Strategy};
+use crate::core::system::SystemBuilder;
+use crate::deployment::deployment::Deployment;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::mailbox::kind::{Full, Mailbox, MailboxRequirement};
+use crate::routing::settings::known_names::Known;
 use crate::shutdown::phases::Phase;
-use crate::supervision::{Directive, Restart, Strategy};
 use crate::topology::config::GroupConfig;
 
 pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
@@ -316,7 +316,7 @@ fn recipe(
 fn listener(
     key: &str,
     section: &super::file::ListenerSection,
-    settings: &mut crate::net::ListenerSettings,
+    settings: &mut crate::deployment::deployment::ListenerSettings,
 ) -> Result<(), ConfigError> {
     settings.max_connections =
         section.max_connections.map(|count| count.usize()).or(settings.max_connections);

@@ -15,8 +15,8 @@ pub(crate) mod values;
 pub use crate::config::error::ConfigError;
 pub use crate::config::print::Settings;
 
-use crate::actor::system::{SystemBuilder, SystemRef};
 use crate::config::file::File;
+use crate::core::system::{SystemBuilder, SystemRef};
 use std::path::Path;
 
 impl SystemBuilder {

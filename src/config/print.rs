@@ -7,21 +7,21 @@ use super::file::MailboxSection;
 use super::file::PhaseSection;
 use super::file::SupervisionSection;
 use crate::actor::spawn::stash_limit;
-use crate::actor::system::SystemBuilder;
 use crate::config::apply::kind_of;
 use crate::config::file::{
     DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement, ShutdownSection,
 };
 use crate::config::values::{LetterCount, Seed, Span, Whole};
 use crate::config::{key, router};
-use crate::deployment::Deployment;
-use crate::dispatch::mailboxes::Mailboxes;
-use crate::dispatch::{Dispatcher, default_thread_count};
-use crate::mailbox::recipe::{Choice, Full, Mailbox, MailboxRequirement};
-use crate::supervision::{Directive, Strategy};
+use crate::core::strategy::{Directive, Strategy};
+use crate::core::system::SystemBuilder;
+use crate::deployment::deployment::Deployment;
+use crate::dispatch::dispatcher::{Dispatcher, default_thread_count};
+use crate::dispatch::mailbox_defaults::Mailboxes;
+use crate::mailbox::kind::{Choice, Full, Mailbox, MailboxRequirement};
 use std::fmt;
 
-/// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
+/// All settings of one system; see [`SystemRef::settings`](crate::core::system::SystemRef::settings).
 ///
 /// What a file cannot say, as a function, is not printed; a comment says so.
 #[derive(Debug, Clone)]
@@ -209,8 +209,10 @@ fn deployment(deployment: &Deployment) -> DeploymentSection {
 }
 
 #[cfg(feature = "net")]
-fn listener(settings: &crate::net::ListenerSettings) -> Option<super::file::ListenerSection> {
-    let said = settings != &crate::net::ListenerSettings::new();
+fn listener(
+    settings: &crate::deployment::deployment::ListenerSettings,
+) -> Option<super::file::ListenerSection> {
+    let said = settings != &crate::deployment::deployment::ListenerSettings::new();
     said.then(|| super::file::ListenerSection {
         max_connections: settings.max_connections.map(|count| whole(count as u64)),
         low_mark: settings.low_mark.map(|bytes| whole(bytes as u64)),

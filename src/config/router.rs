@@ -1,15 +1,15 @@
 //! What a file says of routers, and how that is printed.
 
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
-use crate::actor::system::SystemBuilder;
 use crate::config::apply::dispatcher;
 use crate::config::error::ConfigError;
 use crate::config::print::whole;
 use crate::config::values::{PoolDispatcher, Span, Text, Whole};
+use crate::core::system::SystemBuilder;
 use crate::deployment::router::RouterSettings;
-use crate::routing::deployed::check::check_section;
-use crate::routing::deployed::key_path;
-use crate::routing::deployed::known::Known;
+use crate::routing::settings::apply::key_path;
+use crate::routing::settings::check::check_section;
+use crate::routing::settings::known_names::Known;
 use crate::routing::{ExploringResizerSettings, ResizerSettings};
 use std::time::Duration;
 

@@ -13,7 +13,7 @@
 //! Time is an argument, and there is at most one look to come: [`leave`](OnDemand::leave) and
 //! [`look`](OnDemand::look) say when.
 
-use crate::dispatch::{Dispatcher, Home, Running};
+use crate::dispatch::dispatcher::{Dispatcher, Home, Running};
 use crate::scheduler::error::StartError;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
@@ -192,7 +192,7 @@ impl State {
 }
 
 fn start(name: &str, recipe: &Dispatcher) -> Result<Running, StartError> {
-    recipe.start(name, crate::grace::standing)
+    recipe.start(name, crate::util::reclaim::standing)
 }
 
 #[cfg(all(test, not(pointsman_loom)))]

@@ -4,7 +4,7 @@
 //! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
 
 #[cfg(feature = "testkit")]
-use crate::dispatch::Kind;
+use crate::dispatch::dispatcher::Kind;
 #[cfg(feature = "testkit")]
 use crate::scheduler::task::TaskRef;
 #[cfg(feature = "testkit")]

@@ -1,11 +1,11 @@
 //! What a connection actor owns: a socket, what has come in, and what is to go out.
 
-use crate::actor_ref::ActorRef;
-use crate::net::Ready;
+use crate::core::actor_ref::ActorRef;
 use crate::net::driver::{Driver, Registration};
 use crate::net::linger::Lingering;
 use crate::net::places::{LingeringPlace, Place};
 use crate::net::readiness::Readiness;
+use crate::net::ready::Ready;
 use crate::net::socket::Socket;
 use mio::Interest;
 use std::fmt;

@@ -10,15 +10,15 @@
 //! or that comes before a lingering socket has got its other token, then reaches the new one's owner, who finds nothing
 //! to read: readiness is a hint, never a promise.
 
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::delivery::Mode;
-use crate::dispatch::without_waiting;
-use crate::net::Ready;
+use crate::core::actor_ref::ActorRef;
+use crate::delivery::multi_send::Mode;
+use crate::dispatch::dispatcher::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
+use crate::net::ready::Ready;
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Mutex, lock, thread};
-use crate::topology::sending::Sending;
+use crate::topology::send::Sending;
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;

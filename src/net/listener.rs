@@ -2,27 +2,27 @@
 //!
 //! The listener actor accepts in its own turn and creates an actor for each connection as its child.
 
+use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
-use crate::actor::system::SystemRef;
-use crate::actor::{Actor, Done};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask::Ask;
-use crate::actor_ref::reply::ReplyTo;
-use crate::deployment::ListenerSettings;
-use crate::error::SpawnError;
-use crate::net::Ready;
+use crate::ask::ask::Ask;
+use crate::ask::reply::ReplyTo;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::strategy::Strategy;
+use crate::core::system::SystemRef;
+use crate::deployment::deployment::ListenerSettings;
+use crate::failure::Failure;
 use crate::net::connection::{Connection, Marks};
 use crate::net::driver::{Driver, Registration};
 use crate::net::places::{Place, Places};
 use crate::net::readiness::Readiness;
+use crate::net::ready::Ready;
 use crate::net::socket::{Address, ListenSocket, Socket};
-use crate::payload::Guarded;
-use crate::supervision::Strategy;
-use crate::supervision::failure::Failure;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::util::panic::Guarded;
 use mio::Interest;
 use std::fmt;
 use std::io;

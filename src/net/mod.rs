@@ -72,11 +72,6 @@
 //! ```
 
 #[cfg(not(pointsman_loom))]
-pub(crate) mod readiness;
-#[cfg(pointsman_loom)]
-pub mod readiness;
-
-#[cfg(not(pointsman_loom))]
 pub(crate) mod connection;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod driver;
@@ -86,26 +81,21 @@ pub(crate) mod linger;
 pub(crate) mod listener;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod places;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod readiness;
+#[cfg(pointsman_loom)]
+pub mod readiness;
+pub(crate) mod ready;
 #[cfg(all(test, not(pointsman_loom)))]
 pub(crate) mod scripted;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod socket;
 
+#[cfg(feature = "net")]
+pub use crate::deployment::deployment::ListenerSettings;
 #[cfg(not(pointsman_loom))]
 pub use crate::net::connection::{Closed, Connection, Flushed, ReadOutcome};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::socket::Address;
-
-#[cfg(feature = "net")]
-pub use crate::deployment::ListenerSettings;
-
-/// Tells an actor that its connection can go on; hand it to [`Connection::ready`].
-///
-/// At most one is under way for each connection, whatever happens on the socket meanwhile. A full mailbox takes it
-/// all the same. But one that [drops its oldest message](crate::Full::DropOldest) may drop it, and no other one comes
-/// then: don't give such a mailbox to a connection's actor.
-#[derive(Debug)]
-#[must_use = "hand it to `Connection::ready`, or no other one will come"]
-pub struct Ready(pub(crate) ());

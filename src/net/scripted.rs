@@ -30,13 +30,13 @@
 //! | `readiness.rs` | a raise that finds bits tells again; a taking leaves them |
 //! | `places.rs` | a place is not given back; the listener is not told |
 
-use crate::actor_ref::ActorRef;
-use crate::net::Ready;
+use crate::core::actor_ref::ActorRef;
 use crate::net::connection::{Connection, Flushed, Marks, ReadOutcome};
 use crate::net::driver::Driver;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::places::{LingeringPlace, Place, Places};
 use crate::net::readiness::Readiness;
+use crate::net::ready::Ready;
 use crate::net::socket::Socket;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};

@@ -7,22 +7,22 @@
 //! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
+use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::context::Context;
-use crate::actor::own_timers::TimerKey;
 use crate::actor::spawn::spawn_held;
-use crate::actor::system::SystemRef;
+use crate::actor::timers::TimerKey;
 use crate::actor::turn::ByContext;
-use crate::actor::{Actor, Done, Terminated};
-use crate::actor_ref::any::{AnyRef, Watchable};
-use crate::actor_ref::recipient::{Accepted, Recipient};
-use crate::actor_ref::{ActorRef, Load};
-use crate::error::{SendError, SpawnError};
-use crate::grace;
-use crate::grace::Published;
-use crate::payload::Guarded;
-use crate::supervision::{Directive, Restart, RestartHistory, Strategy};
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::error::{SendError, SpawnError};
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
+use crate::core::system::SystemRef;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::util::panic::Guarded;
+use crate::util::reclaim;
+use crate::util::reclaim::Published;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;
@@ -304,7 +304,7 @@ struct Shared<M> {
 
 impl<M: Send + 'static> Shared<M> {
     fn child(&self) -> Option<ActorRef<M>> {
-        self.child.read(&grace::section()).clone()
+        self.child.read(&reclaim::section()).clone()
     }
 
     fn finished(&self) -> bool {
@@ -460,7 +460,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
             shared.last_sent.fetch_add(1, Ordering::Relaxed);
         }
         let outcome = {
-            let section = grace::section();
+            let section = reclaim::section();
             match shared.child.read(&section) {
                 Some(child) => child.pass_on(message),
                 None => Err(SendError::Closed(message)),
@@ -500,7 +500,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         if self.supervisor.is_closed() {
             return Load::Closed;
         }
-        let section = grace::section();
+        let section = reclaim::section();
         match self.shared.child.read(&section).as_ref().map(ActorRef::load) {
             // As a failed actor that waits for its verdict: messages are better sent elsewhere.
             None | Some(Load::Closed) => Load::Suspended,
@@ -684,8 +684,8 @@ impl ActorBuilder {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::actor::system::System;
-    use crate::dispatch::Dispatcher;
+    use crate::core::system::System;
+    use crate::dispatch::dispatcher::Dispatcher;
     use crate::sync::thread;
     use crate::time::clock::ManualClock;
 
@@ -713,7 +713,7 @@ mod tests {
             .spawn_backoff(backoff, |_: &mut Context<()>| Child)
             .expect("the settings are sound");
         // The sections of the looks are inner ones then, which fence nothing.
-        let outer = grace::section();
+        let outer = reclaim::section();
         supervisor.child().expect("the first one is there at once").stop();
         while supervisor.restarts() == 0 {
             thread::yield_now();

@@ -3,10 +3,10 @@
 //! It is part of the actor's state, so the engine knows nothing of it, an actor without one pays nothing, and
 //! a restart resets it with everything else.
 
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
-use crate::actor::{Actor, Done};
-use crate::payload::Guarded;
-use crate::supervision::failure::Failure;
+use crate::failure::Failure;
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 

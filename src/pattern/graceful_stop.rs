@@ -1,12 +1,13 @@
 //! Knowing outside actors when one has ended, and stopping it.
 
+use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::context::Context;
-use crate::actor::system::guardians::Never;
-use crate::actor::{Actor, Done, Terminated};
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
-use crate::actor_ref::reply::ReplyTo;
-use crate::actor_ref::{ActorRef, ask};
+use crate::actor::guardians::Never;
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::reply::ReplyTo;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
 use std::time::Duration;
 
 impl<M: Send + 'static> ActorRef<M> {

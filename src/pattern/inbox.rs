@@ -4,22 +4,23 @@
 //! control, so that they are in no count of messages; they wait in the order in which they came, and each message
 //! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
+use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::builder::ActorBuilder;
-use crate::actor::cell::Control;
 use crate::actor::context::Context;
-use crate::actor::system::SystemRef;
 use crate::actor::turn::{drop_guarded, guarded};
 use crate::actor::watch::WatchError;
-use crate::actor::{Actor, Done, Terminated};
-use crate::actor_ref::any::{AnyRef, Watchable};
-use crate::actor_ref::ask::{AskError, Timekeeper};
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::actor_ref::reply::ReplyTo;
-use crate::actor_ref::{ActorRef, ask};
-use crate::error::SpawnError;
-use crate::event_stream::quietly;
-use crate::payload::Guarded;
+use crate::ask::ask;
+use crate::ask::ask::{AskError, Timekeeper};
+use crate::ask::reply::ReplyTo;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::cell::Control;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::error::SpawnError;
+use crate::core::event_stream::quietly;
+use crate::core::system::SystemRef;
 use crate::sync::HashMap;
+use crate::util::panic::Guarded;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -32,7 +33,7 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 ///
 /// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
 /// [another number](SystemRef::inbox_with_capacity); what comes beyond that is dropped and counted as
-/// [dropped](crate::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
+/// [dropped](crate::core::ledger::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
 /// they are received. Dropping the inbox ends it; what is left in it becomes dead letters.
 ///
 /// Several threads may wait at once: each message goes to the first of them, in the order in which they began to
@@ -68,7 +69,7 @@ pub struct Inbox<M: Send + 'static> {
 
 impl SystemRef {
     /// Opens an inbox for up to 1000 messages, or as many as
-    /// [`SystemBuilder::inbox_capacity`](crate::SystemBuilder::inbox_capacity) says.
+    /// [`SystemBuilder::inbox_capacity`](crate::core::system::SystemBuilder::inbox_capacity) says.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn query(&self, timeout: Duration, accepts: Option<Box<Predicate<M>>>) -> Result<M, InboxError> {
         let any = self.actor.any_local();
-        if crate::dispatch::must_not_wait() || any.runs_only_here() {
+        if crate::dispatch::dispatcher::must_not_wait() || any.runs_only_here() {
             return Err(InboxError::WouldBlockWorker);
         }
         // Who waits for no message waits for the look at those that there are.

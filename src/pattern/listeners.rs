@@ -2,8 +2,8 @@
 //!
 //! A set that an actor owns, so the engine knows nothing of it. From Akka's `Listeners`.
 
-use crate::actor::path::ActorPath;
-use crate::actor_ref::ActorRef;
+use crate::core::actor_ref::ActorRef;
+use crate::path::actor_path::ActorPath;
 use std::fmt;
 
 /// The listeners of one actor: a set of references, in the order of their paths.

@@ -6,22 +6,22 @@
 //! One that keeps a system from ending is named after the actor that its result is for.
 //! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
 
-use crate::actor::cell::Control;
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
-use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::guardians::Never;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell};
-use crate::actor::system::end::WorksFor;
-use crate::actor::system::guardians::Never;
-use crate::actor::system::{SystemCore, SystemRef};
+use crate::actor::system_end::WorksFor;
 use crate::actor::turn::{Recipe, guarded};
-use crate::actor::{Actor, Done};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::error::SpawnError;
-use crate::event_stream::quietly;
-use crate::payload::Guarded;
-use crate::supervision::failure::Failure;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::core::error::SpawnError;
+use crate::core::event_stream::quietly;
+use crate::core::system::{SystemCore, SystemRef};
+use crate::failure::Failure;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
@@ -338,8 +338,8 @@ where
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::actor::system::System;
-    use crate::actor_ref::ActorRef;
+    use crate::core::actor_ref::ActorRef;
+    use crate::core::system::System;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;

@@ -11,19 +11,19 @@
 
 use crate::actor::context::Context;
 use crate::actor::turn::drop_guarded;
-use crate::actor_ref::ask;
-use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::actor_ref::promise::Outcome;
-use crate::actor_ref::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::grace;
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
+use crate::ask::slot::Outcome;
+use crate::core::dead_letters::DeadLetterReason;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::reference::RouterInfo;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::router::Router;
-use crate::routing::value::RouterValue;
+use crate::routing::router_value::RouterValue;
+use crate::routing::routing_ref::RouterInfo;
 use crate::sync::{Mutex, lock};
+use crate::util::reclaim;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -57,7 +57,7 @@ pub struct AskEach<M: Send + 'static, R> {
 
 impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
     /// Gives the routees `limit` from now to answer in, by the system's clock; without it each has as long as it may
-    /// still answer. The time begins when all have been asked: a full mailbox that [lets senders wait](crate::Full::Wait)
+    /// still answer. The time begins when all have been asked: a full mailbox that [lets senders wait](crate::mailbox::kind::Full::Wait)
     /// has delayed that before. The last call counts. The entry of a routee that has not answered by then is
     /// [`AskError::Timeout`]; its reply is late.
     pub fn within(self, limit: Duration) -> Self {
@@ -121,7 +121,7 @@ impl<M: Send + 'static> EachRoutee<M> for Router<M> {
             return act(None);
         }
         {
-            let section = grace::section();
+            let section = reclaim::section();
             act(Some(self.shared.table.read(&section)));
         }
         if let Some(resizing) = &self.shared.info.resizing {
@@ -188,7 +188,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// Each copy is a delivery of its own. A copy that its routee does not take, or leaves behind when it ends, is a dead
     /// letter, as of a broadcast; and so is the request where the router has no routees or has stopped. In
-    /// [`Ledger::asks`](crate::Ledger::asks) all of them together are one ask, which has timed out if any answer is missing
+    /// [`Ledger::asks`](crate::core::ledger::Ledger::asks) all of them together are one ask, which has timed out if any answer is missing
     /// at the limit.
     pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
     where

@@ -1,26 +1,26 @@
 //! One queue for all routees.
 
-use crate::actor::Actor;
-use crate::actor::balanced::SharedQueue;
+use crate::actor::actor::Actor;
 use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
-use crate::actor::mailbox_kind::refuse;
+use crate::actor::mailbox_choice::refuse;
+use crate::actor::shared_queue_turn::SharedQueue;
 use crate::actor::spawn::spawn_held;
 use crate::actor::turn::ByContext;
-use crate::actor_ref::Load;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::dispatch::balancing::{AtBound, Bound, Pushed, Refused};
-use crate::error::{SendError, SpawnError};
-use crate::mailbox::recipe::{Full, Mailbox, MailboxFault};
-use crate::payload::Guarded;
-use crate::routing::board::NewRoutee;
+use crate::core::actor_ref::Load;
+use crate::core::any_ref::AnyRef;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::error::{SendError, SpawnError};
+use crate::dispatch::shared_queue::{AtBound, Bound, Pushed, Refused};
+use crate::mailbox::kind::{Full, Mailbox, MailboxFault};
 use crate::routing::builder::RouterBuilder;
+use crate::routing::head::state::NewRoutee;
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::plan::{Initial, MakeWith, RouteeSettings, RouterPlan};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::sync::Arc;
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
@@ -44,7 +44,7 @@ use std::sync::Arc as StdArc;
 ///
 /// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there
 /// is no order between routees, and what one conversation needs to keep in mind must not be the state of a
-/// routee: use [`ConsistentHashing`](super::ConsistentHashing) for that.
+/// routee: use [`ConsistentHashing`](crate::routing::logics::consistent_hashing::ConsistentHashing) for that.
 ///
 /// # Lifecycle
 ///

@@ -1,21 +1,21 @@
 //! How a router begins to be described: what its routees are.
 
-use crate::actor::Actor;
+use crate::actor::actor::Actor;
 use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
 use crate::actor::spawn::spawn_held;
 use crate::actor::turn::ByContext;
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::payload::Guarded;
-use crate::routing::board::NewRoutee;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::routing::head::state::NewRoutee;
+use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
-use crate::routing::round_robin::RoundRobin;
 use crate::routing::routees::Routee;
+use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
-/// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
-/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::SystemRef::router_anonymous) or
+/// Describes a router that is about to be created, by [`SystemRef::router`](crate::core::system::SystemRef::router) or
+/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::core::system::SystemRef::router_anonymous) or
 /// [`Context::router_anonymous`].
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]

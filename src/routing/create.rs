@@ -4,26 +4,26 @@
 //! their first turns; the table; and only then whoever looks the router up finds what routes, and the routees
 //! begin. So no message meets a router that is not whole.
 
-use crate::actor::cell::Control;
 use crate::actor::context::Context;
-use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::actor::turn::{ByContext, drop_guarded};
-use crate::actor_ref::any::AnyRef;
-use crate::error::SpawnError;
-use crate::routing::board::{Board, MakeRoutee, Member, Members, check_size};
-use crate::routing::by_path;
-use crate::routing::found_empty::FoundEmpty;
-use crate::routing::head::Head;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::core::error::SpawnError;
+use crate::failure::Failure;
+use crate::routing::head::empty_pool::FoundEmpty;
+use crate::routing::head::head::Head;
+use crate::routing::head::messages::Manage;
+use crate::routing::head::old_tables::WaitingChanges;
+use crate::routing::head::state::{Board, MakeRoutee, Member, Members, check_size};
 use crate::routing::logic::RoutingLogic;
-use crate::routing::manage::Manage;
-use crate::routing::old_tables::WaitingChanges;
+use crate::routing::path_group;
 use crate::routing::plan::{Initial, RouterPlan};
-use crate::routing::reference::SharedRouter;
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
-use crate::supervision::failure::Failure;
+use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;
 use std::sync::{Arc as StdArc, OnceLock};
 
@@ -93,7 +93,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Initial::Group(group) => {
                 (0, Ok(group.into_iter().map(|routee| routee.for_router(&shared.info)).collect()), None)
             }
-            Initial::Paths { paths, fan_out } => (0, by_path::routees(&paths, fan_out, &shared.info), None),
+            Initial::Paths { paths, fan_out } => {
+                (0, path_group::routees(&paths, fan_out, &shared.info), None)
+            }
         };
         let size =
             shared.info.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
@@ -157,7 +159,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
         }
         if let Some(resizer) = &self.resizer {
-            crate::routing::resizer::change::check(&***resizer, &self.members, self.settings.queue.is_some())
+            crate::routing::resizer::apply::check(&***resizer, &self.members, self.settings.queue.is_some())
                 .map_err(|fault| SpawnError::Resizer { path: path(), fault })?;
         }
         self.settings.mailbox.check(&path)?;
@@ -173,7 +175,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 check(parent, &self.settings, &path)?;
             }
             Initial::Group(_) => {}
-            Initial::Paths { paths, fan_out } => by_path::check(paths, *fan_out, parent, &path)?,
+            Initial::Paths { paths, fan_out } => path_group::check(paths, *fan_out, parent, &path)?,
         }
         Ok(())
     }

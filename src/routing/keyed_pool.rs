@@ -1,24 +1,24 @@
 //! Pools whose routees take the bare message where the router takes it with its key.
 
-use crate::actor::Actor;
+use crate::actor::actor::Actor;
 use crate::actor::builder::IntoActor;
-use crate::actor::cell::Leaving;
 use crate::actor::context::Context;
-use crate::actor::leave::Leave;
+use crate::actor::leave_router::Leave;
 use crate::actor::spawn::spawn_held;
-use crate::actor::system::SystemRef;
 use crate::actor::turn::ByContext;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::recipient::{Accepted, Recipient};
-use crate::actor_ref::{ActorRef, Load};
-use crate::error::SendError;
-use crate::payload::Guarded;
-use crate::routing::board::NewRoutee;
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Leaving;
+use crate::core::error::SendError;
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::system::SystemRef;
 use crate::routing::builder::RouterBuilder;
-use crate::routing::consistent_hashing::Keyed;
+use crate::routing::head::state::NewRoutee;
+use crate::routing::logics::consistent_hashing::Keyed;
+use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
-use crate::routing::round_robin::RoundRobin;
-use crate::routing::several::Nobody;
+use crate::routing::routee_set::Nobody;
+use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {

@@ -1,10 +1,10 @@
 //! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
 //! that routee has stopped.
 
-use crate::actor::system::SystemRef;
-use crate::actor_ref::{ActorRef, Load};
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::error::SendError;
+use crate::core::system::SystemRef;
 use crate::deployment::router::RouterSettings;
-use crate::error::SendError;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use std::any::Any;
@@ -104,7 +104,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     }
 
     /// The name by which [`RouterSettings::router`] asks for this logic: of one of this crate's without `-pool` or
-    /// `-group`; one that is [registered](crate::SystemBuilder::routing_logic) is asked for by exactly its name. A
+    /// `-group`; one that is [registered](crate::core::system::SystemBuilder::routing_logic) is asked for by exactly its name. A
     /// router whose code has the logic that its settings name keeps it. By default none.
     fn name(&self) -> Option<&str> {
         None
@@ -128,7 +128,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// # Errors
     ///
     /// What is wrong, for people: the router is not created, and
-    /// [`SectionFault::Refused`](super::SectionFault::Refused) says so.
+    /// [`SectionFault::Refused`](crate::routing::settings::error::SectionFault::Refused) says so.
     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<M>>>, String> {
         let _ = system;
         Ok(None)

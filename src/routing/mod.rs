@@ -12,7 +12,7 @@
 //!
 //! One message's way:
 //!
-//! 1. [`tell`](crate::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
+//! 1. [`tell`](crate::core::actor_ref::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
 //!    is no actor, and hands it to the `Routing` there (`reference.rs`), which holds the
 //!    [logic](RoutingLogic) and shares with the head the published table of routees. What comes back from it
 //!    is a dead letter; `try_tell` hands it back.
@@ -75,75 +75,56 @@
 
 pub(crate) mod ask_all;
 pub(crate) mod balancing;
-pub(crate) mod board;
-pub(crate) mod broadcast;
-pub(crate) mod broadcast_if;
 pub(crate) mod builder;
-pub(crate) mod by_path;
-pub(crate) mod consistent_hashing;
-pub(crate) mod controller;
 pub(crate) mod create;
-pub(crate) mod deployed;
-pub(crate) mod found_empty;
-pub(crate) mod generators;
 pub mod goakt;
-pub(crate) mod hash_ring;
 pub(crate) mod head;
 pub(crate) mod hops;
-pub(crate) mod key;
 pub(crate) mod keyed_pool;
-pub(crate) mod leaving;
 pub(crate) mod logic;
-pub(crate) mod manage;
-pub(crate) mod old_tables;
+pub(crate) mod logics;
+pub(crate) mod path_group;
 pub(crate) mod plan;
-pub(crate) mod race;
-pub(crate) mod random;
-pub(crate) mod reference;
 pub(crate) mod resizer;
-pub(crate) mod round_robin;
 pub(crate) mod route_context;
+pub(crate) mod routee_set;
 pub(crate) mod routees;
 pub(crate) mod router;
-pub(crate) mod scatter_gather;
-pub(crate) mod several;
-pub(crate) mod smallest_mailbox;
-pub(crate) mod tail_chopping;
-pub(crate) mod two_choices;
-pub(crate) mod value;
+pub(crate) mod router_value;
+pub(crate) mod routing_ref;
+pub(crate) mod settings;
 
-pub use crate::deployment::router::RouterSettings;
-pub use crate::deployment::{ExploringResizerSettings, ResizerSettings};
+pub use crate::deployment::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
 pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use crate::routing::balancing::Balancing;
-pub use crate::routing::broadcast::Broadcast;
-pub use crate::routing::broadcast_if::BroadcastIf;
 pub use crate::routing::builder::RouterBuilder;
-pub use crate::routing::by_path::WildcardError;
-pub use crate::routing::consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
-pub use crate::routing::deployed::fault::SectionFault;
-pub use crate::routing::hash_ring::{Ring, RingError};
-pub use crate::routing::key::{HashKey, KeySink};
-pub use crate::routing::logic::{Pick, RoutingLogic};
-pub use crate::routing::manage::{
+pub use crate::routing::head::messages::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
     ResizeTo, RouteeInfo,
 };
+pub use crate::routing::logic::{Pick, RoutingLogic};
+pub use crate::routing::logics::broadcast::Broadcast;
+pub use crate::routing::logics::broadcast_if::BroadcastIf;
+pub use crate::routing::logics::consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
+pub use crate::routing::logics::hash_key::{HashKey, KeySink};
+pub use crate::routing::logics::hash_ring::{Ring, RingError};
+pub use crate::routing::logics::random::Random;
+pub use crate::routing::logics::round_robin::RoundRobin;
+pub use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
+pub use crate::routing::logics::smallest_mailbox::SmallestMailbox;
+pub use crate::routing::logics::tail_chopping::TailChopping;
+pub use crate::routing::logics::two_choices::TwoChoices;
+pub use crate::routing::path_group::WildcardError;
 pub use crate::routing::plan::RouterPlan;
-pub use crate::routing::random::Random;
 pub use crate::routing::resizer::default::DefaultResizer;
 pub use crate::routing::resizer::error::ResizerError;
 pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 pub use crate::routing::resizer::loads::RouteeLoads;
-pub use crate::routing::resizer::{AskResizer, Resizer};
-pub use crate::routing::round_robin::RoundRobin;
+pub use crate::routing::resizer::resizer::{AskResizer, Resizer};
 pub use crate::routing::route_context::RouteContext;
 pub use crate::routing::routees::{Routee, Routees};
 pub use crate::routing::router::Router;
-pub use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
-pub use crate::routing::smallest_mailbox::SmallestMailbox;
-pub use crate::routing::tail_chopping::TailChopping;
-pub use crate::routing::two_choices::TwoChoices;
-pub use crate::routing::value::{LogicError, RouterValue};
+pub use crate::routing::router_value::{LogicError, RouterValue};
+pub use crate::routing::settings::error::SectionFault;
 #[cfg(feature = "macros")]
 pub use pointsman_macros::HashKey;

@@ -1,24 +1,24 @@
 //! A described router: all that is said of it before it is created.
 
-use crate::actor::Actor;
-use crate::actor::mailbox_kind::MailboxKind;
+use crate::actor::actor::Actor;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::Plan;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::attempt::Answerable;
-use crate::error::SpawnError;
-use crate::mailbox::recipe::{Mailbox, MailboxChoice};
-use crate::payload::Guarded;
-use crate::routing::board::NewRoutee;
-use crate::routing::by_path::FanOut;
-use crate::routing::controller::MakeController;
-use crate::routing::deployed::abilities::Abilities;
-use crate::routing::leaving::LeavePlan;
+use crate::ask::fork::Answerable;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::strategy::{Restart, Strategy};
+use crate::mailbox::kind::{Mailbox, MailboxChoice};
+use crate::routing::head::controller::MakeController;
+use crate::routing::head::old_tables::OldTablesPlan;
+use crate::routing::head::removal::LeavePlan;
+use crate::routing::head::state::NewRoutee;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::old_tables::OldTablesPlan;
-use crate::routing::resizer::Resizer;
-use crate::routing::round_robin::RoundRobin;
+use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::path_group::FanOut;
+use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routee;
-use crate::supervision::{Restart, Strategy};
+use crate::routing::settings::capabilities::Abilities;
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -276,8 +276,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Has a pool's routees skip messages that nobody wants any more when their turn comes, as
     /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
-    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](super::ScatterGatherFirstCompleted),
-    /// [`TailChopping`](super::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
+    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted),
+    /// [`TailChopping`](crate::routing::logics::tail_chopping::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
     /// a group say it themselves: for a group this is an error of `spawn`.
     ///
     /// ```

@@ -14,18 +14,18 @@
 //! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
 //! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
 
-use crate::actor::path::ActorPath;
-use crate::actor::system::SystemRef;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::attempt::RouterId;
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::actor_ref::recipient::Accepted;
-use crate::actor_ref::{ActorRef, Target};
-use crate::error::SendError;
-use crate::ledger::Row;
+use crate::ask::fork::RouterId;
+use crate::core::actor_ref::{ActorRef, Target};
+use crate::core::any_ref::AnyRef;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::error::SendError;
+use crate::core::ledger::Row;
+use crate::core::recipient::Accepted;
+use crate::core::system::SystemRef;
+use crate::path::actor_path::ActorPath;
 use crate::routing::logic::Pick;
-use crate::routing::reference::RouterInfo;
 use crate::routing::routees::Routees;
+use crate::routing::routing_ref::RouterInfo;
 use crate::sync::HashSet;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};

@@ -1,12 +1,12 @@
 //! The published table of routees.
 
-use crate::actor::find::selection::{Found, Selection};
 use crate::actor::turn::{drop_guarded, guarded};
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::{ActorRef, Load};
-use crate::routing::by_path::{FanOut, at_path};
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::any_ref::AnyRef;
 use crate::routing::logic::Pick;
-use crate::routing::reference::RouterInfo;
+use crate::routing::path_group::{FanOut, at_path};
+use crate::routing::routing_ref::RouterInfo;
+use crate::selection::selection::{Found, Selection};
 use std::any::Any;
 use std::cmp::Ordering;
 use std::fmt;
@@ -143,7 +143,10 @@ impl<M: Send + 'static> Routee<M> {
 
     /// No routee: a message that a logic sends here becomes a dead letter, or comes back to `try_tell`.
     pub fn none() -> Self {
-        Self { actor: ActorRef::to_own_recipient(super::several::Nobody), identity: Identity::None }
+        Self {
+            actor: ActorRef::to_own_recipient(crate::routing::routee_set::Nobody),
+            identity: Identity::None,
+        }
     }
 
     pub(crate) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {

@@ -1,17 +1,17 @@
 //! The handle that manages a router.
 
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::{AnyRef, Watchable};
-use crate::actor_ref::ask::AskError;
-use crate::actor_ref::reply::Request;
-use crate::grace;
-use crate::routing::manage::{
+use crate::ask::ask::AskError;
+use crate::ask::reply::Request;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::routing::head::messages::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
     ResizeTo, RouteeInfo,
 };
-use crate::routing::reference::SharedRouter;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routee;
+use crate::routing::routing_ref::SharedRouter;
+use crate::util::reclaim;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
@@ -64,7 +64,7 @@ impl<M: Send + 'static> Router<M> {
 
     /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
     /// Those handle everything that they have been sent, and end. One that is ending already counts for none. A
-    /// [resizer's](super::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
+    /// [resizer's](crate::routing::resizer::resizer::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
     ///
     /// Returns the size after: `size`, or the bound next to it.
     ///
@@ -79,7 +79,7 @@ impl<M: Send + 'static> Router<M> {
     /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
     /// [`resize_to`](Self::resize_to) does, but never smaller than 1; a pool that
     /// [stays when empty](super::RouterPlan::stay_when_empty) becomes 0 instead, and grows again when it is told to, and with
-    /// a [resizer](super::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
+    /// a [resizer](crate::routing::resizer::resizer::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
     ///
     /// From Akka's `AdjustPoolSize`, which has no such bound: there such a pool becomes empty. Pekko has the bound by now.
     ///
@@ -93,7 +93,7 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Adds a routee at the end of the table. It is watched, never stopped by the router. Adding it twice
-    /// gives it twice the share, except where its identity decides: [consistent hashing](super::ConsistentHashing) counts it
+    /// gives it twice the share, except where its identity decides: [consistent hashing](crate::routing::logics::consistent_hashing::ConsistentHashing) counts it
     /// once. Returns how many routees there are then.
     ///
     /// # Errors
@@ -156,14 +156,14 @@ impl<M: Send + 'static> Router<M> {
     /// How many routees a message that is sent now is routed among; 0 when the router has stopped. Waits for nobody, and
     /// so may not see a change yet that was asked for and has not been answered.
     pub fn size(&self) -> usize {
-        self.shared.table.read(&grace::section()).len()
+        self.shared.table.read(&reclaim::section()).len()
     }
 
     fn manage<Q: Request>(&self, request: Q) -> Result<Q::Reply, ManageError>
     where
-        Manage<M>: From<crate::actor_ref::reply::Call<Q>>,
+        Manage<M>: From<crate::ask::reply::Call<Q>>,
     {
-        if crate::dispatch::must_not_wait() || self.shared.info.head.runs_only_here() {
+        if crate::dispatch::dispatcher::must_not_wait() || self.shared.info.head.runs_only_here() {
             return Err(ManageError::WouldBlockWorker { path: self.head.path().to_string() });
         }
         self.head.ask(request).wait().map_err(|error| match error {
@@ -193,12 +193,12 @@ impl<M: Send + 'static> Router<M> {
             return 0;
         }
         let routees = {
-            let section = grace::section();
+            let section = reclaim::section();
             let table = self.shared.table.read(&section);
             let row = self.shared.info.system.ledger().mine();
             row.sent(1);
             let cx = RouteContext::new(row, &self.shared.info);
-            super::broadcast::to_all(message, table, &cx);
+            crate::routing::logics::broadcast::to_all(message, table, &cx);
             table.len()
         };
         if let Some(resizing) = &self.shared.info.resizing {
@@ -229,7 +229,7 @@ impl<M: Send + 'static> Router<M> {
     }
 
     fn each_routee(&self, act: impl Fn(&AnyRef)) -> usize {
-        let section = grace::section();
+        let section = reclaim::section();
         let table = self.shared.table.read(&section);
         // A path with a wildcard may lead to the router itself, which is none of its routees.
         let is_other = |actor: &&AnyRef| **actor != self.shared.info.head;

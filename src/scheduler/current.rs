@@ -1,9 +1,9 @@
 //! What the calling thread is to the scheduler.
 
-use crate::grace;
-use crate::scheduler::Pool;
+use crate::scheduler::pool::Pool;
 use crate::scheduler::worker::Core;
 use crate::sync::per_thread;
+use crate::util::reclaim;
 use std::cell::Cell;
 use std::ptr;
 
@@ -92,7 +92,7 @@ pub fn aside<R>(act: impl FnOnce() -> R) -> R {
 pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::step_aside);
-        let _rests = grace::rest_here();
+        let _rests = reclaim::rest_here();
         act()
     })
 }

@@ -1,10 +1,11 @@
 //! A worker's main loop: where the next task comes from, and where it goes after its turn.
 
+use crate::scheduler::backoff::Wait;
+use crate::scheduler::current;
 use crate::scheduler::injector::Injector;
+use crate::scheduler::pool::{Pool, TurnHooks};
 use crate::scheduler::sleep::Place;
-use crate::scheduler::stalled::Wait;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
-use crate::scheduler::{Pool, TurnHooks, current};
 use crate::sync::deque::{self, Steal};
 use crate::sync::{Arc, hint, thread};
 use std::cell::Cell;

@@ -1,8 +1,8 @@
 //! Tasks that end actors, and wait until they have ended.
 
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::shutdown::{AddTaskError, CoordinatedShutdown, TaskHandle};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::shutdown::coordinated::{AddTaskError, CoordinatedShutdown, TaskHandle};
 
 impl CoordinatedShutdown {
     /// Adds a task that sends `message` to `actor`, if there is one, and is done when the actor has ended. It is

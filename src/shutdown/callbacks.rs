@@ -1,8 +1,8 @@
 //! What a program wants done once every actor has ended.
 
-use crate::actor::system::SystemRef;
 use crate::actor::turn::drop_guarded;
-use crate::event_stream::quietly;
+use crate::core::event_stream::quietly;
+use crate::core::system::SystemRef;
 use crate::sync::{Mutex, lock};
 use std::fmt;
 

@@ -5,17 +5,17 @@
 //! alarm at the phase's deadline, by the system's clock.
 
 use super::phase;
-use crate::actor::Done;
-use crate::actor::system::SystemCore;
+use crate::actor::actor::Done;
 use crate::actor::turn::{drop_guarded, guarded};
-use crate::actor_ref::ask::Alarms;
-use crate::event_stream::quietly;
+use crate::ask::ask::Alarms;
+use crate::core::event_stream::quietly;
+use crate::core::system::SystemCore;
 use crate::scheduler::affinity::unpinned;
+use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
 use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
     TaskReport,
 };
-use crate::shutdown::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use std::cell::Cell;

@@ -1,8 +1,8 @@
 //! Signals of the operating system that begin a shutdown.
 
-use crate::actor::system::SystemRef;
+use crate::core::system::SystemRef;
 use crate::scheduler::affinity::unpinned;
-use crate::shutdown::CoordinatedShutdown;
+use crate::shutdown::coordinated::CoordinatedShutdown;
 #[cfg(windows)]
 use crate::shutdown::polled_signals::Signals;
 use crate::shutdown::report::ShutdownReason;

@@ -1,12 +1,12 @@
 //! An actor whose mail the test reads.
 
+use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::builder::ActorBuilder;
-use crate::actor::cell::Control;
 use crate::actor::context::Context;
-use crate::actor::system::SystemRef;
-use crate::actor::{Actor, Done, Terminated};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::{AnyRef, Watchable};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::cell::Control;
+use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::testkit::seeds::Again;

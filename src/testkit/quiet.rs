@@ -1,8 +1,8 @@
 //! Waiting until a system with threads has nothing left to do.
 
-use crate::actor::system::SystemRef;
-use crate::actor::system::quiet::Unrest;
-use crate::actor_ref::any::AnyRef;
+use crate::actor::quiet::Unrest;
+use crate::core::any_ref::AnyRef;
+use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
 use crate::sync::thread;
 use std::fmt;
@@ -40,7 +40,7 @@ pub enum NotQuiet {
 pub struct StillBusy {
     /// Its path.
     pub path: String,
-    /// What [`waits`](crate::AnyRef::queued) for it.
+    /// What [`waits`](crate::core::any_ref::AnyRef::queued) for it.
     pub queued: usize,
     /// Whether it is in a handler or has a turn to come. An actor with messages and without a turn is suspended: it
     /// waits for its supervisor.
@@ -98,7 +98,7 @@ pub struct StillBusy {
 /// ```
 pub fn wait_until_quiet(system: &SystemRef, limit: Duration) -> Result<(), NotQuiet> {
     let core = system.core();
-    if crate::dispatch::must_not_wait() || core.runs_current_thread() {
+    if crate::dispatch::dispatcher::must_not_wait() || core.runs_current_thread() {
         return Err(NotQuiet::OwnThread);
     }
     let reached = core.run_turns(&mut || false);

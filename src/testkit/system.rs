@@ -1,14 +1,14 @@
 //! A system on the thread of its test.
 
-use crate::actor::system::{System, SystemBuilder, SystemRef};
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask::AskError;
-use crate::actor_ref::reply::{Call, Request};
+use crate::ask::ask::AskError;
+use crate::ask::reply::{Call, Request};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::BuildError;
+use crate::core::ledger::Ledger;
+use crate::core::system::{System, SystemBuilder, SystemRef};
 use crate::dispatch::stepping;
 use crate::dispatch::stepping::Stepper;
-use crate::error::BuildError;
-use crate::ledger::Ledger;
 use crate::sync::{Mutex, lock};
 use crate::testkit::probe::Probe;
 use crate::testkit::seeds::{Again, any_seed};
@@ -34,7 +34,7 @@ const NAMED_MAX: usize = 32;
 /// messages it handles in it: two runs with one seed take the same course, two seeds explore two. Time stands
 /// still until it is [moved](Self::advance). Nothing runs but in [`step`](Self::step),
 /// [`run_until_idle`](Self::run_until_idle), [`advance`](Self::advance), and wherever this thread waits for
-/// the system: for an [answer](crate::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
+/// the system: for an [answer](crate::ask::ask::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
 ///
 /// Dispatchers keep their names and lose their threads: actors on blocking and pinned ones take their turns here,
 /// too. A handler on such a dispatcher may wait for an answer, and the others get their turns within its own;
@@ -217,7 +217,7 @@ impl TestSystem {
 
     /// Lets time pass until a future is ready, and returns what it yields: turns are run until idle, then the clock moves to
     /// the next deadline, and so on, over `within` at most. So an [`Ask`](crate::Ask) is awaited whose answer takes
-    /// time by the system's clock; [`wait`](crate::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
+    /// time by the system's clock; [`wait`](crate::ask::ask::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
     /// where the future was ready.
     ///
     /// What else is due meanwhile happens too, each at its time, as in [`advance`](Self::advance). A future that is to be

@@ -1,8 +1,8 @@
 //! Who has the next turn: a seeded choice among all actors that have something to do.
 
-use crate::actor::sender::Aside;
-use crate::actor_ref::dead_letters::turn_within;
-use crate::dispatch::Kind;
+use crate::core::dead_letters::turn_within;
+use crate::core::sender::Aside;
+use crate::dispatch::dispatcher::Kind;
 use crate::dispatch::stepping::{Identity, Reached, Stepper};
 use crate::scheduler::current::standing_for;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};

@@ -1,6 +1,5 @@
 //! Time: clocks, the timing wheel, the timers that a system runs on them, and the scheduler service.
 
 pub(crate) mod clock;
-pub(crate) mod scheduler;
 pub(crate) mod timers;
 pub(crate) mod wheel;

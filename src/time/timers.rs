@@ -7,13 +7,13 @@
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
 
-use crate::actor::cell::Control;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask::{AlarmKey, Alarms, NO_SYSTEM};
+use crate::ask::ask::{AlarmKey, Alarms, NO_SYSTEM};
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::pattern::scheduler::Scheduled;
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::clock::Clock;
-use crate::time::scheduler::Scheduled;
 use crate::time::wheel::{Key, NEVER, Wheel, tick_begun_at, tick_not_before};
 use std::fmt;
 use std::io;
@@ -283,7 +283,7 @@ impl Shared {
 /// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
 /// Whoever moves a clock by hand stands for that thread.
 fn run_guarded(fire: Fire) {
-    crate::dispatch::without_waiting(|| {
+    crate::dispatch::dispatcher::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
             crate::actor::turn::drop_guarded(payload);
         }

@@ -1,7 +1,7 @@
 //! The answer to a request that all are asked.
 
-use crate::actor_ref::ask::{Ask, AskError};
-use crate::topology::tokens::{Replies, Tokens};
+use crate::ask::ask::{Ask, AskError};
+use crate::topology::reply_set::{Replies, Tokens};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! What can be wrong with a topology.
 
-use crate::actor_ref::delivery::Report;
-use crate::error::{NameError, SendError};
+use crate::core::error::{NameError, SendError};
+use crate::delivery::multi_send::Report;
 use std::fmt;
 
 /// Why a topology cannot be as it was described.

@@ -1,13 +1,13 @@
 //! What stands behind a group, as the topology manages it.
 
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::routing::manage::Drain;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::group::group::Group;
+use crate::group::key::GroupKey;
+use crate::group::status::{StatusReport, reports_to};
+use crate::routing::head::messages::Drain;
 use crate::routing::router::Router;
 use crate::topology::config::{GroupConfig, log_failure};
-use crate::topology::group::Group;
-use crate::topology::key::GroupKey;
-use crate::topology::status::{StatusReport, reports_to};
 use std::sync::Arc as StdArc;
 
 /// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.

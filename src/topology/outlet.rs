@@ -3,13 +3,13 @@
 //! There is a table for each sending group and type of message. Who sends resolves it once; then every message walks a
 //! slice of routes, without hashing, locks or allocation.
 
-use crate::actor::system::SystemRef;
 use crate::actor::turn::drop_guarded;
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::actor_ref::delivery::{Copier, Copies, Way};
+use crate::core::actor_ref::ActorRef;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::system::SystemRef;
+use crate::delivery::multi_send::{Copier, Copies, Way};
 use crate::sync::OnceLock;
-use crate::topology::carries::{Carries, taken_back};
+use crate::topology::wraps::{Carries, taken_back};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -74,7 +74,7 @@ pub struct Berth<D> {
 
 /// The entrance of a destination for messages of one type.
 pub trait Port<M>: Send + Sync {
-    /// As [`Spread::spread`](crate::actor_ref::delivery::Spread::spread).
+    /// As [`Spread::spread`](crate::delivery::multi_send::Spread::spread).
     fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
 
     /// Turns back what this port has changed.

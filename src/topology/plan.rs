@@ -1,19 +1,19 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
-use crate::actor::path::check_name;
-use crate::actor::system::SystemRef;
 use crate::actor::turn::drop_guarded;
-use crate::actor_ref::ActorRef;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask::{NO_SYSTEM, Timekeeper};
+use crate::ask::ask::{NO_SYSTEM, Timekeeper};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::system::SystemRef;
+use crate::path::actor_path::check_name;
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
-use crate::topology::carries::Carries;
 use crate::topology::config::{Change, GroupConfig, Sections, give};
-use crate::topology::drawing::Connection;
+use crate::topology::dot::Connection;
 use crate::topology::error::TopologyError;
 use crate::topology::member::{Member, Mount};
 use crate::topology::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
 use crate::topology::start::Course;
+use crate::topology::wraps::Carries;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -342,7 +342,7 @@ impl<D: Send + 'static> Local<D> {
     #[cfg_attr(feature = "config", doc = "[`reconfigure`](Topology::reconfigure)")]
     #[cfg_attr(not(feature = "config"), doc = "`reconfigure`")]
     /// as soon as it has got that; see [`Topology::start`] for whether the others get their first configuration from it.
-    /// One that needs longer than the [`started`](crate::Actor::started) of its actors for that, since it waits for a
+    /// One that needs longer than the [`started`](crate::actor::actor::Actor::started) of its actors for that, since it waits for a
     /// message or asks another service, is a
     #[cfg_attr(feature = "config", doc = "[`configurer`](Self::configurer).")]
     #[cfg_attr(not(feature = "config"), doc = "`configurer` (feature `config`).")]

@@ -2,22 +2,22 @@
 
 use crate::actor::context::Context;
 use crate::actor::turn::drop_guarded;
-use crate::actor_ref::ask;
-use crate::actor_ref::ask::{Ask, AskError};
-use crate::actor_ref::attempt::{Answerable, Attempt};
-use crate::actor_ref::dead_letters::{DeadLetterReason, unread};
-use crate::actor_ref::delivery::{Copier, Mode};
-use crate::actor_ref::reply::{Call, ReplyTo, Request, SinkHandle};
-use crate::actor_ref::to_actor::Bound;
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError};
+use crate::ask::fork::{Answerable, Attempt};
+use crate::ask::reply::{Call, ReplyTo, Request, SinkHandle};
+use crate::ask::to_actor::Bound;
+use crate::core::dead_letters::{DeadLetterReason, unread};
+use crate::delivery::multi_send::{Copier, Mode};
 use crate::topology::ask_all::{AskAll, gathered};
-use crate::topology::sending::{Offered, Target};
-use crate::topology::tokens::{Replies, Tokens};
+use crate::topology::reply_set::{Replies, Tokens};
+use crate::topology::send::{Offered, Target};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// A request that is about to be sent: see [`Sending::request`](super::Sending::request).
+/// A request that is about to be sent: see [`Sending::request`](crate::topology::send::Sending::request).
 #[must_use = "nothing is sent before `any` or `all`"]
 pub struct Requesting<'a, T, M, Q: Request> {
     target: &'a T,
@@ -65,11 +65,11 @@ where
     }
 
     /// Sends the request; the answer is what each copy came to, in the order in which they did: one entry for each
-    /// recipient, and one [`Failed`](super::RequestError::Failed) for each group in which nobody was to get it. If
+    /// recipient, and one [`Failed`](crate::topology::reply_set::RequestError::Failed) for each group in which nobody was to get it. If
     /// nobody at all is reached, it is that one entry.
     ///
     /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
-    /// [`TimedOut`](super::RequestError::TimedOut) at its end. What comes later is late, and counted so.
+    /// [`TimedOut`](crate::topology::reply_set::RequestError::TimedOut) at its end. What comes later is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
         let (asker, mut ask) = self.begin();
         let tokens = Tokens::all();

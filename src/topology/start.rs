@@ -72,7 +72,7 @@ impl Topology {
     /// | empty | neither |
     ///
     /// Without sections in the builder's text (and with the feature `config`), this waits for the entrypoints: until
-    /// each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
+    /// each of their actors has been made and its [`started`](crate::actor::actor::Actor::started) has returned, and for a
     /// [configurer](Local::configurer) until it has brought a configuration, however long that takes.
     /// Until then the other groups are mounted and have no configuration; they take messages.
     ///
@@ -171,8 +171,8 @@ impl Topology {
 #[cfg(feature = "config")]
 mod waiting {
     use super::*;
-    use crate::actor_ref::any::AnyRef;
-    use crate::actor_ref::ask::Ask;
+    use crate::ask::ask::Ask;
+    use crate::core::any_ref::AnyRef;
     use crate::dispatch::stepping::Reached;
     use crate::topology::stop::{ask_if_alive, asked};
     use std::pin::Pin;
@@ -186,7 +186,7 @@ mod waiting {
             if !sections.is_empty() || self.shared().course.is_configured() {
                 return Ok(First::Given);
             }
-            let may_wait = !crate::dispatch::must_not_wait() && !core.runs_current_thread();
+            let may_wait = !crate::dispatch::dispatcher::must_not_wait() && !core.runs_current_thread();
             let configurers = self.entrypoints(|entry| entry.is_configurer);
             if !configurers.is_empty() {
                 return if may_wait { self.wait_for(&configurers) } else { Ok(First::Later) };
@@ -320,7 +320,7 @@ impl<'a> Configuring<'a> {
         let course = &shared.course;
         let mut state = lock(&course.state);
         while state.is_busy {
-            if crate::dispatch::must_not_wait() {
+            if crate::dispatch::dispatcher::must_not_wait() {
                 return Err(TopologyError::Busy);
             }
             state = course.wait(state);

@@ -1,16 +1,16 @@
 //! How the groups of a topology end, and whether their actors are alive.
 
-use crate::actor::Done;
+use crate::actor::actor::Done;
 use crate::actor::turn::{drop_guarded, guarded};
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::ask;
-use crate::actor_ref::ask::{Ask, AskError, Timekeeper};
-use crate::shutdown::{AddTaskError, TaskHandle};
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::core::any_ref::AnyRef;
+use crate::shutdown::coordinated::{AddTaskError, TaskHandle};
 use crate::time::timers::{TimerHandle, Timers};
 use crate::topology::ask_all::AskAll;
 use crate::topology::member::Member;
 use crate::topology::plan::Topology;
-use crate::topology::tokens::Tokens;
+use crate::topology::reply_set::Tokens;
 use std::time::Duration;
 
 impl Topology {
@@ -90,8 +90,8 @@ impl Topology {
 
     /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages
     /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
-    /// of answers; one that ends first has [failed](super::RequestError). Nobody is created for it. Give it a limit by
-    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](super::RequestError::TimedOut).
+    /// of answers; one that ends first has [failed](crate::topology::reply_set::RequestError). Nobody is created for it. Give it a limit by
+    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](crate::topology::reply_set::RequestError::TimedOut).
     ///
     /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
     pub fn ping(&self) -> AskAll<AnyRef> {

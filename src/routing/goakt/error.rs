@@ -1,6 +1,6 @@
 //! Why a router could not be spawned.
 
-use crate::error::SpawnError;
+use crate::core::error::SpawnError;
 use std::fmt;
 
 /// Why [`SpawnRouter::spawn`](super::SpawnRouter::spawn) failed. What is wrong is looked for in the order of

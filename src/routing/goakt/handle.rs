@@ -1,10 +1,10 @@
 //! The handle of a router in GoAkt's words.
 
-use crate::actor_ref::ActorRef;
-use crate::error::SendError;
-use crate::grace;
-use crate::routing::manage::ManageError;
+use crate::core::actor_ref::ActorRef;
+use crate::core::error::SendError;
+use crate::routing::head::messages::ManageError;
 use crate::routing::route_context::RouteContext;
+use crate::util::reclaim;
 use std::fmt;
 use std::ops::Deref;
 
@@ -86,7 +86,7 @@ impl<M: Send + 'static> Router<M> {
     {
         let shared = &self.0.shared;
         let taken = {
-            let section = grace::section();
+            let section = reclaim::section();
             let table = shared.table.read(&section);
             if table.is_empty() {
                 Err(message)

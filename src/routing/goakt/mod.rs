@@ -1,6 +1,6 @@
 //! Routers in GoAkt's words, and with GoAkt's defaults.
 //!
-//! [`SystemRef::spawn_router`](crate::SystemRef::spawn_router) describes a router by name, size and factory,
+//! [`SystemRef::spawn_router`](crate::core::system::SystemRef::spawn_router) describes a router by name, size and factory,
 //! as GoAkt's `SpawnRouter` does; what comes out is a router as any other of this crate, and routes in its
 //! senders' threads. The [guide](crate::guide::goakt) puts each of GoAkt's options, messages and defaults
 //! beside ours, and says what differs.
@@ -45,7 +45,7 @@ pub(crate) mod handle;
 pub(crate) mod spawn;
 pub(crate) mod strategy;
 
-pub use crate::actor_ref::or_back::{AskOrBack, StatusFailure};
+pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};
 pub use crate::routing::goakt::error::RouterError;
 pub use crate::routing::goakt::handle::Router;
 pub use crate::routing::goakt::spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};

@@ -1,29 +1,29 @@
 //! The description of a router in GoAkt's words.
 
-use crate::actor::Actor;
+use crate::actor::actor::Actor;
 use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
 use crate::actor::spawn::{Held, spawn_held};
-use crate::actor::system::SystemRef;
 use crate::actor::turn::{ByContext, guarded};
-use crate::actor_ref::any::AnyRef;
-use crate::error::SpawnError;
-use crate::mailbox::recipe::MailboxChoice;
-use crate::payload::Guarded;
-use crate::routing::board::NewRoutee;
-use crate::routing::broadcast::Broadcast;
-use crate::routing::consistent_hashing::{ConsistentHashing, WithoutKey};
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::strategy::{Directive, Restart, Strategy};
+use crate::core::system::SystemRef;
+use crate::failure::FailureKind;
+use crate::mailbox::kind::MailboxChoice;
 use crate::routing::goakt::error::RouterError;
 use crate::routing::goakt::handle::Router;
 use crate::routing::goakt::strategy::{RoutingStrategy, Unset};
-use crate::routing::key::KeySink;
+use crate::routing::head::state::NewRoutee;
+use crate::routing::logics::broadcast::Broadcast;
+use crate::routing::logics::consistent_hashing::{ConsistentHashing, WithoutKey};
+use crate::routing::logics::hash_key::KeySink;
+use crate::routing::logics::random::Random;
+use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
+use crate::routing::logics::tail_chopping::TailChopping;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
-use crate::routing::random::Random;
-use crate::routing::round_robin::RoundRobin;
-use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
-use crate::routing::tail_chopping::TailChopping;
-use crate::supervision::failure::FailureKind;
-use crate::supervision::{Directive, Restart, Strategy};
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -211,7 +211,7 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
 
     /// Asks all routees, and the first success is the outcome; within `within`, or it is a failure. GoAkt's
     /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original
-    /// message [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and
+    /// message [`ask_or_back`](crate::core::actor_ref::ActorRef::ask_or_back), outside actors and
     /// [within](crate::Context::ask_or_back).
     pub fn scatter_gather_first(self, within: Duration) -> SpawnRouter<M, ScatterGatherFirstCompleted> {
         self.strategy(ScatterGatherFirstCompleted::within(within))

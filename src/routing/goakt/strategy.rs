@@ -1,22 +1,22 @@
 //! The strategies that a router in GoAkt's words can have.
 
-use crate::actor_ref::attempt::Answerable;
-use crate::routing::broadcast::Broadcast;
-use crate::routing::consistent_hashing::ConsistentHashing;
+use crate::ask::fork::Answerable;
 use crate::routing::goakt::error::RouterError;
-use crate::routing::key::KeySink;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::random::Random;
-use crate::routing::round_robin::RoundRobin;
-use crate::routing::scatter_gather::ScatterGatherFirstCompleted;
-use crate::routing::tail_chopping::TailChopping;
+use crate::routing::logics::broadcast::Broadcast;
+use crate::routing::logics::consistent_hashing::ConsistentHashing;
+use crate::routing::logics::hash_key::KeySink;
+use crate::routing::logics::random::Random;
+use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
+use crate::routing::logics::tail_chopping::TailChopping;
 
 /// No strategy was chosen: GoAkt's default, to all routees, for messages that can be cloned.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unset;
 
 /// How a described router routes messages `M`. Not to be implemented: for other logics there is
-/// [`SystemRef::router`](crate::SystemRef::router).
+/// [`SystemRef::router`](crate::core::system::SystemRef::router).
 pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
     /// The logic that does it.
     type Logic: RoutingLogic<M>;

@@ -1,10 +1,10 @@
 //! The resizer that measures.
 
-use crate::actor::own_timers::next_in_rate;
-use crate::actor_ref::Load;
+use crate::actor::timers::next_in_rate;
+use crate::core::actor_ref::Load;
 use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::loads::RouteeLoads;
-use crate::routing::resizer::{Resizer, check_bounds, difference};
+use crate::routing::resizer::resizer::{Resizer, check_bounds, difference};
 use crate::sync::{Mutex, lock};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

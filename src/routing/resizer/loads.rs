@@ -1,6 +1,6 @@
 //! What a resizer is shown of its pool.
 
-use crate::actor_ref::Load;
+use crate::core::actor_ref::Load;
 use std::time::Duration;
 
 /// The routees of a pool and what they have to do, at the moment when its resizer is asked.

@@ -7,22 +7,22 @@
 //! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
 //! becomes of the look: the flag is loose again.
 
-use crate::actor::cell::Control;
-use crate::actor::system::SystemRef;
-use crate::actor_ref::any::AnyRef;
-use crate::actor_ref::dead_letters::DeadLetterReason;
-use crate::actor_ref::recipient::{Accepted, Recipient};
-use crate::actor_ref::{ActorRef, Load};
-use crate::error::SendError;
-use crate::payload::Guarded;
-use crate::routing::head::Head;
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::error::SendError;
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::system::SystemRef;
+use crate::routing::head::head::Head;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::reference::{LeftoverRouting, Routing, SharedRouter};
-use crate::routing::resizer::Resizer;
 use crate::routing::resizer::loads::RouteeLoads;
+use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routees;
-use crate::striped::PerThread;
+use crate::routing::routing_ref::{LeftoverRouting, Routing, SharedRouter};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::util::panic::Guarded;
+use crate::util::per_thread::PerThread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc as StdArc;
 

@@ -1,0 +1,138 @@
+//! The top of the tree: `/`, `/user`, `/system` and `/temp`.
+
+use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::context::Context;
+use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
+use crate::actor::turn::ByContext;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::core::dispatchers::{DEFAULT, INTERNAL};
+use crate::core::error::{BuildError, SpawnError};
+use crate::core::strategy::Strategy;
+use crate::core::system::SystemCore;
+use crate::scheduler::error::StartError;
+use crate::sync::lock;
+use std::sync::Arc as StdArc;
+
+/// What a system keeps of its tree.
+#[derive(Clone)]
+pub struct Tree {
+    pub root: AnyRef,
+    pub user: AnyRef,
+    pub system: AnyRef,
+    /// Parent of what lives for one answer.
+    pub temp: AnyRef,
+}
+
+/// A guardian takes no messages.
+pub enum Never {}
+
+/// `/`: watches over `/user` and `/system`, and ends when one of them has ended.
+struct Root;
+
+/// `/user`, `/system` and `/temp`.
+struct Guardian {
+    supervision: Strategy,
+}
+
+impl Actor for Root {
+    type Message = Never;
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
+        ctx.stop();
+        Ok(())
+    }
+    fn supervision(&self) -> Strategy {
+        // What reaches the root was judged by nobody below.
+        Strategy::stop()
+    }
+}
+
+impl Actor for Guardian {
+    type Message = Never;
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+    fn supervision(&self) -> Strategy {
+        self.supervision.clone()
+    }
+}
+
+impl SystemCore {
+    /// Starts the timer thread, if the clock needs one: those that set timers later have no use for an error.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Timers`] when it cannot be had; the dispatchers have ended then.
+    pub fn start_timers(&self) -> Result<(), BuildError> {
+        self.timers.start().map_err(|error| {
+            self.dispatchers.end();
+            BuildError::Timers(StartError::Thread(error))
+        })
+    }
+
+    /// Makes the guardians.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] when one of them gets no thread; those that did have ended by then, and the
+    /// dispatchers too.
+    pub fn grow_tree(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
+        let root = match spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)) {
+            Ok(root) => root.any_local(),
+            Err(error) => return Err(self.give_up(None, error)),
+        };
+        let guardian = |name: &str, supervision: Strategy| {
+            let plan = Plan {
+                parent: Ok(root.clone()),
+                name: Some(name.to_owned()),
+                dispatcher: Some(INTERNAL.to_owned()),
+                mailbox: MailboxKind::Unbounded,
+                on_failure: None,
+                routee_index: 0,
+                stash_capacity: None,
+            };
+            let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
+            spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
+        };
+        let grown = guardian("system", Strategy::default()).and_then(|system| {
+            Ok((system, guardian("temp", Strategy::default())?, guardian("user", supervision)?))
+        });
+        let (system, temp, user) = match grown {
+            Ok(grown) => grown,
+            Err(error) => return Err(self.give_up(Some(&root), error)),
+        };
+        // The root ends once one of them has ended.
+        watch_from_outside(&root, &system);
+        watch_from_outside(&root, &user);
+        *lock(&self.tree) = Some(Tree { root, user, system, temp });
+        Ok(())
+    }
+
+    /// The parent of the engine's own actors, `/system`; or the name of this system if it has ended.
+    pub(crate) fn system_guardian(&self) -> Result<AnyRef, String> {
+        self.tree().map(|tree| tree.system).ok_or_else(|| self.name.clone())
+    }
+
+    /// Ends what has grown, and the threads.
+    fn give_up(&self, root: Option<&AnyRef>, error: SpawnError) -> BuildError {
+        if let Some(root) = root {
+            root.stop();
+            self.wait_for_tree();
+        }
+        self.timers.stop();
+        self.dispatchers.end();
+        match error {
+            SpawnError::Thread(error) => BuildError::Dispatcher { name: DEFAULT.to_owned(), error },
+            other => unreachable!("a new system refuses its guardian: {other}"),
+        }
+    }
+}
+
+/// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.
+fn watch_from_outside(watcher: &AnyRef, actor: &AnyRef) {
+    let _ = watcher.send_system(Control::Adopt(actor.clone()));
+}

@@ -1,0 +1,419 @@
+//! An actor's life: creation, failure and what follows, restart, and the end.
+//!
+//! # From a failure to its verdict
+//!
+//! A handler or hook fails: [`fail`](ActorTurn::fail) suspends the actor and its children and sends the parent
+//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`verdict.rs`) and answers with `Resume`, `Restart` or
+//! `Stop`, or escalates: then it fails itself, with the same cause.
+//!
+//! Suspensions are counted, since several reasons may hold at once:
+//!
+//! | event | the actor's own count | its children |
+//! |---|---|---|
+//! | it fails | one more | one more, each |
+//! | it escalates a child's failure | one more | one more, each but that child, which is suspended by its own failure |
+//! | it is resumed, or restarted | one less | one less for each that is kept |
+//! | its parent is suspended or resumed | one more, or one less | the same |
+//! | it shares the fate of a sibling that is restarted | one more, and by the restart one less | the same |
+//!
+//! `failed` says that a verdict is owed. Only a verdict on this very failure (`judged`) settles it; what a
+//! parent does for itself does not. An actor whose verdict is owed escalates no second failure: the child's
+//! own is added to `culprits`, who get this actor's verdict too.
+//!
+//! A restart goes through `restarting` on the old state, waits until all children that have been told to stop by then,
+//! there or before, have ended (other control is deferred meanwhile), and makes the new state. Children that were kept
+//! restart too.
+//!
+//! # The end
+//!
+//! Bottom up: no more children, stop them all, wait; `stopped`; close the mailbox and drain it into dead
+//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory. Watchers of
+//! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
+
+use crate::actor::actor::Actor;
+use crate::actor::child_hooks::Stage;
+use crate::actor::supervise::log_ignored;
+use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Control, Header};
+use crate::core::sender;
+use crate::failure::Failure;
+use crate::mailbox::mailbox::Drained;
+use crate::sync::atomic::Ordering;
+
+impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    pub fn create(&mut self) {
+        let suspended = self.private(|private| {
+            private.phase = Phase::Alive;
+            private.suspended
+        });
+        if suspended > 0 {
+            self.owner().set_suspended(true);
+        }
+        let made = self.make_state().and_then(|()| match self.with_actor(|actor, ctx| actor.started(ctx)) {
+            Some(outcome) => outcome,
+            None => Ok(()),
+        });
+        match made {
+            Ok(()) => {
+                self.private(|private| private.created = true);
+                self.reached(Stage::Started);
+            }
+            Err(failure) => {
+                self.drop_state();
+                self.fail(failure.during_initialization(), None);
+            }
+        }
+    }
+
+    pub fn make_state(&mut self) -> Result<(), Failure> {
+        let ctx = &mut self.ctx;
+        let made = self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: this turn holds the ownership token, and nothing else reaches the recipe.
+            let recipe = unsafe { &mut *recipe };
+            let recipe = recipe.as_mut().expect("an actor that has not ended has its recipe");
+            guarded(|| recipe.make(ctx))
+        })?;
+        self.cell.actor.with_mut(|actor| {
+            // SAFETY: as in `with_actor`; the place is empty, so nothing of the user's is dropped here.
+            unsafe { *actor = Some(made) };
+        });
+        Ok(())
+    }
+
+    pub fn drop_state(&mut self) {
+        let state = self.cell.actor.with_mut(|actor| {
+            // SAFETY: as in `with_actor`.
+            unsafe { (*actor).take() }
+        });
+        drop_guarded(state);
+    }
+
+    pub fn drop_recipe(&mut self) {
+        let recipe = self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: as in `make_state`.
+            unsafe { (*recipe).take() }
+        });
+        drop_guarded(recipe);
+    }
+
+    /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
+    /// whose failure is passed on.
+    pub fn fail(&mut self, failure: Failure, culprit: Option<AnyRef>) {
+        let again = self.private(|private| std::mem::replace(&mut private.failed, true));
+        if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
+            return;
+        }
+        self.reached(Stage::Failed);
+        self.suspend(culprit.as_ref());
+        if let Some(culprit) = culprit {
+            self.private(|private| private.extras().culprits.push(culprit));
+        }
+        let child = self.me();
+        let refused = match &self.core().parent {
+            Some(parent) => parent.send_system(Control::ChildFailed { child, failure }).is_err(),
+            // Only the root has no parent, and it ends with the system.
+            None => true,
+        };
+        if refused {
+            self.begin_stop();
+        }
+    }
+
+    /// Counts one suspension, for the children too, except the one that caused it.
+    pub fn suspend(&mut self, except: Option<&AnyRef>) {
+        let suspended = self.private(|private| {
+            private.suspended += 1;
+            private.suspended
+        });
+        self.owner().set_suspended(true);
+        for child in self.core().children.set_suspended(suspended) {
+            if Some(&child) != except {
+                let _ = child.send_system(Control::Suspend);
+            }
+        }
+    }
+
+    pub fn resume(&mut self, judged: bool) {
+        // A state that was never made cannot go on: the verdict makes it anew.
+        let stateless = self.with_actor(|_, _| Ok(())).is_none();
+        if judged && stateless {
+            self.begin_restart(Failure::msg("resumed without a state"));
+            return;
+        }
+        let culprits = self.end_suspension(judged);
+        let suspended = self.private(|private| private.suspended);
+        for child in self.core().children.set_suspended(suspended) {
+            let judged = culprits.contains(&child);
+            let _ = child.send_system(Control::Resume { judged });
+        }
+    }
+
+    /// Undoes one suspension; returns the children whose failures had been passed on.
+    pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyRef> {
+        let (suspended, culprits) = self.private(|private| {
+            debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
+            private.suspended = private.suspended.saturating_sub(1);
+            let culprits = if judged {
+                private.failed = false;
+                private.extras.as_mut().map(|extras| std::mem::take(&mut extras.culprits))
+            } else {
+                None
+            };
+            (private.suspended, culprits.unwrap_or_default())
+        });
+        self.owner().set_suspended(suspended > 0);
+        culprits
+    }
+
+    pub fn begin_restart(&mut self, failure: Failure) {
+        self.ctx.cancel_all_timers();
+        let stateless = self.with_actor(|_, _| Ok(())).is_none();
+        if stateless {
+            self.ctx.stop_children();
+        } else if let Some(Err(own)) = self.with_actor(|actor, ctx| actor.restarting(&failure, ctx)) {
+            // By contract an error or panic of this hook changes nothing.
+            log_ignored(&self.me(), "restarting", &own);
+        }
+        self.ctx.unstash_all();
+        self.private(|private| {
+            private.phase = Phase::Restarting;
+            private.extras().restart = Some(failure);
+        });
+        if !self.waits_for_children() {
+            self.finish_restart();
+        }
+    }
+
+    /// Whether the restart in progress has to wait for children: for those that have been told to stop by now, whoever told
+    /// them. The new state may want their names.
+    fn waits_for_children(&mut self) -> bool {
+        let mut told = self.core().children.all();
+        told.retain(|child| child.core().is_told_to_stop());
+        let waits = !told.is_empty();
+        self.private(|private| private.extras().stopping.extend(told));
+        waits
+    }
+
+    pub fn finish_restart(&mut self) {
+        let failure = self.private(|private| {
+            private.phase = Phase::Alive;
+            private.extras().restart.take()
+        });
+        let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
+        // A restart of what was never whole is its creation, tried again.
+        let created = self.private(|private| private.created);
+        // Those that `restarting` has set: what they say was meant for the old state.
+        self.ctx.cancel_all_timers();
+        self.drop_state();
+        self.end_suspension(true);
+        let suspended = self.private(|private| private.suspended);
+        let kept = self.core().children.set_suspended(suspended);
+        let made =
+            self.make_state().and_then(|()| {
+                let hook = self.with_actor(|actor, ctx| {
+                    if created { actor.restarted(&failure, ctx) } else { actor.started(ctx) }
+                });
+                hook.unwrap_or(Ok(()))
+            });
+        match made {
+            Ok(()) => {
+                self.private(|private| private.created = true);
+                if created {
+                    // Ordering: Relaxed; a count, and this turn alone writes it.
+                    let restarts = self.core().restarts.load(Ordering::Relaxed);
+                    self.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
+                }
+                self.reached(Stage::Started);
+                self.ctx.rearm_receive_timeout();
+                self.leave_if_told();
+            }
+            Err(failure) => {
+                self.drop_state();
+                self.fail(failure.during_initialization(), None);
+            }
+        }
+        if !kept.is_empty() {
+            // The cause's text is made by user code.
+            let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
+            for child in kept {
+                let cause = Failure::msg(format!("parent restarted: {text}"));
+                let _ = child.send_system(Control::Restart(cause));
+            }
+        }
+        let deferred = self.private(|private| std::mem::take(&mut private.extras().deferred));
+        for message in deferred {
+            self.immediate(message);
+        }
+    }
+
+    /// `watchers` are told that the child has ended when its name is free, and the foster has done with it.
+    pub fn child_stopped(&mut self, child: &AnyRef, watchers: &[AnyRef]) {
+        let Some(child) = self.core().children.remove(child) else {
+            return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
+        };
+        let position = self.owner().gate().position();
+        let restarting = self.private(|private| {
+            let Some(extras) = &mut private.extras else { return false };
+            extras.histories.remove(&child);
+            let waited_for = extras.stopping.remove(&child);
+            if extras.watching.contains_key(&child) {
+                // The name is free by the time the notice is seen.
+                let notice =
+                    crate::actor::actor::Terminated { actor: child.clone(), existence_confirmed: true };
+                self.core().notice_comes();
+                extras.positioned.push_back((position, Control::Terminated(notice)));
+            }
+            private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
+        });
+        // More may have been told meanwhile.
+        let restarting = restarting && !self.waits_for_children();
+        if let Some(foster) = self.foster() {
+            let ended = child.clone();
+            let _ = guarded(|| {
+                foster.ended(ended);
+                Ok(())
+            });
+        }
+        watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
+        if restarting {
+            self.finish_restart();
+        }
+        if self.phase() == Phase::Stopping && self.core().children.is_empty() {
+            self.finish_stop();
+        }
+    }
+
+    pub fn begin_stop(&mut self) {
+        if matches!(self.phase(), Phase::Stopping | Phase::Draining) {
+            return;
+        }
+        self.private(|private| private.phase = Phase::Stopping);
+        self.core().note_stop();
+        self.reached(Stage::Ending);
+        self.ctx.cancel_all_timers();
+        self.ctx.unwatch_all();
+        let children = &self.core().children;
+        children.close();
+        let all = children.all();
+        for child in &all {
+            let _ = child.send_system(Control::Stop);
+        }
+        // Not `children.is_empty()` again: one may have ended between, and its notice will come.
+        if all.is_empty() {
+            self.finish_stop();
+        }
+    }
+
+    pub fn finish_stop(&mut self) {
+        // A state that has been through `restarting` has had its last hook there.
+        let restarting =
+            self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
+        if !restarting {
+            let stopped = self.with_actor(|actor, ctx| {
+                actor.stopped(ctx);
+                Ok(())
+            });
+            if let Some(Err(own)) = stopped {
+                log_ignored(&self.me(), "stopped", &own);
+            }
+        }
+        // What `stopped` has begun.
+        self.ctx.cancel_all_timers();
+        self.ctx.unwatch_all();
+        self.drop_state();
+        self.drop_recipe();
+        self.obey_waiting_leave();
+        self.owner().close();
+        self.private(|private| private.phase = Phase::Draining);
+        if self.shares {
+            self.stop_sharing();
+        }
+    }
+
+    /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
+    pub fn drain(&mut self) -> Drained<A::Message> {
+        loop {
+            let left = self.ctx.left_in_stash().map(Drained::Message);
+            let message = match left.unwrap_or_else(|| self.owner().drain_next()) {
+                Drained::Message(message) => message,
+                done_or_busy => return done_or_busy,
+            };
+            let left = match self.router_for_leftovers() {
+                Some(router) => match guarded(|| Ok(router.pass_on(message))) {
+                    Ok(Ok(_)) => continue,
+                    Ok(Err(refused)) => refused.into_inner(),
+                    // User code in the router's logic panicked and took the message with it: it was
+                    // counted there.
+                    Err(_) => continue,
+                },
+                None => message,
+            };
+            self.core().system.dead_letter(self.row, &self.me(), left);
+        }
+    }
+
+    /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
+    pub fn finish(&mut self) {
+        // Whoever learns of the end finds it begun; and done when all have been told.
+        self.row.ends_begun(1);
+        let me = self.me();
+        let mut extras = self.private(|private| private.extras.take());
+        let mut watchers =
+            extras.as_mut().map(|extras| std::mem::take(&mut extras.watchers)).unwrap_or_default();
+        let positioned = extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned));
+        for (_, control) in positioned.unwrap_or_default() {
+            self.core().drop_control(control);
+        }
+        drop_guarded(extras);
+        let mut late = Vec::new();
+        for (_, message) in self.owner().close_lane() {
+            match message {
+                Control::Watch(watcher) => late.push(watcher),
+                Control::Unwatch(watcher) => {
+                    watchers.remove(&watcher);
+                    late.retain(|late| *late != watcher);
+                }
+                other => self.core().drop_control(other),
+            }
+        }
+        let core = self.core();
+        let system = core.system.clone();
+        // Whoever is told below finds it counted.
+        system.actor_ended();
+        // Before the parent hears of it: when the root has ended, so has all of this.
+        if let Some(home) = &core.own_home {
+            home.leave(&system);
+        }
+        // By age, not by hash: the same order in each run.
+        let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
+        watchers.sort_by_key(AnyRef::uid);
+        let mut own: Box<[AnyRef]> = watchers.into();
+        if let Some(parent) = &core.parent {
+            let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
+            let stopped = Control::ChildStopped { child: me.clone(), watchers };
+            // A parent outlives its children; if this one took no more control, nobody else would tell them.
+            match parent.send_system(stopped) {
+                Err(Control::ChildStopped { watchers, .. }) if F::IS_FOSTERED => own = watchers,
+                _ => {}
+            }
+        }
+        for watcher in own {
+            watcher.notify_terminated(me.clone(), true);
+        }
+        // They came when this actor had ended, as do those whom its lane refuses from now on.
+        for watcher in late {
+            watcher.notify_terminated(me.clone(), false);
+        }
+        drop(me);
+        self.row.ends_done(1);
+        if core.parent.is_none() {
+            system.tree_ended();
+        }
+        // What the cell's end drops may send, and is no actor any more.
+        sender::leave();
+        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
+        // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
+        unsafe { Header::release(self.header) };
+    }
+}

@@ -1,0 +1,195 @@
+//! Which mailbox an actor is given, and who has a say in it.
+
+use crate::actor::actor::Actor;
+use crate::core::error::{BuildError, SpawnError};
+use crate::core::system::SystemCore;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
+use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, Prepared};
+use std::collections::BTreeMap;
+
+/// What a plan says about the mailbox.
+#[derive(Debug, Clone)]
+pub(crate) enum MailboxKind {
+    /// For the engine's own actors: unbounded, whatever dispatchers choose and require.
+    Unbounded,
+    /// For a user's: what the builder was told, if anything.
+    Chosen(Option<MailboxChoice>),
+    /// As `Chosen`, of actors that have been asked already: for those that are created under a lock.
+    Asked(Option<MailboxChoice>, Answer),
+}
+
+/// What a type of actor says about its mailbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    own: Option<Mailbox>,
+    required: Option<MailboxRequirement>,
+}
+
+impl Answer {
+    /// Asks: calls user code.
+    pub fn of<A: Actor>() -> Self {
+        Self { own: A::mailbox(), required: A::mailbox_requirement() }
+    }
+}
+
+/// What a system knows about mailboxes.
+#[derive(Debug, Default)]
+pub struct Mailboxes {
+    /// By name.
+    pub named: BTreeMap<String, Mailbox>,
+    /// What dispatchers say, by the name of the dispatcher.
+    pub of_dispatchers: BTreeMap<String, OfDispatcher>,
+}
+
+impl MailboxKind {
+    /// The one that the system knows by this name.
+    pub fn named(name: &str) -> Self {
+        Self::Chosen(Some(name.into()))
+    }
+
+    /// The one that the system knows by this name, whatever the builder was told.
+    pub fn or_named(self, name: Option<&str>) -> Self {
+        match (self, name) {
+            (own, None) => own,
+            (Self::Asked(_, answer), Some(name)) => Self::Asked(Some(name.into()), answer),
+            (_, Some(name)) => Self::named(name),
+        }
+    }
+
+    /// As it is, of actors that have given this answer.
+    pub fn asked(self, answer: Answer) -> Self {
+        match self {
+            Self::Chosen(by_builder) | Self::Asked(by_builder, _) => Self::Asked(by_builder, answer),
+            Self::Unbounded => Self::Unbounded,
+        }
+    }
+
+    /// Checks what can be checked before anything is created and without knowing the actor.
+    pub fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+        match self {
+            Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox))))
+            | Self::Asked(Some(MailboxChoice(Choice::Recipe(mailbox))), _) => {
+                mailbox.check().map_err(|fault| refuse(path, fault))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the choice for an actor of type `A` on the dispatcher of this name.
+    ///
+    /// The order is Akka's. The first that says something wins:
+    ///
+    /// 1. the [deployment](crate::core::system::SystemBuilder::deploy), which has taken the builder's place by now;
+    /// 2. the builder;
+    /// 3. the dispatcher's own mailbox;
+    /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];
+    /// 5. what fulfils the dispatcher's requirement;
+    /// 6. the default, which is unbounded.
+    ///
+    /// Whoever has won, both requirements are checked.
+    pub fn choose<A: Actor>(
+        &self,
+        system: &SystemCore,
+        dispatcher: Option<&str>,
+        path: &dyn Fn() -> String,
+    ) -> Result<Prepared<A::Message>, SpawnError> {
+        let (known, dispatcher) = (&system.mailboxes, system.dispatchers.resolve(dispatcher));
+        let chosen = match self {
+            Self::Unbounded => Ok(Mailbox::unbounded()),
+            Self::Chosen(by_builder) => {
+                choose(by_builder.as_ref(), A::mailbox, A::mailbox_requirement(), known, dispatcher)
+            }
+            Self::Asked(by_builder, Answer { own, required }) => {
+                choose(by_builder.as_ref(), || own.clone(), *required, known, dispatcher)
+            }
+        };
+        chosen.and_then(|mailbox| mailbox.prepare()).map_err(|fault| refuse(path, fault))
+    }
+}
+
+fn choose(
+    by_builder: Option<&MailboxChoice>,
+    by_actor: impl FnOnce() -> Option<Mailbox>,
+    by_actors_need: Option<MailboxRequirement>,
+    known: &Mailboxes,
+    dispatcher: &str,
+) -> Result<Mailbox, MailboxFault> {
+    let of_dispatcher = known.of_dispatchers.get(dispatcher);
+    let by_dispatcher = of_dispatcher.and_then(|says| says.own.as_ref());
+    let by_dispatchers_need = of_dispatcher.and_then(|says| says.required);
+    let mailbox = match by_builder.or(by_dispatcher) {
+        Some(choice) => known.resolve(choice)?,
+        None => by_actor()
+            .or_else(|| by_actors_need.and_then(MailboxRequirement::mailbox))
+            .or_else(|| by_dispatchers_need.and_then(MailboxRequirement::mailbox))
+            .unwrap_or_default(),
+    };
+    let unmet = |requirement, dispatcher: Option<&str>| MailboxFault::Unmet {
+        requirement,
+        dispatcher: dispatcher.map(str::to_owned),
+        mailbox: mailbox.to_string(),
+    };
+    match (by_actors_need, by_dispatchers_need) {
+        (Some(need), _) if !mailbox.fulfils(need) => Err(unmet(need, None)),
+        (_, Some(need)) if !mailbox.fulfils(need) => Err(unmet(need, Some(dispatcher))),
+        _ => Ok(mailbox),
+    }
+}
+
+impl SystemCore {
+    /// The mailbox that the system knows by this name.
+    pub(crate) fn named_mailbox(&self, name: &str) -> Result<Mailbox, MailboxFault> {
+        self.mailboxes.resolve(&name.into())
+    }
+}
+
+impl Mailboxes {
+    /// What a builder was told.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]: two mailboxes of one name, or one that no actor could have.
+    pub fn new(
+        declared: Vec<(String, Mailbox)>,
+        dispatchers: &[(String, Dispatcher)],
+    ) -> Result<Self, BuildError> {
+        let mut all = Self::default();
+        for (name, mailbox) in declared {
+            mailbox
+                .check()
+                .map_err(|fault| BuildError::Mailbox { of: format!("mailbox {name:?}"), fault })?;
+            if all.named.insert(name.clone(), mailbox).is_some() {
+                return Err(BuildError::DuplicateMailbox { name });
+            }
+        }
+        for (name, dispatcher) in dispatchers {
+            let says = dispatcher.mailboxes().clone();
+            let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
+            own.unwrap_or(Ok(()))
+                .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
+            // What says nothing need not be looked up for each new actor.
+            if says.own.is_some() || says.required.is_some() {
+                all.of_dispatchers.insert(name.clone(), says);
+            }
+        }
+        Ok(all)
+    }
+
+    fn resolve(&self, choice: &MailboxChoice) -> Result<Mailbox, MailboxFault> {
+        match &choice.0 {
+            Choice::Recipe(mailbox) => Ok(mailbox.clone()),
+            Choice::Name(name) => self.named.get(name).cloned().ok_or_else(|| MailboxFault::UnknownName {
+                name: name.clone(),
+                known: self.named.keys().cloned().collect(),
+            }),
+        }
+    }
+}
+
+pub(crate) fn refuse(path: &dyn Fn() -> String, fault: MailboxFault) -> SpawnError {
+    match fault {
+        MailboxFault::ZeroCapacity => SpawnError::ZeroCapacity { path: path() },
+        fault => SpawnError::Mailbox { path: path(), fault },
+    }
+}

@@ -1,0 +1,77 @@
+//! A look that tells, on a system with threads, whether nothing is left to do.
+//!
+//! One walk over the actors does not tell. An actor that was seen at rest may get a message from one that is seen later and
+//! rests by then: at each step of the walk the message is somewhere else. Sums do not tell either: they are read one
+//! after the other, and control is in none of them.
+//!
+//! # Protocol
+//!
+//! 1. What timers have taken out has been sent, or the look fails.
+//! 2. Read what each thread has done so far ([`Books::work_before`](crate::core::ledger::Books::work_before)).
+//! 3. Walk over all actors: each is [at rest](crate::core::any_ref::AnyRef::is_at_rest), or the look fails.
+//! 4. Walk over them again.
+//! 5. Read what each thread has done ([`Books::work_after`](crate::core::ledger::Books::work_after)): the same as in 2, or the
+//!    look fails.
+//!
+//! # Why that is exact
+//!
+//! An actor counts each message, control, and creation before it acts upon it, in a row of its thread. It lays its token
+//! down (Release) after what it has done, and who sees the token there (Acquire) sees all of that, counts included.
+//!
+//! Take what has been sent before the look, and what follows from it. Assume that the look succeeds and that something of
+//! this has not been handled. Then there is a first such message: its sender has been counted as handling what led to
+//! it, or sent it before the look. Step 5 equals step 2, so each count that either walk has made visible was visible in
+//! step 2, and what led to it with it. The receiver of what led to the message was seen at rest in step 3, so that step 4 sees
+//! the message sent. There its receiver is at rest, hence has handled it, hence has counted it. The message was handled
+//! after all.
+//!
+//! An actor that ends leaves the tree before it has told all its watchers. So its last step is counted twice, when it
+//! begins and when it is done. Step 2 reads the latter and step 5 the former: they are equal only if each end that the walks
+//! can have missed was done before them.
+//!
+//! Threads outside the system may send at any time: the look then tells of the moment at which it began. The driver of
+//! sockets is such a thread.
+
+use crate::core::any_ref::AnyRef;
+use crate::core::system::SystemCore;
+
+/// What a look has found that is not at rest.
+pub enum Unrest {
+    /// These actors run, or have something to handle.
+    Actors(Vec<AnyRef>),
+    /// Timers are being fired.
+    Timers,
+    /// Each actor was seen at rest, and some have worked meanwhile.
+    Between,
+}
+
+impl SystemCore {
+    /// Whether no actor runs and none has anything to handle.
+    pub fn look_for_quiet(&self) -> Result<(), Unrest> {
+        if self.timers.is_firing() {
+            return Err(Unrest::Timers);
+        }
+        let before = self.books.work_before();
+        for _ in 0..2 {
+            let restless = self.restless();
+            if !restless.is_empty() {
+                return Err(Unrest::Actors(restless));
+            }
+        }
+        if self.books.work_after() == before { Ok(()) } else { Err(Unrest::Between) }
+    }
+
+    fn restless(&self) -> Vec<AnyRef> {
+        let mut restless = Vec::new();
+        let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
+        while let Some(actor) = open.pop() {
+            // Before its children are listed: who has taken a message from the queue that they share is among them.
+            let rests = actor.is_at_rest();
+            open.extend(actor.core().children.all().into_iter().rev());
+            if !rests {
+                restless.push(actor);
+            }
+        }
+        restless
+    }
+}

@@ -1,0 +1,162 @@
+//! The end of a system: no more actors, the tree from the leaves up, then the threads.
+
+use crate::actor::stepping::left_to_wait;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::ShutdownError;
+use crate::core::system::SystemCore;
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+use crate::util::reclaim;
+use std::time::{Duration, Instant};
+
+/// The front of a hidden actor: its role, and the actor that it works for.
+#[derive(Clone)]
+pub struct WorksFor(pub &'static str, pub AnyRef);
+
+/// At most this many stuck actors are named in an error.
+const STUCK_NAMED_MAX: usize = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    NotYet,
+    /// Not yet, and the [`System`](crate::System) is gone: nobody will join the threads, so they end by themselves.
+    Orphaned,
+    /// The root has ended, and with it every actor.
+    TreeEnded,
+    /// The threads have been joined.
+    Joined,
+}
+
+impl SystemCore {
+    /// The root has ended, the last of all actors.
+    pub fn tree_ended(&self) {
+        self.dead_letters.system_ends();
+        self.events.let_references_go();
+        self.coordinator.system_ended(&self.name);
+        self.callbacks.run();
+        let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
+        self.ended.notify_all();
+        if before == End::Orphaned {
+            self.let_go();
+        }
+    }
+
+    /// Nobody will wait for the end: whoever brings it about, lets the threads go.
+    pub fn orphan(&self) {
+        let ended = {
+            let mut end = lock(&self.end);
+            if *end == End::NotYet {
+                *end = End::Orphaned;
+            }
+            *end == End::TreeEnded
+        };
+        if ended {
+            self.let_go();
+        }
+    }
+
+    /// How long the last bytes of connections may take when nobody waits for the end.
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    const LAST_BYTES: Duration = Duration::from_secs(2);
+
+    /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
+    /// be one of the others.
+    fn let_go(&self) {
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        self.net.let_go(Instant::now().checked_add(Self::LAST_BYTES));
+        self.timers.stop();
+        self.dispatchers.stop();
+        let tree = lock(&self.tree).take();
+        drop(tree);
+    }
+
+    pub fn begin_end(&self) {
+        // Ordering: Relaxed; see `SystemCore::actor_begins`.
+        self.closed.store(true, Ordering::Relaxed);
+        self.dead_letters.system_ends();
+        if let Ok(user) = self.user() {
+            user.stop();
+        }
+    }
+
+    /// Waits until the root has ended, which nobody but this thread knows of.
+    pub fn wait_for_tree(&self) {
+        let mut end = lock(&self.end);
+        while matches!(*end, End::NotYet | End::Orphaned) {
+            end = self.ended.wait(end).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    pub fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
+        if crate::dispatch::dispatcher::must_not_wait() || self.runs_current_thread() {
+            return Err(ShutdownError::OwnThread);
+        }
+        let reached = self.run_turns(&mut || !matches!(*lock(&self.end), End::NotYet | End::Orphaned));
+        let deadline = left_to_wait(reached, deadline);
+        let until = Instant::now().checked_add(deadline);
+        let mut end = lock(&self.end);
+        while matches!(*end, End::NotYet | End::Orphaned) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            end = match left {
+                Some(Duration::ZERO) => {
+                    drop(end);
+                    return Err(ShutdownError::Stuck { waited: deadline, actors: self.stuck() });
+                }
+                Some(left) => match self.ended.wait_timeout(end, left) {
+                    Ok((end, _)) => end,
+                    Err(poisoned) => poisoned.into_inner().0,
+                },
+                None => self.ended.wait(end).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether the calling thread is one that this system's actors run on, and so would wait for itself. What timers
+    /// fire must not wait anywhere.
+    pub fn runs_current_thread(&self) -> bool {
+        self.dispatchers.run_current_thread()
+    }
+
+    pub fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
+        if *lock(&self.end) == End::Joined {
+            return Ok(());
+        }
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        let until = Instant::now().checked_add(deadline);
+        self.begin_end();
+        self.wait_for_end(deadline)?;
+        // The last bytes of connections go out within the deadline too.
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        self.net.stop(until);
+        self.timers.stop();
+        self.dispatchers.end();
+        // What was replaced while a thread from outside was sending is not kept by a system that has ended.
+        reclaim::process_domain().collect();
+        *lock(&self.end) = End::Joined;
+        let tree = lock(&self.tree).take();
+        drop(tree);
+        Ok(())
+    }
+
+    /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left. A hidden actor that
+    /// works for another is named after that one.
+    pub fn stuck(&self) -> Vec<String> {
+        let mut stuck = Vec::new();
+        // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
+        let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
+        let mut open: Vec<AnyRef> = top.into_iter().collect();
+        while let Some(actor) = open.pop() {
+            let children = actor.core().children.all();
+            if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {
+                let path = actor.path();
+                stuck.push(match actor.core().children.front::<WorksFor>() {
+                    Some(WorksFor(role, owner)) => format!("{} (its {role} {path})", owner.path()),
+                    None => path.to_string(),
+                });
+            }
+            open.extend(children);
+        }
+        stuck
+    }
+}

@@ -1,0 +1,1077 @@
+//! How an asker waits: in a thread, or as a future under any executor.
+//!
+//! The order in which [`Waiting::look`] does its steps makes parking safe: answer, clock, alarm, and the
+//! waiter last. Whatever runs before (an alarm's lock may park and eat a token), nothing runs between the
+//! registration of the waiter and the park; and since every return from a park looks again, a token left
+//! over from earlier costs one more round.
+//!
+//! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
+//! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
+
+use crate::ask::fork::AttemptFailure;
+use crate::ask::reply::{Call, ReplyTo, Request};
+use crate::ask::slot::{Outcome, Promise, Spare, quietly};
+use crate::ask::spin::wait_awake;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::ask_counts::{Row, count};
+use crate::core::deferred_send;
+use crate::core::deferred_send::{Unsent, Until};
+use crate::core::error::SendError;
+use crate::core::ledger::Books;
+use crate::core::routed_asks::Routed;
+use crate::dispatch::stepping::{Reached, run_any_turns};
+use crate::sync::{per_thread, process_wide, thread};
+use crate::time::clock::Clock;
+use crate::time::timers::Timers;
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::Deref;
+use std::pin::Pin;
+// Both as std's `Wake` and trait objects need them; no protocol of ours rests on these counts.
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// Why an ask has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
+    /// or the request ended as a dead letter.
+    NoReply,
+    /// The time ran out. The request may still be handled; its reply will be late.
+    ///
+    /// Unlike Akka's, the error names neither the target nor the type of the message: who asks knows both, and
+    /// can add them where it reports the error.
+    Timeout {
+        /// The time that was given.
+        after: Duration,
+    },
+    /// The target refused the request: it has stopped, or its mailbox was full.
+    Undeliverable,
+    /// The target is a router, and no routee took the request: it has none, or all have stopped.
+    NoRoutees,
+    /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
+    /// and none has answered with a success.
+    ///
+    /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
+    /// [`TailChopping`]: crate::routing::TailChopping
+    AllFailed {
+        /// How each attempt ended, in the order in which they did.
+        causes: Arc<Vec<AttemptFailure>>,
+    },
+    /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
+    /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
+    /// be late.
+    WouldBlockWorker,
+    /// The time given was zero; nothing was sent.
+    NoTime,
+    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for
+    /// ever, and the answer is not there. The request was sent; a reply that comes yet will be late.
+    Stalled,
+}
+
+impl AskError {
+    /// Where an ask that ends like this is counted; nowhere if it was never begun.
+    pub(crate) fn row(&self) -> Option<Row> {
+        match self {
+            Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
+            Self::Timeout { .. } => Some(Row::TimedOut),
+            Self::Undeliverable | Self::NoRoutees => Some(Row::Undeliverable),
+            Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
+            Self::NoTime => None,
+        }
+    }
+
+    /// What an ask fails with whose request was refused so.
+    pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
+        match refusal {
+            SendError::NoRoutee(_) => Self::NoRoutees,
+            _ => Self::Undeliverable,
+        }
+    }
+}
+
+/// How many causes an error shows; the others are counted.
+const CAUSES_SHOWN: usize = 8;
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
+            Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
+            Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
+            Self::NoRoutees => f.write_str(
+                "no routee took the request: the router is empty or all its routees have stopped",
+            ),
+            Self::AllFailed { causes } => {
+                write!(f, "no routee answered with a success, {} attempts failed", causes.len())?;
+                for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
+                    write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
+                }
+                match causes.len().saturating_sub(CAUSES_SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, ", and {more} more"),
+                }
+            }
+            Self::WouldBlockWorker => f.write_str(
+                "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
+                 (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
+            ),
+            Self::Stalled => f.write_str(
+                "no reply, and no turn of the test system brings one: advance its clock first, let another thread \
+                 answer before the wait, or look for actors that keep each other busy",
+            ),
+            Self::NoTime => f.write_str("no time to answer in 0ns: nothing was sent, give more than zero"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// The clock that deadlines are read from, and what wakes those who wait for one.
+pub trait Alarms: Send + Sync {
+    /// The time since the system's start.
+    fn now(&self) -> Duration;
+
+    /// Whether this clock runs with the machine's, so that a thread may sleep by it; not so for a clock
+    /// that is moved by hand.
+    fn is_real(&self) -> bool;
+
+    /// Wakes `waker` once the clock has reached `at`; soon, if it has already.
+    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey;
+
+    /// Whether an alarm has yet to ring. One that rings before its time, as all do at the end of a system, must say so:
+    /// whoever waits on sets another one then.
+    fn is_set(&self, key: AlarmKey) -> bool {
+        let _ = key;
+        true
+    }
+
+    /// Forgets an alarm, and drops its waker; one that has rung already is forgotten anyhow.
+    fn cancel(&self, key: AlarmKey);
+}
+
+/// Names one alarm of an [`Alarms`]; the number means something to its maker alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlarmKey(pub (u64, u32));
+
+/// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
+/// that all askers write; one that lives for ever costs nothing.
+#[derive(Clone)]
+pub enum Timekeeper {
+    /// Lives for ever.
+    Static(&'static dyn Alarms),
+    /// The clock of the system that the asked actor lives in. The count is on the line that every message
+    /// to that actor writes anyway.
+    Target(AnyRef),
+    /// The same, through a router: the count is on a line of the thread that asks.
+    Routed(Arc<Routed>),
+    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    Served(Arc<Server>),
+    /// Lives as long as its last holder: for tests, which have no system.
+    #[cfg(any(test, pointsman_loom))]
+    Shared(Arc<dyn Alarms>),
+}
+
+impl Timekeeper {
+    /// Where asks by this clock are counted.
+    #[inline]
+    fn books(&self) -> Option<&Books> {
+        match self {
+            Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Routed(routed) => Some(routed.system.core().ledger()),
+            Self::Served(server) => Some(server.0.core().system.ledger()),
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Timekeeper {
+    type Target = dyn Alarms;
+
+    fn deref(&self) -> &(dyn Alarms + 'static) {
+        match self {
+            Self::Static(alarms) => *alarms,
+            Self::Target(actor) => actor.core().system.timers(),
+            Self::Routed(routed) => routed.system.core().timers(),
+            Self::Served(server) => server.0.core().system.timers(),
+            #[cfg(any(test, pointsman_loom))]
+            Self::Shared(alarms) => &**alarms,
+        }
+    }
+}
+
+/// An answer on its way.
+///
+/// The request was sent when the ask was made; this only waits. Where it found a mailbox full that [lets senders
+/// wait](crate::mailbox::kind::Full::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
+/// to wait for the answer; what the asker sends to that actor in between goes before it. [`wait`](Self::wait) blocks the thread;
+/// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
+/// [`ReplyTo::wanted`] tells the replier.
+#[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
+pub struct Ask<R> {
+    waiting: Waiting<R>,
+}
+
+impl<R> Ask<R> {
+    /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
+    /// somebody may still answer. The last call counts.
+    ///
+    /// A request that waits for room in a [mailbox that lets senders wait](crate::mailbox::kind::Full::Wait) does so in this call, and no
+    /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
+    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it.
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.waiting.set_limit(limit);
+        self
+    }
+
+    /// Blocks this thread until the ask is over.
+    ///
+    /// # Errors
+    /// [`AskError`] says why there is no answer. On a work-stealing worker, and in a turn on a calling-thread
+    /// dispatcher, it is always [`AskError::WouldBlockWorker`], even if the answer is there already.
+    ///
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run instead; what they leave unanswered is
+    /// [`AskError::Stalled`].
+    #[inline]
+    pub fn wait(mut self) -> Result<R, AskError> {
+        self.waiting.wait().0
+    }
+}
+
+impl<R> Future for Ask<R> {
+    type Output = Result<R, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.waiting.look(cx.waker(), true).map(|(outcome, _spare)| outcome)
+    }
+}
+
+impl<R> fmt::Debug for Ask<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("state", &self.waiting.state).finish()
+    }
+}
+
+/// Begins an ask; the slot comes from the thread's free list.
+#[inline]
+pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
+    let (reply_to, waiting) = Waiting::begin(Spare::take(), timekeeper);
+    (reply_to, Ask { waiting })
+}
+
+/// The actor that serves an ask. Ends when the ask is over.
+pub struct Server(AnyRef);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Makes `actor` end with the ask.
+pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyRef) {
+    ask.waiting.timekeeper = Timekeeper::Served(Arc::new(Server(actor)));
+}
+
+/// An ask that failed before anything was sent. It counts as begun, unless no time was given.
+pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
+    if error.row().is_some() {
+        count(Row::Begun, timekeeper.books());
+    }
+    let state = State::Failed(error);
+    Ask { waiting: Waiting { state, limit: None, alarm: None, timekeeper, is_refused: false } }
+}
+
+/// Has the ask wait for room, when its asker has said for how long.
+#[cold]
+pub fn put_off<R>(ask: &mut Ask<R>, unsent: Unsent) {
+    ask.waiting.put_off(unsent);
+}
+
+/// Marks an ask whose request the target refused. To be called *before* the handed-back message is
+/// dropped, since the reply port in it would fail the ask with [`AskError::NoReply`] first.
+///
+/// An answer that is there already stays.
+pub fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
+    ask.waiting.refuse(error);
+}
+
+/// Asks again and again with one slot of its own, one ask at a time.
+///
+/// Nothing is allocated as long as each answer comes before the next ask. A slot in which ports are left
+/// (a late replier's) is left to them, and the next ask takes a fresh one.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Double;
+/// # #[derive(Debug)] struct Of(u32);
+/// # impl Request for Of { type Reply = u32; }
+/// # impl Actor for Double {
+/// #     type Message = Call<Of>;
+/// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+/// #         call.answer(|Of(x)| 2 * x);
+/// #         Ok(())
+/// #     }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let double = system.actor("double").spawn(|| Double)?;
+/// let mut asker = Asker::new();
+/// for x in 0..1000 {
+///     assert_eq!(asker.ask(&double, Of(x)).wait()?, 2 * x);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Asker<R> {
+    spare: Option<Spare<R>>,
+}
+
+impl<R> Asker<R> {
+    /// An asker without a slot; the first ask takes one.
+    pub const fn new() -> Self {
+        Self { spare: None }
+    }
+}
+
+impl<R: Send + 'static> Asker<R> {
+    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`]. The request is sent at once;
+    /// [`within`](Pending::within) sets a deadline. The next ask must wait until this one is over or dropped.
+    #[inline]
+    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> Pending<'_, R>
+    where
+        M: From<Call<Q>> + Send + 'static,
+        Q: Request<Reply = R>,
+    {
+        self.ask_with(target, |reply_to| M::from(Call::new(request, reply_to)))
+    }
+
+    /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
+    pub fn ask_with<M: Send + 'static, N: Into<M>>(
+        &mut self,
+        target: &ActorRef<M>,
+        make: impl FnOnce(ReplyTo<R>) -> N,
+    ) -> Pending<'_, R> {
+        let (reply_to, mut pending) = begin_with(self, target.timekeeper());
+        let message = make(reply_to).into();
+        let (sent, put_off) = deferred_send::put_off(|| target.send(message));
+        if let Err(refused) = sent {
+            // Before the message is dropped, whose port would say `NoReply`.
+            refuse_pending(&mut pending, AskError::refused(&refused));
+            target.dead_letter(refused);
+        }
+        if let Some(put_off) = put_off {
+            put_off_pending(&mut pending, put_off.counted_by(target.system()));
+        }
+        pending
+    }
+}
+
+impl<R> Default for Asker<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R> fmt::Debug for Asker<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker").field("has_slot", &self.spare.is_some()).finish()
+    }
+}
+
+/// An [`Asker`]'s answer on its way; like [`Ask`].
+#[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
+pub struct Pending<'a, R> {
+    waiting: Waiting<R>,
+    asker: &'a mut Asker<R>,
+}
+
+impl<R> Pending<'_, R> {
+    /// Gives the answer `limit` from now, as [`Ask::within`].
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.waiting.set_limit(limit);
+        self
+    }
+
+    /// Blocks this thread until the ask is over.
+    ///
+    /// # Errors
+    /// As [`Ask::wait`].
+    #[inline]
+    pub fn wait(mut self) -> Result<R, AskError> {
+        let (outcome, spare) = self.waiting.wait();
+        self.asker.spare = spare;
+        outcome
+    }
+}
+
+impl<R> Future for Pending<'_, R> {
+    type Output = Result<R, AskError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.waiting.look(cx.waker(), true).map(|(outcome, spare)| {
+            this.asker.spare = spare;
+            outcome
+        })
+    }
+}
+
+impl<R> fmt::Debug for Pending<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("state", &self.waiting.state).finish()
+    }
+}
+
+/// Begins an ask in the asker's slot.
+#[inline]
+pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Pending<'_, R>) {
+    let spare = asker.spare.take().unwrap_or_else(Spare::take);
+    let (reply_to, waiting) = Waiting::begin(spare, timekeeper);
+    (reply_to, Pending { waiting, asker })
+}
+
+/// As [`put_off`], of a pending ask.
+#[cold]
+pub fn put_off_pending<R>(pending: &mut Pending<'_, R>, unsent: Unsent) {
+    pending.waiting.put_off(unsent);
+}
+
+/// Marks a pending ask whose request the target refused, as [`refuse`] does.
+pub fn refuse_pending<R>(pending: &mut Pending<'_, R>, error: AskError) {
+    pending.waiting.refuse(error);
+}
+
+/// What [`Ask`] and [`Pending`] have in common.
+struct Waiting<R> {
+    state: State<R>,
+    limit: Option<Limit>,
+    alarm: Option<Alarm>,
+    timekeeper: Timekeeper,
+    /// Whether the request has waited for room in vain, and was not accepted.
+    is_refused: bool,
+}
+
+enum State<R> {
+    Pending(Promise<R>),
+    /// The request waits for room, and its asker has not said for how long.
+    Unsent(Promise<R>, Box<Unsent>),
+    /// Over without an answer, and not yet told.
+    Failed(AskError),
+    /// Told.
+    Over,
+}
+
+impl<R> fmt::Debug for State<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
+            Self::Pending(_) => f.write_str("Pending"),
+            Self::Unsent(..) => f.write_str("Unsent"),
+            Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+            Self::Over => f.write_str("Over"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Limit {
+    after: Duration,
+    at: Duration,
+}
+
+/// An alarm that is set, and the waker that it was set for.
+struct Alarm {
+    key: AlarmKey,
+    waker: Waker,
+}
+
+/// An ask's end: what the asker gets, and the slot if it can be used again.
+type End<R> = (Outcome<R>, Option<Spare<R>>);
+
+impl<R> Waiting<R> {
+    #[inline]
+    fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
+        count(Row::Begun, timekeeper.books());
+        let (promise, port) = spare.begin();
+        let state = State::Pending(promise);
+        (port.into(), Self { state, limit: None, alarm: None, timekeeper, is_refused: false })
+    }
+
+    fn set_limit(&mut self, after: Duration) {
+        self.cancel_alarm();
+        // A sum too large for a `Duration` is as good as no limit.
+        self.limit = self.timekeeper.now().checked_add(after).map(|at| Limit { after, at });
+        self.send_now();
+    }
+
+    fn put_off(&mut self, unsent: Unsent) {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
+            // Over already: with it the request is given up.
+            other => self.state = other,
+        }
+    }
+
+    /// Waits for room, if the request does.
+    #[inline]
+    fn send_now(&mut self) {
+        if matches!(self.state, State::Unsent(..)) {
+            self.wait_for_room();
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self) {
+        let (promise, unsent) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Unsent(promise, unsent) => (promise, unsent),
+            other => return self.state = other,
+        };
+        self.state = State::Pending(promise);
+        let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
+        let in_vain = unsent.wait(until);
+        match self.limit {
+            Some(limit) if in_vain.is_late() => self.refuse(AskError::Timeout { after: limit.after }),
+            _ => self.is_refused = !in_vain.is_empty(),
+        }
+    }
+
+    fn refuse(&mut self, error: AskError) {
+        if let State::Pending(promise) = &self.state {
+            if !promise.is_answered() {
+                // Counted when it is told. The promise leaves here, so that the port is late.
+                self.state = State::Failed(error);
+            }
+        }
+    }
+
+    #[inline]
+    fn is_answered(&self) -> bool {
+        match &self.state {
+            State::Pending(promise) => promise.is_answered(),
+            State::Unsent(..) => false,
+            State::Failed(_) | State::Over => true,
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self) -> End<R> {
+        self.send_now();
+        if matches!(self.state, State::Pending(_)) && !may_block() {
+            return self.end(Err(AskError::WouldBlockWorker), None);
+        }
+        if self.run_turns() != Reached::Elsewhere {
+            return self.end_now();
+        }
+        wait_awake(|| self.is_answered());
+        self.try_end().unwrap_or_else(|| self.park())
+    }
+
+    /// Where this thread is the one to run the actors that are asked, it does so instead of waiting for them.
+    #[inline]
+    fn run_turns(&self) -> Reached {
+        match &self.timekeeper {
+            Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
+            // Whoever answers is not known: what turns of this thread don't bring is waited for.
+            _ => {
+                run_any_turns(&mut || self.is_answered());
+                Reached::Elsewhere
+            }
+        }
+    }
+
+    /// Ends the ask with what there is: all turns were run.
+    #[cold]
+    fn end_now(&mut self) -> End<R> {
+        if let Some(end) = self.try_end() {
+            return end;
+        }
+        match self.limit {
+            Some(limit) if self.timekeeper.now() >= limit.at => self.time_out(limit),
+            _ => self.end(Err(AskError::Stalled), None),
+        }
+    }
+
+    /// Waits on after the first looks.
+    fn park(&mut self) -> End<R> {
+        let waker = thread_waker();
+        let real = self.timekeeper.is_real();
+        loop {
+            // By a real clock the park itself ends at the limit; another one needs the alarm. The time
+            // is read before the waiter is registered, so that nothing comes between that and the park.
+            let rest = self.limit.filter(|_| real).map(|it| it.at.saturating_sub(self.timekeeper.now()));
+            match self.look(&waker, !real) {
+                Poll::Ready(end) => return end,
+                Poll::Pending => match rest {
+                    Some(rest) => thread::park_timeout(rest),
+                    None => thread::park(),
+                },
+            }
+        }
+    }
+
+    /// Looks at the answer, then at the clock; if neither ends the ask, has `waker` woken by either.
+    fn look(&mut self, waker: &Waker, by_alarm: bool) -> Poll<End<R>> {
+        self.send_now();
+        if let Some(end) = self.try_end() {
+            return Poll::Ready(end);
+        }
+        if let Some(limit) = self.limit {
+            if self.timekeeper.now() >= limit.at {
+                return Poll::Ready(self.time_out(limit));
+            }
+            if by_alarm {
+                self.set_alarm(limit, waker);
+            }
+        }
+        let State::Pending(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
+        if promise.register(waker) {
+            return Poll::Ready(self.try_end().expect("the promise has just shown its answer"));
+        }
+        Poll::Pending
+    }
+
+    /// Ends the ask if its answer is there.
+    #[inline]
+    fn try_end(&mut self) -> Option<End<R>> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Pending(promise) => match promise.take() {
+                Ok((outcome, spare)) => Some(self.end(outcome, spare)),
+                Err(promise) => {
+                    self.state = State::Pending(promise);
+                    None
+                }
+            },
+            unsent @ State::Unsent(..) => {
+                self.state = unsent;
+                None
+            }
+            State::Failed(error) => Some(self.end(Err(error), None)),
+            State::Over => panic!("an ask was polled after it had given its answer"),
+        }
+    }
+
+    /// Ends the ask at its limit, or with an answer that came before the asker could leave.
+    fn time_out(&mut self, limit: Limit) -> End<R> {
+        let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
+            unreachable!("`try_end` ends all others")
+        };
+        let left = promise.leave();
+        let end = self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare);
+        if matches!(self.timekeeper, Timekeeper::Served(_)) {
+            // The actor that serves it ends now, and not when a future is dropped that has given its answer.
+            self.timekeeper = Timekeeper::Static(&NO_SYSTEM);
+        }
+        end
+    }
+
+    #[inline]
+    fn end(&mut self, mut outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
+        self.cancel_alarm();
+        let row = match &mut outcome {
+            Ok(_) => Some(Row::Answered),
+            Err(error) => {
+                if self.is_refused && *error == AskError::NoReply {
+                    // Its port has gone with the request.
+                    *error = AskError::Undeliverable;
+                }
+                error.row()
+            }
+        };
+        self.count(row);
+        // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
+        self.state = State::Over;
+        (outcome, spare)
+    }
+
+    #[inline]
+    fn count(&self, row: Option<Row>) {
+        row.into_iter().for_each(|row| count(row, self.timekeeper.books()));
+    }
+
+    fn set_alarm(&mut self, limit: Limit, waker: &Waker) {
+        let is_set = |alarm: &Alarm| alarm.waker.will_wake(waker) && self.timekeeper.is_set(alarm.key);
+        if self.alarm.as_ref().is_some_and(is_set) {
+            return;
+        }
+        self.cancel_alarm();
+        // User code, and therefore before anything is set.
+        let (waker, kept) = (waker.clone(), waker.clone());
+        let key = self.timekeeper.wake_at(limit.at, waker);
+        self.alarm = Some(Alarm { key, waker: kept });
+    }
+
+    #[inline]
+    fn cancel_alarm(&mut self) {
+        if let Some(Alarm { key, waker }) = self.alarm.take() {
+            self.timekeeper.cancel(key);
+            // What it panics with must not keep the ask from being counted.
+            quietly(|| drop(waker));
+        }
+    }
+}
+
+impl<R> Drop for Waiting<R> {
+    fn drop(&mut self) {
+        self.cancel_alarm();
+        let row = match &self.state {
+            State::Pending(_) | State::Unsent(..) => Some(Row::Cancelled),
+            State::Failed(error) => error.row(),
+            State::Over => None,
+        };
+        self.count(row);
+    }
+}
+
+/// Whether the calling thread may wait for replies.
+fn may_block() -> bool {
+    !crate::dispatch::dispatcher::must_not_wait()
+}
+
+/// The clock of asks through references that belong to no system.
+pub static NO_SYSTEM: NoSystem = NoSystem;
+
+/// Measures by the machine's clock, and rings alarms from a thread that starts with the first of them and never ends.
+pub struct NoSystem;
+
+process_wide! {
+    /// The alarms of [`NO_SYSTEM`].
+    static ALARMS: Timers = Timers::new("pointsman", Arc::new(Machine));
+}
+
+/// The clock of [`ALARMS`].
+struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Duration {
+        NO_SYSTEM.now()
+    }
+}
+
+impl Alarms for NoSystem {
+    fn now(&self) -> Duration {
+        static START: std::sync::LazyLock<std::time::Instant> =
+            std::sync::LazyLock::new(std::time::Instant::now);
+        START.elapsed()
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
+        match ALARMS.start() {
+            Ok(()) => ALARMS.wake_at(at, waker),
+            // Without a thread the future is woken by its answer alone.
+            Err(_) => AlarmKey((0, 0)),
+        }
+    }
+
+    fn is_set(&self, key: AlarmKey) -> bool {
+        ALARMS.is_set(key)
+    }
+
+    fn cancel(&self, key: AlarmKey) {
+        let alarms: &Timers = &ALARMS;
+        Alarms::cancel(alarms, key);
+    }
+}
+
+/// Wakes a parked thread.
+struct ThreadWaker(thread::Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+per_thread! {
+    static THREAD_WAKER: OnceCell<Waker> = OnceCell::new();
+}
+
+/// The calling thread's waker, made once for each thread.
+pub fn thread_waker() -> Waker {
+    fn make() -> Waker {
+        Waker::from(Arc::new(ThreadWaker(thread::current())))
+    }
+    THREAD_WAKER.try_with(|cached| cached.get_or_init(make).clone()).unwrap_or_else(|_| make())
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::core::ask_counts;
+    use crate::sync::{Mutex, lock};
+
+    /// A clock that stands where it is put, and lists its alarms.
+    #[derive(Default)]
+    struct HandClock {
+        inside: Mutex<Inside>,
+    }
+
+    #[derive(Default)]
+    struct Inside {
+        now: Duration,
+        made: u64,
+        alarms: Vec<(AlarmKey, Duration)>,
+    }
+
+    impl HandClock {
+        fn alarms(&self) -> Vec<Duration> {
+            lock(&self.inside).alarms.iter().map(|(_, at)| *at).collect()
+        }
+    }
+
+    impl Alarms for HandClock {
+        fn now(&self) -> Duration {
+            lock(&self.inside).now
+        }
+        fn is_real(&self) -> bool {
+            false
+        }
+        fn wake_at(&self, at: Duration, _: Waker) -> AlarmKey {
+            let mut inside = lock(&self.inside);
+            inside.made += 1;
+            let key = AlarmKey((inside.made, 0));
+            inside.alarms.push((key, at));
+            key
+        }
+        fn cancel(&self, key: AlarmKey) {
+            lock(&self.inside).alarms.retain(|(other, _)| *other != key);
+        }
+    }
+
+    /// A clock that goes on by a millisecond whenever it is read, and claims to be real.
+    #[derive(Default)]
+    struct Hasty(Mutex<Duration>);
+
+    impl Alarms for Hasty {
+        fn now(&self) -> Duration {
+            let mut now = lock(&self.0);
+            *now += Duration::from_millis(1);
+            *now
+        }
+        fn is_real(&self) -> bool {
+            true
+        }
+        fn wake_at(&self, _: Duration, _: Waker) -> AlarmKey {
+            unreachable!("a thread sleeps by a real clock itself")
+        }
+        fn cancel(&self, _: AlarmKey) {
+            unreachable!("no alarm was set")
+        }
+    }
+
+    fn hand_clock() -> (Arc<HandClock>, Timekeeper) {
+        let clock = Arc::new(HandClock::default());
+        (clock.clone(), Timekeeper::Shared(clock))
+    }
+
+    fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_polled_ask_times_out_by_its_own_clock_and_leaves_no_alarm() {
+        let (clock, timekeeper) = hand_clock();
+        lock(&clock.inside).now = 5 * SECOND;
+        let (reply_to, ask) = begin::<u8>(timekeeper);
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        assert!(poll(&mut ask).is_pending());
+        assert_eq!(clock.alarms(), [6 * SECOND]);
+        assert!(reply_to.wanted());
+        lock(&clock.inside).now = 6 * SECOND;
+        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+        assert!(clock.alarms().is_empty());
+        assert!(!reply_to.wanted());
+        assert_eq!(reply_to.send(1).map_err(|late| late.into_inner()), Err(1));
+    }
+
+    #[test]
+    fn an_answer_a_drop_and_a_new_limit_cancel_the_alarm() {
+        let (clock, timekeeper) = hand_clock();
+        let (reply_to, ask) = begin::<u8>(timekeeper.clone());
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        let mut ask = ask.within(3 * SECOND);
+        assert!(poll(&mut ask).is_pending());
+        assert_eq!(clock.alarms(), [3 * SECOND]);
+        reply_to.send(1).expect("in time");
+        assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
+        assert!(clock.alarms().is_empty());
+
+        let (_reply_to, ask) = begin::<u8>(timekeeper);
+        let mut ask = ask.within(SECOND);
+        assert!(poll(&mut ask).is_pending());
+        drop(ask);
+        assert!(clock.alarms().is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_is_there_wins_over_a_limit_that_has_passed() {
+        let (clock, timekeeper) = hand_clock();
+        let (reply_to, ask) = begin(timekeeper);
+        let ask = ask.within(SECOND);
+        reply_to.send(1).expect("in time");
+        lock(&clock.inside).now = 2 * SECOND;
+        assert_eq!(ask.wait(), Ok(1));
+    }
+
+    /// A waker that panics with the last of its clones.
+    struct Sore;
+
+    impl Wake for Sore {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Sore {
+        fn drop(&mut self) {
+            panic!("planted");
+        }
+    }
+
+    #[test]
+    fn an_ask_whose_waker_panics_when_it_is_let_go_of_is_counted_all_the_same() {
+        let counted = thread::spawn(|| {
+            let (_, timekeeper) = hand_clock();
+            let (reply_to, ask) = begin::<u8>(timekeeper);
+            let mut ask = ask.within(SECOND);
+            let waker = Waker::from(Arc::new(Sore));
+            assert!(Pin::new(&mut ask).poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            // Takes the one in the slot, so that the alarm's is the last.
+            reply_to.send(1).expect("in time");
+            assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
+            ask_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!((counted.begun, counted.answered), (1, 1));
+    }
+
+    #[test]
+    fn an_ask_that_must_not_wait_is_counted_once_though_its_answer_panics_when_it_is_dropped() {
+        let counted = thread::spawn(|| {
+            let (reply_to, ask) = begin::<Sore>(hand_clock().1);
+            assert!(reply_to.send(Sore).is_ok());
+            let wait = std::panic::AssertUnwindSafe(|| {
+                crate::dispatch::dispatcher::without_waiting(|| ask.wait().map(drop))
+            });
+            drop(std::panic::catch_unwind(wait));
+            ask_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!((counted.begun, counted.cancelled, counted.pending()), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_thread_sleeps_by_a_real_clock() {
+        let (_reply_to, ask) = begin::<u8>(Timekeeper::Shared(Arc::new(Hasty::default())));
+        let after = Duration::from_millis(3);
+        assert_eq!(ask.within(after).wait(), Err(AskError::Timeout { after }));
+    }
+
+    #[test]
+    fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
+        let (_, timekeeper) = hand_clock();
+        let (reply_to, mut ask) = begin::<u8>(timekeeper);
+        refuse(&mut ask, AskError::Undeliverable);
+        drop(reply_to);
+        assert_eq!(ask.wait(), Err(AskError::Undeliverable));
+    }
+
+    #[test]
+    fn an_asker_keeps_its_slot_only_when_nobody_else_has_it() {
+        let (_, timekeeper) = hand_clock();
+        let mut asker = Asker::new();
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        reply_to.send(1).expect("in time");
+        assert_eq!(pending.wait(), Ok(1));
+        assert!(asker.spare.is_some());
+
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        let late = reply_to.clone();
+        reply_to.send(2).expect("in time");
+        assert_eq!(pending.wait(), Ok(2));
+        assert!(asker.spare.is_none());
+
+        let (reply_to, pending) = begin_with(&mut asker, timekeeper);
+        late.send(3).expect_err("late");
+        reply_to.send(4).expect("in time");
+        assert_eq!(pending.wait(), Ok(4));
+    }
+
+    #[test]
+    fn every_ask_that_was_begun_is_counted_where_it_ended() {
+        // In a thread of its own, whose counts are its own.
+        let counted = thread::spawn(|| {
+            let (clock, timekeeper) = hand_clock();
+            let ask = || begin::<u8>(timekeeper.clone());
+
+            let (reply_to, answered) = ask();
+            let late = reply_to.clone();
+            reply_to.send(1).expect("in time");
+            answered.wait().expect("answered");
+            late.send(2).expect_err("late");
+
+            let (reply_to, no_reply) = ask();
+            drop(reply_to);
+            no_reply.wait().expect_err("unanswered");
+
+            let (_reply_to, timed_out) = ask();
+            let mut timed_out = timed_out.within(SECOND);
+            lock(&clock.inside).now += SECOND;
+            assert!(poll(&mut timed_out).is_ready());
+
+            let (reply_to, mut refused) = ask();
+            refuse(&mut refused, AskError::Undeliverable);
+            drop(reply_to);
+            drop(refused);
+
+            let (_reply_to, cancelled) = ask();
+            drop(cancelled);
+
+            drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
+            drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
+            ask_counts::tests::take()
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!(
+            counted,
+            ask_counts::ReplyCounts {
+                begun: 6,
+                answered: 1,
+                no_reply: 1,
+                timed_out: 1,
+                undeliverable: 2,
+                cancelled: 1,
+                late: 1,
+            }
+        );
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let timeout = AskError::Timeout { after: Duration::from_millis(50) };
+        assert_eq!(timeout.to_string(), "no reply within 50ms: give it more time or ask less");
+        assert!(AskError::WouldBlockWorker.to_string().contains("ctx.ask"));
+    }
+}

@@ -1,0 +1,196 @@
+//! Asks that hand the request back when there is no answer.
+
+use crate::actor::turn::drop_guarded;
+use crate::ask::ask::{Ask, AskError};
+use crate::ask::reply::{Call, Request};
+use crate::core::actor_ref::ActorRef;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// No answer, and the request that was asked: of [`ActorRef::ask_or_back`]. Named after what a GoAkt router tells an
+/// actor whose question has failed.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatusFailure<Q> {
+    /// Why there is no answer.
+    pub error: AskError,
+    /// What was asked.
+    pub message: Q,
+}
+
+impl<Q> fmt::Debug for StatusFailure<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatusFailure").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<Q> fmt::Display for StatusFailure<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was not answered: {}", std::any::type_name::<Q>(), self.error)
+    }
+}
+
+impl<Q> std::error::Error for StatusFailure<Q> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// An answer on its way, or the request back; like [`Ask`].
+#[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
+pub struct AskOrBack<Q: Request> {
+    ask: Ask<Q::Reply>,
+    /// `None` once the future has ended.
+    request: Option<Q>,
+}
+
+impl<Q: Request> AskOrBack<Q> {
+    /// Gives the answer `limit` from now, as [`Ask::within`].
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.ask = self.ask.within(limit);
+        self
+    }
+
+    /// Blocks this thread until the ask is over.
+    ///
+    /// # Errors
+    ///
+    /// [`StatusFailure`] says why there is no answer, as [`Ask::wait`] does, and holds the request.
+    pub fn wait(self) -> Result<Q::Reply, StatusFailure<Q>> {
+        let Self { ask, request } = self;
+        with_request(ask.wait(), request)
+    }
+}
+
+/// The outcome, with the request if there is no answer.
+fn with_request<Q: Request>(
+    outcome: Result<Q::Reply, AskError>,
+    request: Option<Q>,
+) -> Result<Q::Reply, StatusFailure<Q>> {
+    match (outcome, request) {
+        (Ok(reply), request) => {
+            // Here: a reply that lies where it is returned is leaked if a destructor after that panics.
+            drop(request);
+            Ok(reply)
+        }
+        (Err(error), Some(message)) => Err(StatusFailure { error, message }),
+        (Err(_), None) => unreachable!("an ask panics when it is polled again"),
+    }
+}
+
+/// The request is only moved.
+impl<Q: Request> Unpin for AskOrBack<Q> {}
+
+impl<Q: Request> Future for AskOrBack<Q> {
+    type Output = Result<Q::Reply, StatusFailure<Q>>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        Pin::new(&mut this.ask).poll(cx).map(|outcome| with_request(outcome, this.request.take()))
+    }
+}
+
+impl<Q: Request> fmt::Debug for AskOrBack<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AskOrBack").field("ask", &self.ask).finish_non_exhaustive()
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// As [`ask`](Self::ask), and if there is no answer the request comes back with the error. Costs a clone of the
+    /// request, which the asker keeps.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// #[derive(Debug, Clone, PartialEq)]
+    /// struct Order(u32);
+    /// impl Request for Order {
+    ///     type Reply = bool;
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// // Forgets to answer.
+    /// let clerk: ActorRef<Call<Order>> = ActorRef::from_fn(|_| ());
+    /// let failure = clerk.ask_or_back(Order(7)).wait().unwrap_err();
+    /// assert_eq!((failure.error, failure.message), (AskError::NoReply, Order(7)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ask_or_back<Q>(&self, request: Q) -> AskOrBack<Q>
+    where
+        Q: Request + Clone,
+        M: From<Call<Q>>,
+    {
+        let kept = Some(request.clone());
+        AskOrBack { ask: self.ask(request), request: kept }
+    }
+}
+
+impl<M: Send + 'static> crate::actor::context::Context<M> {
+    /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
+    /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::StatusFailure;
+    /// use std::time::Duration;
+    ///
+    /// #[derive(Clone)]
+    /// struct Lookup(String);
+    /// impl Request for Lookup {
+    ///     type Reply = u32;
+    /// }
+    ///
+    /// enum ClientMsg {
+    ///     Find(String),
+    ///     Outcome(Result<u32, StatusFailure<Lookup>>),
+    /// }
+    ///
+    /// struct Client {
+    ///     lookups: ActorRef<Call<Lookup>>,
+    /// }
+    /// impl Actor for Client {
+    ///     type Message = ClientMsg;
+    ///     fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    ///         match message {
+    ///             ClientMsg::Find(name) => ctx.ask_or_back(&self.lookups, Lookup(name), ClientMsg::Outcome),
+    ///             ClientMsg::Outcome(Ok(number)) => println!("{number}"),
+    ///             ClientMsg::Outcome(Err(failure)) => {
+    ///                 println!("{}: {}, once more", failure.message.0, failure.error);
+    ///                 ctx.after(Duration::from_secs(1), ClientMsg::Find(failure.message.0));
+    ///             }
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    pub fn ask_or_back<N, Q>(
+        &mut self,
+        target: &ActorRef<N>,
+        request: Q,
+        wrap: impl FnOnce(Result<Q::Reply, StatusFailure<Q>>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request + Clone,
+    {
+        let message = request.clone();
+        self.ask(target, request, move |outcome| {
+            let outcome = match outcome {
+                Ok(reply) => {
+                    // Before the reply goes on, as in `with_request`; and this is the thread of the actor that answers,
+                    // which is not to blame for what it panics with.
+                    drop_guarded(message);
+                    Ok(reply)
+                }
+                Err(error) => Err(StatusFailure { error, message }),
+            };
+            wrap(outcome)
+        });
+    }
+}

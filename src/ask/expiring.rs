@@ -1,0 +1,118 @@
+//! Messages that are of no use after a time.
+
+use crate::ask::ask::Timekeeper;
+use crate::ask::fork::{Answerable, Attempt};
+use crate::ask::to_actor::Bound;
+use crate::core::actor_ref::ActorRef;
+use std::fmt;
+use std::time::Duration;
+
+/// A message that is of no use after its deadline: made by [`ActorRef::tell_within`].
+///
+/// The deadline travels in the message, so that it costs nothing where there is none, and holds wherever the message
+/// goes: through routers, queues and stashes. An actor that [skips](crate::ActorBuilder::skip_unwanted) what nobody wants
+/// never gets one whose time is over; any other actor gets it, and may ask [`is_over`](Self::is_over) itself.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::Expiring;
+/// use std::time::Duration;
+///
+/// struct Quote {
+///     cents: u64,
+/// }
+///
+/// #[derive(Message)]
+/// enum BoardMsg {
+///     Quote(Expiring<Quote>),
+///     Close,
+/// }
+///
+/// struct Board(u64);
+/// impl Actor for Board {
+///     type Message = BoardMsg;
+///     fn receive(&mut self, message: BoardMsg, _: &mut Context<BoardMsg>) -> Done {
+///         match message {
+///             BoardMsg::Quote(quote) => self.0 = quote.into_inner().cents,
+///             BoardMsg::Close => self.0 = 0,
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("market").build()?;
+/// let board = system.actor("board").skip_unwanted().spawn(|| Board(0))?;
+/// board.tell_within(Quote { cents: 1999 }, Duration::from_millis(500));
+/// # board.tell(BoardMsg::Close);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Written by hand, [`Answerable`] passes on to it as to a reply port.
+#[derive(Clone)]
+pub struct Expiring<T> {
+    /// The message.
+    pub message: T,
+    /// When its time is over; `None`: never, since that is beyond what a clock can say.
+    deadline: Option<Duration>,
+    clock: Timekeeper,
+}
+
+impl<T> Expiring<T> {
+    /// Whether its time is over, by the clock of the system that it was sent to.
+    pub fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.clock.now() >= deadline)
+    }
+
+    /// How much of its time is left; zero when it is over.
+    pub fn left(&self) -> Duration {
+        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_sub(self.clock.now()))
+    }
+
+    /// The message.
+    pub fn into_inner(self) -> T {
+        self.message
+    }
+}
+
+impl<T> Answerable for Expiring<T> {
+    /// There is no port; but its time may be over.
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        attempt.looked(|| !self.is_over())
+    }
+}
+
+impl<T> fmt::Debug for Expiring<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expiring").field("is_over", &self.is_over()).finish_non_exhaustive()
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends a message, as [`tell`](Self::tell), that is of no use once `limit` is over, by the clock of the system that
+    /// it is sent to. The actor's messages must be made from the [`Expiring`], which `#[derive(Message)]` writes for a
+    /// variant that holds one.
+    ///
+    /// Where the actor [skips](crate::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
+    /// is counted as [`skipped`](crate::core::ledger::Ledger::skipped), with the reason
+    /// [`Expired`](crate::core::dead_letters::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
+    /// [lets senders wait](crate::mailbox::kind::Full::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
+    ///
+    /// Not to be taken for [`send_within`](crate::topology::Sending::send_within), whose limit is that of the wait for room
+    /// alone.
+    pub fn tell_within<T>(&self, message: T, limit: Duration)
+    where
+        M: From<Expiring<T>>,
+    {
+        let clock = self.timekeeper();
+        let bound = Bound::by(Some(limit), || clock.clone());
+        let deadline = clock.now().checked_add(limit);
+        let message = M::from(Expiring { message, deadline, clock });
+        let (sent, in_vain) = bound.send(|| self.system(), || self.send(message));
+        drop(in_vain);
+        if let Err(refused) = sent {
+            self.dead_letter(refused);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Attempts: several actors asked one question, each through a port of its own.
+//!
+//! A router that asks more than one routee gives every copy of the message a child port. A success goes on to
+//! the asker's own port, if it is the first; any other end of an attempt is reported when it happens, so that
+//! the router can try the next routee at once, collect the causes, and name the winner. What the router
+//! makes of the reports is its own business: see `routing/race.rs`.
+
+use crate::actor::turn::guarded;
+use crate::ask::ask::AskError;
+use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
+use crate::ask::slot::Outcome;
+use crate::core::any_ref::AnyRef;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::path::actor_path::ActorPath;
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+// Type-erased: their counts are part of no protocol.
+use std::sync::Arc as StdArc;
+
+/// Why one attempt at an answer came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttemptEnd {
+    /// Its reply was none that counts as a success: see [`Request::is_success`].
+    Unsuccessful,
+    /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or
+    /// the routee stopped with the message in its mailbox. What a handler failed with is in the log.
+    NoReply,
+    /// The routee did not take the message.
+    Refused(DeadLetterReason),
+    /// The routee is a router itself, and this is what it said.
+    Failed(AskError),
+    /// User code panicked: the message's `Clone` or [`Answerable::fork`], or [`Request::is_success`].
+    Panicked,
+}
+
+impl AttemptEnd {
+    fn without_reply(error: AskError) -> Self {
+        match error {
+            AskError::NoReply => Self::NoReply,
+            AskError::Undeliverable => Self::Refused(DeadLetterReason::Stopped),
+            other => Self::Failed(other),
+        }
+    }
+}
+
+/// Which routee did not answer, and why; see [`AskError::AllFailed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptFailure {
+    /// Who was asked.
+    pub routee: ActorPath,
+    /// How the attempt ended.
+    pub end: AttemptEnd,
+}
+
+impl fmt::Display for AttemptEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsuccessful => f.write_str("its reply was no success"),
+            Self::NoReply => f.write_str("no reply"),
+            Self::Refused(reason) => write!(f, "not taken ({reason})"),
+            Self::Failed(error) => write!(f, "failed ({error})"),
+            Self::Panicked => f.write_str("a panic in `clone`, `fork` or `is_success`"),
+        }
+    }
+}
+
+/// `/user/cache: no reply`.
+impl fmt::Display for AttemptFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.routee, self.end)
+    }
+}
+
+/// What is done with a message's reply port; made by routers that ask several routees and by actors that skip what nobody
+/// wants, and passed on by [`Answerable::fork`].
+pub struct Attempt {
+    what: What,
+}
+
+enum What {
+    /// Lend it, and leave it where it is.
+    Find(Cell<Option<StdArc<dyn AskerPort>>>),
+    /// Replace it by a child's.
+    Child { question: StdArc<dyn Question>, index: u32 },
+    /// Replace it by one that is closed: the message is undelivered.
+    Close,
+    /// Replace it by another of the same request, if it knows how: the message is a further copy.
+    Another,
+    /// Leave it, and say whether an answer would still reach somebody.
+    Look(Cell<bool>),
+}
+
+impl Attempt {
+    /// The attempt number `index` at answering `question`.
+    pub(crate) fn new(question: StdArc<dyn Question>, index: u32) -> Self {
+        Self { what: What::Child { question, index } }
+    }
+
+    /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
+    pub(crate) fn refused() -> Self {
+        Self { what: What::Close }
+    }
+
+    /// No attempt either: the message is one more copy of a request, to be answered by itself.
+    pub(crate) fn another() -> Self {
+        Self { what: What::Another }
+    }
+
+    /// No attempt either: looks whether anybody still wants the message.
+    pub(crate) fn look() -> Self {
+        Self { what: What::Look(Cell::new(true)) }
+    }
+
+    /// What the look has shown.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.what {
+            What::Look(wanted) => wanted.get(),
+            _ => true,
+        }
+    }
+
+    /// If this only looks, tells it whether the message is wanted; whether it does.
+    pub(crate) fn looked(&self, is_wanted: impl FnOnce() -> bool) -> bool {
+        match &self.what {
+            What::Look(wanted) => {
+                wanted.set(is_wanted());
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut attempt = f.debug_struct("Attempt");
+        if let What::Child { index, .. } = &self.what {
+            attempt.field("index", index);
+        }
+        attempt.finish_non_exhaustive()
+    }
+}
+
+/// A message whose reply port can be found: what `#[derive(Message)]` writes.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// struct Get(String);
+/// impl Request for Get {
+///     type Reply = Option<u64>;
+/// }
+///
+/// #[derive(Message)]
+/// enum CacheMsg {
+///     Get(Call<Get>),
+///     Sweep,
+/// }
+/// # fn takes<M: pointsman::Answerable + From<Call<Get>>>() {}
+/// # takes::<CacheMsg>();
+/// ```
+///
+/// Written by hand it passes on to the port, or to what holds it:
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// use pointsman::{Answerable, Attempt};
+/// # struct Get(String);
+/// # impl Request for Get {
+/// #     type Reply = Option<u64>;
+/// # }
+/// # enum CacheMsg {
+/// #     Get(Call<Get>),
+/// #     Sweep,
+/// # }
+///
+/// impl Answerable for CacheMsg {
+///     fn fork(&mut self, attempt: &Attempt) -> bool {
+///         match self {
+///             CacheMsg::Get(call) => call.fork(attempt),
+///             CacheMsg::Sweep => false,
+///         }
+///     }
+/// }
+/// ```
+pub trait Answerable {
+    /// Does with this message's reply port what `attempt` says, and returns true; false if the message has no
+    /// port.
+    fn fork(&mut self, attempt: &Attempt) -> bool;
+
+    /// Of an envelope: the function by which the message within says whether it is wanted. For the engine's own.
+    #[doc(hidden)]
+    fn is_bare_wanted() -> Option<Box<dyn std::any::Any>>
+    where
+        Self: Sized + 'static,
+    {
+        None
+    }
+}
+
+impl<R: Send + 'static> Answerable for ReplyTo<R> {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        fork_port(self, attempt, |_| true);
+        true
+    }
+}
+
+impl<Q: Request> Answerable for Call<Q> {
+    fn fork(&mut self, attempt: &Attempt) -> bool {
+        fork_port(&mut self.reply_to, attempt, Q::is_success);
+        true
+    }
+}
+
+fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_success: fn(&R) -> bool) {
+    match &attempt.what {
+        What::Look(wanted) => wanted.set(port.wanted()),
+        What::Find(found) => found.set(Some(StdArc::new(port.clone()))),
+        What::Child { question, index } => {
+            *port = ReplyTo::to_own_sink(Child { question: question.clone(), index: *index, is_success });
+        }
+        What::Close => *port = ReplyTo::closed(),
+        What::Another => {
+            if let Some(another) = port.another() {
+                *port = another;
+            }
+        }
+    }
+}
+
+/// A reference to the port of a message; `None` if it has none. Calls user code.
+pub(crate) fn port_of<M: Answerable>(message: &mut M) -> Option<StdArc<dyn AskerPort>> {
+    let attempt = Attempt { what: What::Find(Cell::new(None)) };
+    let What::Find(found) = &attempt.what else { unreachable!("just made") };
+    if message.fork(&attempt) { found.take() } else { None }
+}
+
+/// Which router, without keeping its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RouterId {
+    /// Where its head's cell lies. With the number beside it a later one at the same place is another, and so are
+    /// values without a head.
+    place: usize,
+    number: u32,
+}
+
+impl RouterId {
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    pub fn new(head: &AnyRef, number: u32) -> Self {
+        Self { place: std::ptr::from_ref(head.core()) as usize, number }
+    }
+}
+
+/// The port of whoever has asked, whatever the type of the reply.
+pub(crate) trait AskerPort: Send + Sync {
+    /// Whether an answer would still reach somebody. May be user code.
+    fn is_wanted(&self) -> bool;
+
+    /// Ends the ask without an answer. May be user code.
+    fn fail_with(self: StdArc<Self>, error: AskError);
+
+    /// The router whose attempt the port belongs to, if it is an attempt's.
+    fn attempt_of(&self) -> Option<RouterId>;
+
+    /// The port, for those who know its type.
+    fn into_any(self: StdArc<Self>) -> StdArc<dyn Any + Send + Sync>;
+}
+
+impl<R: Send + 'static> AskerPort for ReplyTo<R> {
+    fn is_wanted(&self) -> bool {
+        self.wanted()
+    }
+
+    fn fail_with(self: StdArc<Self>, error: AskError) {
+        taken_out(self).fail(error);
+    }
+
+    fn attempt_of(&self) -> Option<RouterId> {
+        ReplyTo::attempt_of(self)
+    }
+
+    fn into_any(self: StdArc<Self>) -> StdArc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// The port itself, or a clone if somebody is looking at it.
+fn taken_out<R>(port: StdArc<ReplyTo<R>>) -> ReplyTo<R> {
+    StdArc::try_unwrap(port).unwrap_or_else(|shared| ReplyTo::clone(&shared))
+}
+
+/// One question on which there are several attempts.
+pub(crate) trait Question: Send + Sync {
+    /// Whether an answer would still reach somebody. May call user code.
+    fn is_wanted(&self) -> bool;
+
+    /// Whether any reply will do, without being asked for success.
+    fn takes_any_reply(&self) -> bool;
+
+    /// Ends the question in favour of one attempt: `answer` gets the asker's port, and what names the routee.
+    /// Not called if the question is over.
+    fn win(&self, index: u32, answer: &mut Answering<'_>);
+
+    /// One attempt has ended otherwise. Heard once for each; what comes again, or too late, is ignored.
+    fn lose(self: StdArc<Self>, index: u32, end: AttemptEnd);
+
+    /// The router that asks.
+    fn router(&self) -> RouterId;
+}
+
+/// What the winner does with the asker's port.
+pub(crate) type Answering<'a> = dyn FnMut(StdArc<dyn AskerPort>, &dyn Fn() -> ActorPath) + 'a;
+
+/// One attempt's end of it.
+struct Child<R> {
+    question: StdArc<dyn Question>,
+    index: u32,
+    is_success: fn(&R) -> bool,
+}
+
+impl<R: Send + 'static> Behind<R> for Child<R> {
+    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.question.clone().lose(self.index, AttemptEnd::without_reply(error));
+                return Ok(());
+            }
+        };
+        if !self.question.takes_any_reply() {
+            let end = match guarded(|| Ok((self.is_success)(&reply))) {
+                Ok(true) => None,
+                Ok(false) => Some(AttemptEnd::Unsuccessful),
+                Err(_) => Some(AttemptEnd::Panicked),
+            };
+            if let Some(end) = end {
+                self.question.clone().lose(self.index, end);
+                return Ok(());
+            }
+        }
+        let mut left = Some(reply);
+        self.question.win(self.index, &mut |asker, routee| {
+            // Another type than the asker's cannot be, unless `fork` found two ports in clones of one message.
+            let Ok(asker) = asker.into_any().downcast::<ReplyTo<R>>() else { return };
+            let Some(reply) = left.take() else { return };
+            // A router below that has asked several knows better who it was.
+            left = taken_out(asker).deliver(reply, by.or(Some(routee))).err();
+        });
+        left.map_or(Ok(()), |late| Err(Ok(late)))
+    }
+
+    fn wanted(&self) -> bool {
+        self.question.is_wanted()
+    }
+
+    fn attempt_of(&self) -> Option<RouterId> {
+        Some(self.question.router())
+    }
+}

@@ -1,0 +1,539 @@
+//! What a request looks like and how it is answered.
+
+use crate::ask::ask::AskError;
+use crate::ask::fork::RouterId;
+use crate::ask::slot::{Outcome, Port, quietly};
+use crate::core::ask_counts::{Row, count, count_late_reply};
+use crate::core::ledger::Books;
+use crate::path::actor_path::ActorPath;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+// The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
+// and must hold a trait object, which loom's cannot.
+use std::sync::Arc;
+
+/// A request and the type of its reply.
+///
+/// ```
+/// use pointsman::Request;
+///
+/// struct Get { key: String }
+///
+/// impl Request for Get {
+///     type Reply = Option<String>;
+/// }
+/// ```
+pub trait Request: Send + 'static {
+    /// What the asker gets.
+    type Reply: Send + 'static;
+
+    /// Whether `reply` is a success, for routers that ask several actors and take the first success.
+    ///
+    /// The default takes every reply for one.
+    fn is_success(reply: &Self::Reply) -> bool {
+        let _ = reply;
+        true
+    }
+}
+
+/// A request together with the right to answer it: what an actor receives when it is asked.
+#[must_use = "a dropped call fails the ask with `AskError::NoReply`"]
+pub struct Call<Q: Request> {
+    /// What is asked.
+    pub request: Q,
+    /// Where the answer goes.
+    pub reply_to: ReplyTo<Q::Reply>,
+}
+
+impl<Q: Request> Call<Q> {
+    /// Puts a request and its reply port together.
+    pub fn new(request: Q, reply_to: ReplyTo<Q::Reply>) -> Self {
+        Self { request, reply_to }
+    }
+
+    /// Answers with what `answer` makes of the request.
+    ///
+    /// `answer` runs even when nobody waits any more, since it may do more than answer; look at
+    /// [`ReplyTo::wanted`] first to skip work that only serves the reply. A late reply is dropped and
+    /// counted. When `answer` panics the ask fails with [`AskError::NoReply`] at once.
+    pub fn answer(self, answer: impl FnOnce(Q) -> Q::Reply) {
+        let Self { request, reply_to } = self;
+        let late = reply_to.send(answer(request));
+        drop(late);
+    }
+
+    /// Takes the call apart, to answer later or from somewhere else.
+    pub fn into_parts(self) -> (Q, ReplyTo<Q::Reply>) {
+        (self.request, self.reply_to)
+    }
+}
+
+impl<Q: Request + Clone> Clone for Call<Q> {
+    fn clone(&self) -> Self {
+        Self { request: self.request.clone(), reply_to: self.reply_to.clone() }
+    }
+}
+
+impl<Q: Request> fmt::Debug for Call<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("request", &format_args!("{}", std::any::type_name::<Q>()))
+            .field("reply_to", &self.reply_to)
+            .finish()
+    }
+}
+
+/// The right to answer an ask.
+///
+/// It can be cloned and passed on; the first reply wins. When the last clone is dropped and nobody has
+/// answered, the ask fails with [`AskError::NoReply`] at once, without waiting for its deadline; so a
+/// handler that panics, or a message that ends as a dead letter, fails the ask immediately.
+#[must_use = "dropping the last `ReplyTo` of an ask fails it with `AskError::NoReply`"]
+pub struct ReplyTo<R> {
+    destination: Destination<R>,
+}
+
+enum Destination<R> {
+    Slot(Port<R>),
+    Sink(SinkPort<R>),
+}
+
+impl<R> ReplyTo<R> {
+    /// Answers.
+    ///
+    /// # Errors
+    /// [`LateReply`] hands the reply back when somebody has answered already, or when the asker has
+    /// stopped waiting. It is counted.
+    #[inline]
+    pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
+        self.deliver(reply, None).map_err(|reply| {
+            count_late_reply();
+            LateReply(reply)
+        })
+    }
+
+    /// Answers, and says by whom to those who want to know; a late reply comes back and is not counted.
+    #[inline]
+    pub(crate) fn deliver(self, reply: R, by: By<'_>) -> Result<(), R> {
+        let refused = match self.destination {
+            Destination::Slot(port) => port.answer(Ok(reply)),
+            Destination::Sink(port) => port.answer(Ok(reply), by),
+        };
+        match refused {
+            Err(Ok(reply)) => Err(reply),
+            // An outcome is handed back as it was given.
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the ask without an answer, if it is not over.
+    pub(crate) fn fail(self, error: AskError) {
+        let _ = match self.destination {
+            // The asker counts it when it is told.
+            Destination::Slot(port) => port.answer(Err(error)),
+            Destination::Sink(port) => port.answer(Err(error), None),
+        };
+    }
+
+    /// The router whose attempt this port belongs to, if it is an attempt's.
+    pub(crate) fn attempt_of(&self) -> Option<RouterId> {
+        match &self.destination {
+            Destination::Slot(_) => None,
+            Destination::Sink(port) => port.cell.sink.attempt_of(),
+        }
+    }
+
+    /// Whether an answer would still reach somebody: `false` once one was given or nobody waits any more.
+    ///
+    /// A moment later it may be so; work that only serves the reply can be skipped then.
+    pub fn wanted(&self) -> bool {
+        match &self.destination {
+            Destination::Slot(port) => port.is_wanted(),
+            Destination::Sink(port) => port.is_wanted(),
+        }
+    }
+}
+
+impl<R> ReplyTo<R> {
+    /// The port of one more copy of a request that counts its copies.
+    pub(crate) fn another(&self) -> Option<Self> {
+        match &self.destination {
+            Destination::Slot(_) => None,
+            Destination::Sink(port) => port.cell.sink.another(),
+        }
+    }
+}
+
+impl<R> Clone for ReplyTo<R> {
+    fn clone(&self) -> Self {
+        let destination = match &self.destination {
+            Destination::Slot(port) => Destination::Slot(port.clone()),
+            Destination::Sink(port) => Destination::Sink(port.clone()),
+        };
+        Self { destination }
+    }
+}
+
+impl<R> From<Port<R>> for ReplyTo<R> {
+    #[inline]
+    fn from(port: Port<R>) -> Self {
+        Self { destination: Destination::Slot(port) }
+    }
+}
+
+impl<R> fmt::Debug for ReplyTo<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyTo").field("wanted", &self.wanted()).finish()
+    }
+}
+
+/// A reply that came after its ask was over, handed back to whoever sent it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LateReply<R>(pub R);
+
+impl<R> LateReply<R> {
+    /// The reply.
+    pub fn into_inner(self) -> R {
+        self.0
+    }
+}
+
+impl<R> fmt::Debug for LateReply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateReply(..)")
+    }
+}
+
+impl<R> fmt::Display for LateReply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("late reply: the ask was answered before, timed out, or was given up by its asker")
+    }
+}
+
+impl<R> std::error::Error for LateReply<R> {}
+
+/// Takes an ask's outcome where nobody waits in a slot: an actor that gets the answer as a message, say.
+pub trait ReplySink<R>: Send + Sync {
+    /// Takes the outcome; called once at most, in the thread that answers or drops the last port.
+    ///
+    /// A panic in here is caught: it is the asker's, not the replier's.
+    fn complete(&self, outcome: Result<R, AskError>);
+
+    /// Whether an answer is still of use; asked only while there is none.
+    fn wanted(&self) -> bool {
+        true
+    }
+
+    /// Where the ask is counted.
+    fn books(&self) -> Option<&Books> {
+        None
+    }
+}
+
+/// Who answered, for those who want to know. A function, since most don't.
+pub(crate) type By<'a> = Option<&'a dyn Fn() -> ActorPath>;
+
+/// What stands behind a port that has no slot.
+pub(crate) trait Behind<R>: Send + Sync {
+    /// Takes the outcome, once at most; gives back what comes too late.
+    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>>;
+
+    /// As [`ReplySink::wanted`].
+    fn wanted(&self) -> bool;
+
+    /// Counts what became of it, if it is an ask of its own and not a part of another.
+    fn count(&self, row: Row) {
+        let _ = row;
+    }
+
+    /// As [`ReplyTo::attempt_of`].
+    fn attempt_of(&self) -> Option<RouterId> {
+        None
+    }
+
+    /// As [`ReplyTo::another`].
+    fn another(&self) -> Option<ReplyTo<R>> {
+        None
+    }
+}
+
+/// A sink that takes every outcome.
+struct Willing<S>(S);
+
+impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        self.0.complete(outcome);
+        Ok(())
+    }
+
+    fn wanted(&self) -> bool {
+        self.0.wanted()
+    }
+
+    fn count(&self, row: Row) {
+        count(row, self.0.books());
+    }
+}
+
+/// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
+///
+/// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
+/// neither, if the handle ends the ask first.
+pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
+where
+    S: ReplySink<R> + 'static,
+{
+    count(Row::Begun, sink.books());
+    let reply_to = ReplyTo::to_own_sink(Willing(sink));
+    let Destination::Sink(port) = &reply_to.destination else { unreachable!("just made") };
+    let handle = SinkHandle { cell: port.cell.clone() };
+    (reply_to, handle)
+}
+
+/// Wants no outcome.
+struct Nobody;
+
+impl<R> Behind<R> for Nobody {
+    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+        Err(outcome)
+    }
+
+    fn wanted(&self) -> bool {
+        false
+    }
+}
+
+impl<R> ReplyTo<R> {
+    /// A port whose outcome goes to `sink`.
+    pub(crate) fn to_own_sink(sink: impl Behind<R> + 'static) -> Self {
+        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
+        Self { destination: Destination::Sink(SinkPort { cell }) }
+    }
+
+    /// A port of an ask that is over: every reply is late.
+    pub(crate) fn closed() -> Self {
+        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: Nobody });
+        Self { destination: Destination::Sink(SinkPort { cell }) }
+    }
+}
+
+/// One outcome on its way to a sink. The claim decides who brings it: the first reply, the last port's
+/// `NoReply`, or the owner, who then keeps it for himself.
+struct SinkCell<S: ?Sized> {
+    /// Bit 0: CLAIMED; above: the number of living ports.
+    state: AtomicUsize,
+    sink: S,
+}
+
+/// Somebody has won the right to bring the outcome.
+const CLAIMED: usize = 1;
+/// One port.
+const PORT: usize = 2;
+/// More ports than any program holds at once.
+const PORTS_MAX: usize = usize::MAX / 2;
+
+impl<S: ?Sized> SinkCell<S> {
+    fn is_claimed(&self) -> bool {
+        // Ordering: Relaxed; advice only, the claim itself decides.
+        self.state.load(Ordering::Relaxed) & CLAIMED != 0
+    }
+
+    /// `true` for the first.
+    fn claim(&self) -> bool {
+        // Ordering: Relaxed; the claim passes on a right and no data: whoever wins it brings along what
+        // the sink is to have.
+        self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED == 0
+    }
+}
+
+struct SinkPort<R> {
+    cell: Arc<SinkCell<dyn Behind<R>>>,
+}
+
+impl<R> SinkPort<R> {
+    fn is_wanted(&self) -> bool {
+        !self.cell.is_claimed() && self.cell.sink.wanted()
+    }
+
+    fn answer(self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        if self.cell.is_claimed() || !self.cell.claim() {
+            return Err(outcome);
+        }
+        self.complete(outcome, by)
+    }
+
+    fn complete(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        let row = match &outcome {
+            Ok(_) => Some(Row::Answered),
+            Err(error) => error.row(),
+        };
+        row.into_iter().for_each(|row| self.cell.sink.count(row));
+        let mut taken = Ok(());
+        quietly(|| taken = self.cell.sink.take(outcome, by));
+        taken
+    }
+}
+
+impl<R> Clone for SinkPort<R> {
+    fn clone(&self) -> Self {
+        // Ordering: Relaxed; this port is in the count until the new one is.
+        let before = self.cell.state.fetch_add(PORT, Ordering::Relaxed);
+        if before >= PORTS_MAX {
+            // Only forgotten ports get here; going on would end in an ask failed while ports are left.
+            std::process::abort();
+        }
+        Self { cell: self.cell.clone() }
+    }
+}
+
+impl<R> Drop for SinkPort<R> {
+    fn drop(&mut self) {
+        // Ordering: AcqRel; pairs with the decrements of the others here: the last port reports that nobody answered
+        // after everything that they did.
+        let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
+        // Of the last port's claim and the owner's one wins; the other ports are gone.
+        if before == PORT && self.cell.claim() {
+            let _ = self.complete(Err(AskError::NoReply), None);
+        }
+    }
+}
+
+/// The sink owner's side of an ask.
+pub struct SinkHandle<R> {
+    cell: Arc<SinkCell<dyn Behind<R>>>,
+}
+
+impl<R> SinkHandle<R> {
+    /// Ends the ask from the owner's side, at its deadline; `true` if no outcome was first.
+    ///
+    /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn expire(&self) -> bool {
+        self.end(Row::TimedOut)
+    }
+
+    /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
+    /// To be called before the handed-back message is dropped, whose port would report
+    /// [`AskError::NoReply`] first.
+    #[must_use = "after `false` the sink has the outcome or is about to get it"]
+    pub fn refuse(&self) -> bool {
+        self.end(Row::Undeliverable)
+    }
+
+    /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
+    pub fn time_out(&self, after: std::time::Duration) {
+        if self.expire() {
+            quietly(|| drop(self.cell.sink.take(Err(AskError::Timeout { after }), None)));
+        }
+    }
+
+    /// Ends the ask since its target refused the request: the sink gets this error, if no outcome was first.
+    pub fn undeliverable(&self, error: AskError) {
+        if self.refuse() {
+            quietly(|| drop(self.cell.sink.take(Err(error), None)));
+        }
+    }
+
+    fn end(&self, row: Row) -> bool {
+        let won = self.cell.claim();
+        if won {
+            self.cell.sink.count(row);
+        }
+        won
+    }
+
+    /// Whether the ask is over.
+    pub fn is_over(&self) -> bool {
+        self.cell.is_claimed()
+    }
+}
+
+impl<R> Clone for SinkHandle<R> {
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone() }
+    }
+}
+
+impl<R> fmt::Debug for SinkHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkHandle").field("over", &self.is_over()).finish()
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::ask::slot::Spare;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
+
+    struct Double(u32);
+
+    impl Request for Double {
+        type Reply = u32;
+    }
+
+    #[test]
+    fn a_call_answers_with_what_the_handler_makes_of_it() {
+        let (promise, port) = Spare::take().begin();
+        Call::new(Double(21), port.into()).answer(|double| double.0 * 2);
+        let (outcome, _) = promise.take().expect("answered");
+        assert_eq!(outcome, Ok(42));
+    }
+
+    #[test]
+    fn a_handler_that_panics_fails_the_ask_at_once() {
+        let (promise, port) = Spare::take().begin();
+        let call = Call::new(Double(21), port.into());
+        catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("planted")))).expect_err("planted");
+        let (outcome, _) = promise.take().expect("over");
+        assert_eq!(outcome, Err(AskError::NoReply));
+    }
+
+    /// Keeps what comes; panics on a failure.
+    struct Kept(Arc<Mutex<Vec<u32>>>);
+
+    impl ReplySink<u32> for Kept {
+        fn complete(&self, outcome: Outcome<u32>) {
+            let reply = outcome.expect("planted");
+            self.0.lock().expect("no panic while locked").push(reply);
+        }
+    }
+
+    #[test]
+    fn a_sink_gets_the_first_reply_only() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        let late = reply_to.clone();
+        assert!(reply_to.wanted() && !handle.is_over());
+        reply_to.send(1).expect("first");
+        assert!(!late.wanted() && handle.is_over() && !handle.expire());
+        assert_eq!(late.send(2), Err(LateReply(2)));
+        assert_eq!(*kept.lock().expect("no panic while locked"), [1]);
+    }
+
+    #[test]
+    fn a_sink_that_panics_does_not_hurt_the_replier() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        drop(reply_to);
+        assert!(handle.is_over());
+        drop(handle);
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn a_refused_request_leaves_the_sink_alone() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        assert!(handle.refuse());
+        assert!(!reply_to.wanted() && !handle.expire());
+        assert_eq!(reply_to.send(1), Err(LateReply(1)));
+        assert!(kept.lock().expect("no panic while locked").is_empty());
+    }
+
+    #[test]
+    fn a_port_takes_two_words_in_every_message() {
+        assert_eq!(size_of::<ReplyTo<u64>>(), 2 * size_of::<usize>());
+    }
+}

@@ -1,0 +1,213 @@
+//! Asks whose answer is a message to the actor that asked.
+
+use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
+use crate::core::actor_ref::ActorRef;
+use crate::core::deferred_send::{InVain, Until, put_off};
+use crate::core::ledger::Books;
+use crate::core::system::SystemCore;
+use crate::sync::{Mutex, lock};
+use crate::time::timers::TimerHandle;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// Turns the outcome into a message for the actor that asked.
+struct Answer<M, F> {
+    asker: ActorRef<M>,
+    state: Mutex<State<F>>,
+}
+
+struct State<F> {
+    /// `None` once the outcome is there.
+    wrap: Option<F>,
+    /// The deadline's timer, cancelled with the outcome.
+    timer: Option<TimerHandle>,
+}
+
+struct Sink<M, F>(StdArc<Answer<M, F>>);
+
+impl<R, M, F> ReplySink<R> for Sink<M, F>
+where
+    M: Send + 'static,
+    F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
+{
+    fn complete(&self, outcome: Result<R, AskError>) {
+        let (wrap, timer) = {
+            let mut state = lock(&self.0.state);
+            (state.wrap.take(), state.timer.take())
+        };
+        if let Some(timer) = timer {
+            self.0.asker.cancel_timer(timer);
+        }
+        if let Some(wrap) = wrap {
+            self.0.asker.tell(wrap(outcome));
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        !self.0.asker.is_closed()
+    }
+
+    fn books(&self) -> Option<&Books> {
+        self.0.asker.counting_system().map(SystemCore::ledger)
+    }
+}
+
+impl<R: Send + 'static> Ask<R> {
+    /// Asks `target`; the outcome goes to `asker` as the message that `wrap` makes of it, at the latest
+    /// after `deadline`.
+    pub(crate) fn to_actor<N, Q, M>(
+        target: &ActorRef<N>,
+        request: Q,
+        asker: ActorRef<M>,
+        deadline: Option<Duration>,
+        wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request<Reply = R>,
+        M: Send + 'static,
+    {
+        let bound = Bound::new(&asker, deadline);
+        let Some((reply_to, handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
+        let message = N::from(Call::new(request, reply_to));
+        let (sent, in_vain) = bound.send(|| target.system(), || target.send(message));
+        if let Some(in_vain) = in_vain {
+            // Before the message is dropped, as below.
+            match deadline {
+                Some(deadline) if in_vain.is_late() => handle.time_out(deadline),
+                _ => handle.undeliverable(AskError::Undeliverable),
+            }
+        }
+        if let Err(refused) = sent {
+            // Before the message is dropped, whose port would say `NoReply`.
+            handle.undeliverable(AskError::refused(&refused));
+            target.dead_letter(refused);
+        }
+    }
+
+    /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
+    /// `deadline`. None if that is now: then the asker has been told.
+    pub(crate) fn port_to_actor<M: Send + 'static>(
+        asker: ActorRef<M>,
+        deadline: Option<Duration>,
+        wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
+    ) -> Option<(ReplyTo<R>, SinkHandle<R>)> {
+        if deadline.is_some_and(|deadline| deadline.is_zero()) {
+            asker.tell(wrap(Err(AskError::NoTime)));
+            return None;
+        }
+        let state = Mutex::new(State { wrap: Some(wrap), timer: None });
+        let answer = StdArc::new(Answer { asker, state });
+        let (reply_to, handle) = to_sink(Sink(answer.clone()));
+        if let Some(deadline) = deadline {
+            arm(&answer, handle.clone(), deadline);
+        }
+        Some((reply_to, handle))
+    }
+}
+
+/// The limit of a question, which bounds its wait for room as well.
+pub(crate) struct Bound {
+    /// When it is over, and by whose clock.
+    at: Option<(Duration, Timekeeper)>,
+}
+
+impl Bound {
+    /// From now, by the clock of the asker's system.
+    pub fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
+        Self::by(limit, || asker.timekeeper())
+    }
+
+    /// From now, by this clock.
+    pub fn by(limit: Option<Duration>, clock: impl FnOnce() -> Timekeeper) -> Self {
+        let at = limit.and_then(|limit| {
+            let clock = clock();
+            clock.now().checked_add(limit).map(|at| (at, clock))
+        });
+        Self { at }
+    }
+
+    /// Sends by `send`, and waits for room until the limit; returns what has waited in vain, if anything has.
+    pub fn send<R>(
+        &self,
+        books: impl FnOnce() -> Option<StdArc<SystemCore>>,
+        send: impl FnOnce() -> R,
+    ) -> (R, Option<InVain>) {
+        let Some((at, clock)) = &self.at else { return (send(), None) };
+        let (sent, put_off) = put_off(send);
+        let in_vain = put_off.map(|it| it.counted_by(books()).wait(Some(Until { at: *at, clock: &**clock })));
+        (sent, in_vain.filter(|in_vain| !in_vain.is_empty()))
+    }
+}
+
+/// Sets the deadline, before the request is sent.
+fn arm<M, F, R>(answer: &Answer<M, F>, handle: SinkHandle<R>, deadline: Duration)
+where
+    M: Send + 'static,
+    R: Send + 'static,
+{
+    let timer = answer.asker.call_after(deadline, Box::new(move || handle.time_out(deadline)));
+    let mut state = lock(&answer.state);
+    match &state.wrap {
+        Some(_) => state.timer = timer,
+        // The deadline has passed already.
+        None => {
+            drop(state);
+            if let Some(timer) = timer {
+                answer.asker.cancel_timer(timer);
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    fn call_after(&self, delay: Duration, call: Box<dyn FnOnce() + Send>) -> Option<TimerHandle> {
+        let any = self.any()?;
+        let timers = any.core().system.timers();
+        Some(timers.call_at(timers.now().saturating_add(delay), call))
+    }
+
+    fn cancel_timer(&self, timer: TimerHandle) {
+        if let Some(any) = self.any() {
+            any.core().system.timers().cancel(timer);
+        }
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::prelude::*;
+    use crate::time::clock::ManualClock;
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    struct Notes(Sender<Result<u32, AskError>>);
+
+    impl Actor for Notes {
+        type Message = Result<u32, AskError>;
+        fn receive(&mut self, outcome: Self::Message, _: &mut Context<Self::Message>) -> Done {
+            Ok(self.0.send(outcome)?)
+        }
+    }
+
+    #[test]
+    fn no_deadline_outlives_the_outcome() {
+        let system = System::builder("deadlines").clock(ManualClock::new()).build().expect("sound");
+        let (notes, outcomes) = channel();
+        let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
+        let timers = || system.core().timers().len();
+        let ask = || crate::ask::ask::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+
+        let (answered, _handle) = ask().expect("there is time");
+        let (forgotten, _handle) = ask().expect("there is time");
+        assert_eq!(timers(), 2);
+        answered.send(5).expect("in time");
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (1, Ok(Ok(5))));
+        drop(forgotten);
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::NoReply))));
+        let ledger = system.shutdown(LONG).expect("nothing is stuck");
+        assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
+    }
+}

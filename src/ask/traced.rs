@@ -1,0 +1,91 @@
+//! Asks that want to know who answered.
+
+use crate::ask::ask::Ask;
+use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
+use crate::ask::slot::Outcome;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::dead_letters::nowhere;
+use crate::path::actor_path::ActorPath;
+
+/// A reply, and who gave it: of [`ActorRef::ask_traced`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answered<R> {
+    /// The reply.
+    pub reply: R,
+    /// Who gave it.
+    pub routee: ActorPath,
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// As [`ask`](Self::ask), for those who want to know which routee has answered.
+    ///
+    /// [`ScatterGatherFirstCompleted`] and [`TailChopping`] name the routee whose reply was taken. If that is such
+    /// a router itself, its routee is named: always the one that the innermost of them asked. Whatever else
+    /// stands behind this reference is named itself: an actor by its path, a router that only passes messages
+    /// on by its own.
+    ///
+    /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
+    /// [`TailChopping`]: crate::routing::TailChopping
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Double;
+    /// # #[derive(Debug)] struct Of(u32);
+    /// # impl Request for Of { type Reply = u32; }
+    /// # impl Actor for Double {
+    /// #     type Message = Call<Of>;
+    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+    /// #         call.answer(|Of(x)| 2 * x);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let double = system.actor("double").spawn(|| Double)?;
+    /// let answered = double.ask_traced(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
+    /// assert_eq!((answered.reply, answered.routee.to_string()), (4, "/user/double".to_owned()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ask_traced<Q>(&self, request: Q) -> Ask<Answered<Q::Reply>>
+    where
+        Q: Request,
+        M: From<Call<Q>>,
+    {
+        self.ask_with(|to| {
+            let traced = Traced { to, asked: self.any() };
+            M::from(Call::new(request, ReplyTo::to_own_sink(traced)))
+        })
+    }
+}
+
+/// Puts the name to the reply.
+struct Traced<R> {
+    to: ReplyTo<Answered<R>>,
+    asked: Option<AnyRef>,
+}
+
+impl<R: Send + 'static> Behind<R> for Traced<R> {
+    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+        match outcome {
+            Ok(reply) => {
+                let routee = match (by, &self.asked) {
+                    (Some(path), _) => path(),
+                    (None, Some(asked)) => asked.path(),
+                    (None, None) => nowhere(),
+                };
+                self.to.clone().deliver(Answered { reply, routee }, None).map_err(|late| Ok(late.reply))
+            }
+            Err(error) => {
+                self.to.clone().fail(error);
+                Ok(())
+            }
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        self.to.wanted()
+    }
+}

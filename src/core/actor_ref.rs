@@ -1,0 +1,618 @@
+//! The typed reference: the only way to reach an actor, a router, or anything else that takes messages.
+
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError};
+use crate::core::any_ref::AnyRef;
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::pending_send::Waiter;
+use crate::core::{deferred_send, recipient, wait_for_room};
+
+use crate::ask::reply::{Call, ReplyTo, Request};
+use crate::core::recipient::{Accepted, Recipient};
+
+use crate::ask::ask::Timekeeper;
+use crate::core::cell::{FullPolicy, Header, Kind, Local};
+use crate::core::dead_letters::nowhere;
+use crate::core::error::SendError;
+use crate::core::recipient::Foreign;
+use crate::mailbox::mailbox::{Glance, Pushed, Refused};
+use crate::mailbox::state::State;
+use crate::mailbox::system_queue::Position;
+use crate::path::actor_path::ActorPath;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Takes messages of type `M`: an actor, a router, an adapter, a function, anything.
+///
+/// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
+///
+/// # Equality
+///
+/// Equal references mean the same: the same incarnation of the same actor, the same router, the same group or
+/// [key](crate::topology::Group::key) of it, the same path at which [nobody](crate::core::system::SystemRef::empty_ref) is. Of
+/// [adapters](Self::contramap) those are equal that have the same target and functions of the same type which have captured
+/// nothing, as [`narrow`](Self::narrow) has; of adapters with other functions, of [functions](Self::from_fn) and of
+/// [recipients](Self::to_recipient) only clones of one reference are. Equal references have equal hashes. Their order is
+/// that of their paths (right to left, as in Akka), then of their incarnations; what has no path stands at `/deadLetters`,
+/// in an order that another run need not have.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Idle;
+/// # impl Actor for Idle {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let idle: ActorRef<u64> = system.actor("idle").spawn(|| Idle)?;
+/// assert_eq!(idle.narrow::<u32>(), idle.narrow::<u32>());
+/// assert_eq!(idle.contramap(u64::from_be), idle.contramap(u64::from_be));
+/// let plus = |number: u64| idle.contramap(move |other: u64| number + other);
+/// assert_ne!(plus(1), plus(1)); // what was captured cannot be compared
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Delivery
+///
+/// Messages of one sender (a thread, or an actor wherever it runs) to one actor are handled in the order sent. A message
+/// that cannot be delivered is a dead letter ([`tell`](Self::tell)) or comes back ([`try_tell`](Self::try_tell)); it
+/// never vanishes.
+pub struct ActorRef<M>(pub(crate) NonNull<Header>, PhantomData<fn(M)>);
+
+// SAFETY: a reference only hands messages over, so it is as free to move as the messages are.
+unsafe impl<M: Send> Send for ActorRef<M> {}
+// SAFETY: as above; the mailbox takes messages from many threads at once.
+unsafe impl<M: Send> Sync for ActorRef<M> {}
+
+const _: () = assert!(size_of::<Option<ActorRef<()>>>() == size_of::<usize>());
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Takes over one counted reference.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a `Local<M>` or of a `Foreign<M>`, and the caller gives up one counted reference
+    /// (or never drops the result).
+    pub(crate) unsafe fn from_header(header: NonNull<Header>) -> Self {
+        Self(header, PhantomData)
+    }
+
+    /// A reference to anything that takes messages.
+    pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
+        Self::to_own_recipient(recipient::Custom::new(recipient))
+    }
+
+    /// A reference to a recipient that accounts for its messages itself when user code in it unwinds.
+    pub(crate) fn to_own_recipient(recipient: impl Recipient<M>) -> Self {
+        // SAFETY: the header is that of a new `Foreign<M>` with a count of one, which passes over.
+        unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
+    }
+
+    /// What stands behind: an actor's cell, or something else.
+    #[inline]
+    pub(crate) fn target(&self) -> Target<'_, M> {
+        // SAFETY: the reference keeps the allocation alive.
+        let kind = unsafe { self.0.as_ref() }.kind;
+        match kind {
+            // SAFETY: the kind says that it is a cell, and its type of message is this reference's.
+            Kind::Local => Target::Local(unsafe { self.0.cast::<Local<M>>().as_ref() }),
+            // SAFETY: the kind says that it is foreign, and its type of message is this reference's.
+            Kind::Foreign => Target::Foreign(unsafe { self.0.cast::<Foreign<M>>().as_ref() }),
+        }
+    }
+
+    /// Sends a message. Never blocks (but see [`Full::Wait`](crate::mailbox::kind::Full::Wait)) and never fails: what
+    /// cannot be delivered is a dead letter, counted and shown to
+    /// [`dead_letters`](crate::core::system::SystemRef::dead_letters).
+    #[inline]
+    pub fn tell(&self, message: impl Into<M>) {
+        if let Err(refused) = self.send(message.into()) {
+            self.dead_letter(refused);
+        }
+    }
+
+    /// Sends a message, and gets it back if it is not accepted.
+    ///
+    /// # Errors
+    ///
+    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
+    /// [`SendError::Closed`] when the actor has stopped.
+    ///
+    /// Of a router:
+    ///
+    /// - `Full` when the mailbox of the routee that was chosen is full, or the queue of a
+    ///   [balancing pool](crate::routing::Balancing). No other routee is tried.
+    /// - [`SendError::NoRoutee`] when there is no routee, or all have stopped. For each that has, the next one is tried.
+    /// - `Closed` when the router itself has stopped or [drains](crate::Router::drain).
+    /// - [`SendError::Cycle`] and [`SendError::BadPick`] when routers, or a logic, are wrong.
+    ///
+    /// A router among the routees that is full, or has no routee, is passed over like one that has stopped; if nobody is
+    /// left then, it is `Full` if any of those was full. A router that sends copies returns no error for a copy, which is a
+    /// dead letter if it is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is
+    /// there.
+    ///
+    /// Of a keyed [group](crate::topology::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
+    /// its inner router says that the message is for nobody.
+    #[inline]
+    pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send(message.into()).inspect_err(|_| {
+            if let Some(system) = self.system() {
+                system.ledger().mine().handed_back(1);
+            }
+        })
+    }
+
+    /// Counts a message as sent and delivers it.
+    #[inline]
+    pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
+        match self.target() {
+            Target::Local(local) => {
+                local.core.system.ledger().mine().sent(1);
+                self.push(local, message)
+            }
+            Target::Foreign(foreign) => {
+                if let Some(system) = &foreign.system {
+                    system.core().ledger().mine().sent(1);
+                }
+                self.hand_over(foreign, message).map(drop)
+            }
+        }
+    }
+
+    /// Delivers a message that is counted as sent already: on its way through a router or an adapter.
+    #[inline]
+    pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
+        match self.target() {
+            Target::Local(local) => self.push(local, message).map(|()| Accepted::Passed),
+            Target::Foreign(foreign) => self.hand_over(foreign, message),
+        }
+    }
+
+    /// Hands a message to what is no actor. `Handled` is returned only where nobody has counted it.
+    #[inline]
+    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<Accepted, SendError<M>> {
+        let accepted = foreign.recipient.deliver(message)?;
+        if let (Accepted::Handled, Some(system)) = (accepted, &foreign.system) {
+            system.core().ledger().mine().handled(1);
+            return Ok(Accepted::Passed);
+        }
+        Ok(accepted)
+    }
+
+    /// Whether a router is behind.
+    pub(crate) fn is_router(&self) -> bool {
+        match self.target() {
+            Target::Local(_) => false,
+            Target::Foreign(foreign) => foreign.recipient.is_router(),
+        }
+    }
+
+    /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        match self.target() {
+            Target::Local(_) => true,
+            Target::Foreign(foreign) => foreign.system.is_some(),
+        }
+    }
+
+    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
+    // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code that
+    // has nothing to do with it.
+    #[inline(always)]
+    pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+        local.mailbox.push_or(message, Ok(()), |claimed, message| {
+            self.go_on(local, claimed, message).map_or(Ok(()), Err)
+        })
+    }
+
+    /// All but the usual push: see [`Mailbox::push_or`](crate::mailbox::mailbox::Mailbox::push_or). Returns what was refused, as do
+    /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
+    /// copied with it from one caller to the next, a message's size and more.
+    #[inline(never)]
+    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Option<SendError<M>> {
+        match self.settle(local, local.mailbox.go_on(claimed, message)) {
+            Ok(()) => None,
+            Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
+            Err(Refused::Full(message)) => self.full(local, message).err(),
+        }
+    }
+
+    /// Does what an accepted push asks of its caller.
+    #[inline]
+    pub(crate) fn settle(
+        &self,
+        local: &Local<M>,
+        pushed: Result<Pushed<M>, Refused<M>>,
+    ) -> Result<(), Refused<M>> {
+        match pushed? {
+            Pushed::Queued => {}
+            Pushed::Wake => self.schedule(),
+            displaced => self.displaced(local, displaced),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn schedule(&self) {
+        // SAFETY: this reference keeps the cell alive, and the push has just given us the token.
+        unsafe { crate::core::cell::schedule(self.0) };
+    }
+
+    /// A ring made room by letting its oldest message go.
+    #[cold]
+    pub(crate) fn displaced(&self, local: &Local<M>, pushed: Pushed<M>) {
+        if let Pushed::Displaced { oldest, wake } = pushed {
+            if wake {
+                self.schedule();
+            }
+            self.drop_by_policy(local, oldest);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn drop_by_policy(&self, local: &Local<M>, message: M) {
+        let system = &local.core.system;
+        system.ledger().mine().dropped(1);
+        system.dead_letters().bury(message, DeadLetterReason::Dropped, || self.path());
+    }
+
+    #[cold]
+    fn full(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+        match local.core.full {
+            FullPolicy::Refuse => Err(SendError::Full(message)),
+            FullPolicy::DropNewest => {
+                self.drop_by_policy(local, message);
+                Ok(())
+            }
+            // A worker that waited could be the one that has to make the room.
+            FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
+            FullPolicy::Wait(limit) if deferred_send::are_put_off() => {
+                deferred_send::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
+                Ok(())
+            }
+            FullPolicy::Wait(limit) => match wait_for_room::push_waiting(self, local, message, limit) {
+                Ok(Pushed::Wake) => {
+                    self.schedule();
+                    Ok(())
+                }
+                Ok(_) => Ok(()),
+                Err(Refused::Full(message)) => Err(SendError::Full(message)),
+                Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
+            },
+        }
+    }
+
+    /// Whether the calling thread must not wait for this local actor to make room, or would do so for ever.
+    pub(crate) fn waits_in_vain(&self) -> bool {
+        crate::dispatch::dispatcher::must_not_wait() || self.any_local().runs_only_here()
+    }
+
+    #[cold]
+    pub(crate) fn dead_letter(&self, refused: SendError<M>) {
+        match self.system() {
+            Some(system) => {
+                let nobody = matches!(self.target(), Target::Local(local) if local.core.is_nobody());
+                let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
+                system.ledger().mine().dead_lettered(1);
+                system.dead_letters().bury(refused.into_inner(), reason, || self.path());
+            }
+            None => crate::actor::turn::drop_guarded(refused),
+        }
+    }
+
+    /// The system that counts what is sent here.
+    pub(crate) fn system(&self) -> Option<std::sync::Arc<crate::core::system::SystemCore>> {
+        match self.target() {
+            Target::Local(local) => Some(local.core.system.clone()),
+            Target::Foreign(foreign) => foreign.system.as_ref().map(|system| system.core().clone()),
+        }
+    }
+
+    // ---- asking
+
+    /// Sends a request and returns its answer on the way: a [`Future`] under any executor, or
+    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
+    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` writes.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Double;
+    /// # #[derive(Debug)] struct Of(u32);
+    /// # impl Request for Of { type Reply = u32; }
+    /// # impl Actor for Double {
+    /// #     type Message = Call<Of>;
+    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+    /// #         call.answer(|Of(x)| 2 * x);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let double = system.actor("double").spawn(|| Double)?;
+    /// let four = double.ask(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
+    /// assert_eq!(four, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ask<Q>(&self, request: Q) -> Ask<Q::Reply>
+    where
+        Q: Request,
+        M: From<Call<Q>>,
+    {
+        self.ask_with(|reply_to| M::from(Call::new(request, reply_to)))
+    }
+
+    /// As [`ask`](Self::ask) with a deadline, which is checked first: nothing is sent when it is zero.
+    pub fn ask_within<Q>(&self, request: Q, deadline: std::time::Duration) -> Ask<Q::Reply>
+    where
+        Q: Request,
+        M: From<Call<Q>>,
+    {
+        if deadline.is_zero() {
+            return ask::failed(AskError::NoTime, self.timekeeper());
+        }
+        self.ask(request).within(deadline)
+    }
+
+    /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
+    pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
+        let (reply_to, mut ask) = ask::begin(self.timekeeper());
+        let message = make(reply_to).into();
+        let (sent, put_off) = deferred_send::put_off(|| self.send(message));
+        if let Err(refused) = sent {
+            // Before the message is dropped, whose port would say `NoReply`.
+            ask::refuse(&mut ask, AskError::refused(&refused));
+            self.dead_letter(refused);
+        }
+        if let Some(put_off) = put_off {
+            ask::put_off(&mut ask, put_off.counted_by(self.system()));
+        }
+        ask
+    }
+
+    pub(crate) fn timekeeper(&self) -> Timekeeper {
+        if let Target::Foreign(foreign) = self.target() {
+            if let Some(timekeeper) = foreign.timekeeper() {
+                return timekeeper;
+            }
+        }
+        match self.any() {
+            Some(any) => Timekeeper::Target(any),
+            None => Timekeeper::Static(&ask::NO_SYSTEM),
+        }
+    }
+
+    // ---- what it is
+
+    /// The untyped reference to the actor behind: a router's is its head. `None` if there is none, as
+    /// behind a function.
+    pub fn any(&self) -> Option<AnyRef> {
+        match self.target() {
+            Target::Local(_) => Some(self.any_local()),
+            Target::Foreign(foreign) => foreign.recipient.any(),
+        }
+    }
+
+    /// As [`any`](Self::any), where the kind is known.
+    pub(crate) fn any_local(&self) -> AnyRef {
+        debug_assert!(matches!(self.target(), Target::Local(_)));
+        // SAFETY: this reference keeps the cell alive.
+        unsafe { AnyRef::retain(self.0) }
+    }
+
+    /// Where it stands in the tree of actors; `/deadLetters` for what stands nowhere.
+    pub fn path(&self) -> ActorPath {
+        match self.any() {
+            Some(any) => any.path(),
+            None => nowhere(),
+        }
+    }
+
+    /// A number that tells this incarnation from others at the same path; 0 for what stands nowhere.
+    pub fn uid(&self) -> u32 {
+        self.any().map_or(0, |any| any.uid())
+    }
+
+    /// Whether messages are refused: the actor has stopped, or the router has.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        match self.target() {
+            Target::Local(local) => local.mailbox.gate.is_closed(),
+            Target::Foreign(foreign) => foreign.recipient.is_closed(),
+        }
+    }
+
+    /// How much there is to do behind it; a router's load is that of its least loaded routee.
+    #[inline]
+    pub fn load(&self) -> Load {
+        match self.target() {
+            Target::Local(local) => Load::of(local.mailbox.gate.glance()),
+            Target::Foreign(foreign) => foreign.recipient.load(),
+        }
+    }
+
+    /// The [rank](Load::rank) of its load, without a detour by way of it where many are compared.
+    #[inline]
+    pub(crate) fn rank(&self) -> u64 {
+        match self.target() {
+            Target::Local(local) => Load::of(local.mailbox.gate.glance()).rank(),
+            Target::Foreign(foreign) => foreign.recipient.load().rank(),
+        }
+    }
+
+    /// What waits for the actor, the message being handled left out: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks that are due, and notices of ended actors, as
+    /// [`AnyRef::queued`] says. `None` where there is no count.
+    pub fn queued(&self) -> Option<usize> {
+        if let Target::Local(_) = self.target() {
+            return Some(self.any_local().queued());
+        }
+        match self.load() {
+            Load::Busy { queued } => Some(queued),
+            Load::Idle => Some(0),
+            Load::Suspended | Load::Closed => self.any().map(|any| any.queued()),
+            Load::Unknown => None,
+        }
+    }
+
+    /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
+    pub fn stop(&self) {
+        if let Some(any) = self.any() {
+            any.stop();
+        }
+    }
+
+    /// Ends the actor once it has handled everything that this thread has sent so far.
+    ///
+    /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that
+    /// messages pass by: it ends at once, and its children with it, whatever lies in their mailboxes.
+    pub fn poison(&self) {
+        if let Some(any) = self.any() {
+            any.poison();
+        }
+    }
+
+    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
+    /// decides what then happens, by default it stops.
+    pub fn kill(&self) {
+        if let Some(any) = self.any() {
+            any.kill();
+        }
+    }
+
+    /// What stands behind, as a number: another than that of everything else, for as long as this reference is
+    /// kept.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
+    // ---- adapters
+
+    /// A reference that takes only a part of the protocol: `N` goes in, `M` arrives. Two of one reference are
+    /// [equal](#equality).
+    pub fn narrow<N>(&self) -> ActorRef<N>
+    where
+        N: Send + 'static,
+        M: From<N>,
+    {
+        self.contramap(M::from)
+    }
+
+    /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
+    /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
+    /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
+    ///
+    /// Two of one reference are [equal](#equality) if `change` is the same function, or the same closure that captures
+    /// nothing. With a closure that captures something, or a pointer to a function, only clones of one adapter are equal:
+    /// keep the adapter where it is needed again, as to unsubscribe it.
+    ///
+    /// An adapter calls what it was made of, so one of one of one, and so on, takes more and more of the sender's stack: a
+    /// thousand are no harm, many thousands overflow it. Make adapters of the reference that stands behind all of them.
+    pub fn contramap<N: Send + 'static>(
+        &self,
+        change: impl Fn(N) -> M + Send + Sync + 'static,
+    ) -> ActorRef<N> {
+        ActorRef::to_own_recipient(recipient::Adapter { target: self.clone(), change })
+    }
+}
+
+/// What stands behind a reference: an actor, by its cell, or anything else.
+pub(crate) enum Target<'a, M> {
+    Local(&'a Local<M>),
+    Foreign(&'a Foreign<M>),
+}
+
+/// How much there is to do behind a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Load {
+    /// Nothing queued, nothing being handled.
+    Idle,
+    /// Something being handled (or about to be), and this many messages behind it.
+    Busy {
+        /// Messages in the mailbox.
+        queued: usize,
+    },
+    /// Suspended by a failure: handles nothing for now.
+    Suspended,
+    /// Stopped.
+    Closed,
+    /// Nobody counts, as for a function, or for a routee that is a path.
+    Unknown,
+}
+
+impl Load {
+    #[inline]
+    fn of(glance: Glance) -> Self {
+        match glance {
+            Glance::Closed => Self::Closed,
+            Glance::Suspended => Self::Suspended,
+            Glance::Idle => Self::Idle,
+            Glance::Busy { queued } => Self::Busy { queued: queued as usize },
+        }
+    }
+
+    /// The order of preference: smaller is better.
+    #[inline]
+    pub(crate) fn rank(self) -> u64 {
+        match self {
+            Load::Idle => 0,
+            Load::Busy { queued } => 1 + queued as u64,
+            Load::Unknown => u64::MAX - 2,
+            Load::Suspended => u64::MAX - 1,
+            Load::Closed => u64::MAX,
+        }
+    }
+}
+
+impl<M> Clone for ActorRef<M> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: this reference keeps the allocation alive.
+        unsafe { self.0.as_ref() }.retain();
+        Self(self.0, PhantomData)
+    }
+}
+
+impl<M> Drop for ActorRef<M> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: each `ActorRef` owns one counted reference and is not used after this.
+        unsafe { Header::release(self.0) };
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for ActorRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorRef<{}>({}#{})", std::any::type_name::<M>(), self.path(), self.uid())
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Asks the actor behind, if there is one, to leave a router.
+    pub(crate) fn send_leave(
+        &self,
+        leave: crate::actor::leave_router::Leave<M>,
+        leaving: crate::core::cell::Leaving,
+    ) {
+        let local = match self.target() {
+            Target::Local(local) => local,
+            Target::Foreign(foreign) => return foreign.recipient.leave(leave, leaving),
+        };
+        let position = match leaving {
+            crate::core::cell::Leaving::AtOnce => Position::Immediate,
+            crate::core::cell::Leaving::AtPosition | crate::core::cell::Leaving::ByItself => {
+                Position::At(local.mailbox.gate.position())
+            }
+        };
+        let leave = crate::core::cell::Control::Leave { leave: Box::new(leave), leaving };
+        // SAFETY: this reference keeps the cell alive.
+        let sent = unsafe { crate::core::cell::send_system(self.0, leave, position) };
+        // One that has ended has left.
+        crate::actor::turn::drop_guarded(sent.err());
+    }
+}

@@ -1,0 +1,290 @@
+//! References that don't name the message type.
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::cell::{Control, Core, Header, Kind, Leaving};
+use crate::core::ref_identity::Pointee;
+use crate::mailbox::system_queue::Position;
+use crate::path::actor_path::ActorPath;
+use crate::sync::atomic::Ordering;
+use std::any::TypeId;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+/// An untyped reference to an actor: for parents, children and watching.
+///
+/// Equal references mean the same incarnation of the same actor, or the same path at which nobody is. Their order is that
+/// of their paths, then of their incarnations. One word; `Option<AnyRef>` is no larger.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Idle;
+/// # impl Actor for Idle {
+/// #     type Message = u32;
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let idle: ActorRef<u32> = system.actor("idle").spawn(|| Idle)?;
+/// let any: AnyRef = idle.any().expect("an actor stands behind it");
+/// assert!(any.typed::<u32>().is_ok());
+/// assert!(any.typed::<String>().unwrap_err().to_string().contains("u32"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct AnyRef(NonNull<Header>);
+
+impl AnyRef {
+    /// Counts one more reference to the actor behind `header`.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a local actor's cell, which is alive.
+    pub(crate) unsafe fn retain(header: NonNull<Header>) -> Self {
+        // SAFETY: passed on to the caller.
+        unsafe { header.as_ref() }.retain();
+        Self(header)
+    }
+
+    /// Takes over a reference that is counted already.
+    ///
+    /// # Safety
+    ///
+    /// `header` is that of a local actor's cell, and the caller gives up one counted reference.
+    pub(crate) unsafe fn from_counted(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    /// Gives up a reference that stays counted.
+    pub(crate) fn into_counted(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).0
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: the reference keeps the cell alive; the vtable of a local cell tells where its core lies.
+        unsafe {
+            let offset = self.0.as_ref().vtable.core_offset;
+            self.0.byte_add(offset).cast::<Core>().as_ref()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pointee(&self) -> Pointee<'_> {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { Pointee::new(self.0) }
+    }
+
+    fn gate(&self) -> &crate::core::cell::ActorGate {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::core::cell::gate(self.0) }
+    }
+
+    /// Makes the actor look at what there is to do. Allocates nothing; in vain when it has ended.
+    pub(crate) fn nudge(&self) {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::core::cell::nudge(self.0) };
+    }
+
+    /// Sends immediate control. Hands it back if the actor has ended.
+    pub(crate) fn send_system(&self, message: Control) -> Result<(), Control> {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { crate::core::cell::send_system(self.0, message, Position::Immediate) }
+    }
+
+    /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
+    pub(crate) fn send_positioned(&self, message: Control) -> Result<(), Control> {
+        let is_notice = message.is_notice();
+        if is_notice {
+            // Before it can be acted upon.
+            self.core().notice_comes();
+        }
+        let position = Position::At(self.gate().position());
+        // SAFETY: the reference keeps the cell alive.
+        let sent = unsafe { crate::core::cell::send_system(self.0, message, position) };
+        if is_notice && sent.is_err() {
+            self.core().notice_goes();
+        }
+        sent
+    }
+
+    /// Whether it runs on the calling thread and on no other, as on a blocking dispatcher of one thread, or in this very
+    /// turn: waiting here for it would never end.
+    pub(crate) fn runs_only_here(&self) -> bool {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { self.0.as_ref() }.runs_only_here()
+    }
+
+    /// Closes the actor's mailbox at once; it ends when it has handled what is in it. In vain when it has ended.
+    pub(crate) fn close_and_end(&self) {
+        // It leaves no router: what it does not handle goes nowhere but to dead letters.
+        let leave = Control::Leave { leave: Box::new(()), leaving: Leaving::AtOnce };
+        let _ = self.send_system(leave);
+    }
+
+    /// Whether it is the actor behind `actor`.
+    pub(crate) fn is<M: Send + 'static>(&self, actor: &ActorRef<M>) -> bool {
+        self.0.as_ptr() as usize == actor.address()
+    }
+
+    /// What waits for the actor, the message being handled left out: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks of its timers that are due, and notices of the ends of actors that it
+    /// watches. The head of a [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
+    ///
+    /// [`Ledger::queued`](crate::core::ledger::Ledger::queued) counts messages alone.
+    pub fn queued(&self) -> usize {
+        self.queued_messages() + self.core().notices()
+    }
+
+    /// As [`queued`](Self::queued), without ticks and notices: what the books count.
+    pub(crate) fn queued_messages(&self) -> usize {
+        self.gate().len() as usize + self.core().held() + self.core().children.queued()
+    }
+
+    /// Whether nobody runs the actor, and nothing that it or its children are to handle waits: for
+    /// `SystemCore::look_for_quiet`.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.gate().is_at_rest() && self.core().children.queued() == 0
+    }
+
+    /// Whether the actor has no turn, and is not about to have one.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn has_no_turn(&self) -> bool {
+        self.gate().has_no_turn()
+    }
+
+    /// Where the actor stands in the tree.
+    pub fn path(&self) -> ActorPath {
+        self.core().path()
+    }
+
+    /// A number that tells this incarnation from others at the same path; 0 where nobody is, as behind
+    /// [`SystemRef::empty_ref`](crate::core::system::SystemRef::empty_ref).
+    pub fn uid(&self) -> u32 {
+        self.core().uid
+    }
+
+    /// How often the actor was restarted: its state was made anew after it had been whole. (GoAkt's `RestartCount`.)
+    pub fn restarts(&self) -> u32 {
+        // Ordering: Relaxed; a count.
+        self.core().restarts.load(Ordering::Relaxed)
+    }
+
+    /// Whether the actor takes no more messages.
+    pub fn is_closed(&self) -> bool {
+        self.gate().is_closed()
+    }
+
+    /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
+    pub fn stop(&self) {
+        // First: a restart of the parent that is told after this finds it.
+        self.core().note_stop();
+        let _ = self.send_system(Control::Stop);
+    }
+
+    /// Ends the actor once it has handled everything that this thread has sent so far. For heads of routers and backoff
+    /// supervisors see [`ActorRef::poison`](crate::core::actor_ref::ActorRef::poison).
+    pub fn poison(&self) {
+        let _ = self.send_positioned(Control::PoisonPill);
+    }
+
+    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
+    /// decides what then happens, by default it stops.
+    pub fn kill(&self) {
+        let _ = self.send_positioned(Control::Kill);
+    }
+
+    /// The typed reference. For a router's head, whose own messages are for management, also the reference that
+    /// routes.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongType`] if the actor takes another type of message; the error names both.
+    pub fn typed<M: Send + 'static>(&self) -> Result<ActorRef<M>, WrongType> {
+        // SAFETY: the reference keeps the cell alive.
+        let vtable = unsafe { self.0.as_ref() }.vtable;
+        if (vtable.message_type)() == TypeId::of::<M>() {
+            let counted = ManuallyDrop::new(self.clone());
+            // SAFETY: the type of message is checked, and the clone's count passes over.
+            Ok(unsafe { ActorRef::from_header(counted.0) })
+        } else if let Some(stand_in) = self.stand_in((vtable.message_type)()) {
+            Ok(stand_in)
+        } else {
+            Err(WrongType {
+                path: self.path(),
+                takes: (vtable.message_name)(),
+                wanted: std::any::type_name::<M>(),
+            })
+        }
+    }
+}
+
+/// What [`Context::watch`](crate::Context::watch) takes: any kind of reference behind which an actor may stand.
+pub trait Watchable {
+    /// The actor behind; `None` if there is none, as behind a function.
+    fn watched(&self) -> Option<AnyRef>;
+}
+
+impl Watchable for AnyRef {
+    fn watched(&self) -> Option<AnyRef> {
+        Some(self.clone())
+    }
+}
+
+impl<M: Send + 'static> Watchable for ActorRef<M> {
+    fn watched(&self) -> Option<AnyRef> {
+        self.any()
+    }
+}
+
+impl Clone for AnyRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: this reference keeps the cell alive.
+        unsafe { Self::retain(self.0) }
+    }
+}
+
+impl Drop for AnyRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: each `AnyRef` owns one counted reference and is not used after this.
+        unsafe { Header::release(self.0) };
+    }
+}
+
+impl fmt::Debug for AnyRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnyRef({}#{})", self.path(), self.uid())
+    }
+}
+
+// SAFETY: what can be reached through it is the gate and the core, which are shared between threads by
+// their own means; messages are touched only through typed references.
+unsafe impl Send for AnyRef {}
+// SAFETY: as above.
+unsafe impl Sync for AnyRef {}
+
+/// An actor takes another type of message than the one asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongType {
+    /// The actor.
+    pub path: ActorPath,
+    /// What it takes.
+    pub takes: &'static str,
+    /// What was asked for.
+    pub wanted: &'static str,
+}
+
+impl fmt::Display for WrongType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} takes {}, not {}: ask for the type that it takes", self.path, self.takes, self.wanted)
+    }
+}
+
+impl std::error::Error for WrongType {}
+
+const _: () = {
+    assert!(size_of::<Option<AnyRef>>() == size_of::<usize>());
+    assert!(Kind::Local as u8 == 0);
+};

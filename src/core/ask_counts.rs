@@ -1,0 +1,108 @@
+//! What became of asks, in the books of the system whose clock they use: the asked actor's, or the asker's if the
+//! answer comes to an actor as a message. An ask of no system, as through a reference to a function, is in none.
+//!
+//! When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
+//! beside that sum: their asks were counted when they ended. A port knows no system, so a late reply is counted in the
+//! books that its thread used last.
+
+use crate::core::ledger::{Books, count_late};
+
+/// Numbers of asks, by what became of them.
+///
+/// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. An ask counts in the
+/// system of the actor that is asked; one whose answer comes to an actor as a message, in the asker's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyCounts {
+    /// Asks whose request was on its way (asks that failed before sending are in no row).
+    pub begun: u64,
+    /// Asks that ended with an answer.
+    pub answered: u64,
+    /// Asks whose last port was dropped without an answer.
+    pub no_reply: u64,
+    /// Asks whose time ran out.
+    pub timed_out: u64,
+    /// Asks whose target refused the request.
+    pub undeliverable: u64,
+    /// Asks that nobody waited for to the end.
+    pub cancelled: u64,
+    /// Replies to asks that were over already, as counted by the threads that sent them: in the system that the thread has
+    /// used last, if any. That is an actor's own, unless it has just sent something to an actor of another system.
+    pub late: u64,
+}
+
+/// One row of [`ReplyCounts`].
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    Begun,
+    Answered,
+    NoReply,
+    TimedOut,
+    Undeliverable,
+    Cancelled,
+    Late,
+}
+
+/// How many rows there are.
+pub const ROW_COUNT: usize = Row::Late as usize + 1;
+
+/// Counts one more in `row` of these books, if there are any.
+#[inline]
+pub fn count(row: Row, books: Option<&Books>) {
+    #[cfg(test)]
+    tests::note(row);
+    if let Some(books) = books {
+        books.mine().ask(row);
+    }
+}
+
+/// Counts a late reply.
+#[inline]
+pub fn count_late_reply() {
+    #[cfg(test)]
+    tests::note(Row::Late);
+    count_late();
+}
+
+impl ReplyCounts {
+    /// The counts from a value for each row. Asks for what has begun last: where asks are counted meanwhile, an end may
+    /// be missing, and never a beginning, so that [`pending`](Self::pending) does not fall below 0.
+    pub fn from_rows(value: impl Fn(Row) -> u64) -> Self {
+        Self {
+            answered: value(Row::Answered),
+            no_reply: value(Row::NoReply),
+            timed_out: value(Row::TimedOut),
+            undeliverable: value(Row::Undeliverable),
+            cancelled: value(Row::Cancelled),
+            late: value(Row::Late),
+            begun: value(Row::Begun),
+        }
+    }
+
+    /// Asks that have begun and not ended.
+    pub fn pending(&self) -> u64 {
+        let ended = self.answered + self.no_reply + self.timed_out + self.undeliverable + self.cancelled;
+        self.begun.wrapping_sub(ended)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    //! What one thread has counted, for tests without a system.
+
+    use super::{ROW_COUNT, ReplyCounts, Row};
+    use std::cell::Cell;
+
+    std::thread_local! {
+        pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
+    }
+
+    pub fn note(row: Row) {
+        ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
+    }
+
+    /// Takes what the calling thread has counted since the last time.
+    pub fn take() -> ReplyCounts {
+        ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
+    }
+}

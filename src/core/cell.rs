@@ -1,0 +1,480 @@
+//! What an actor is in memory, and how its memory is counted.
+//!
+//! ```text
+//! Cell<A, F>
+//! ├── Local<M>                     what ActorRef<M> points to
+//! │   ├── mailbox
+//! │   │   ├── gate                 what AnyRef points to; knows nothing of M
+//! │   │   │   └── header           task link, vtable, dispatcher, count of references
+//! │   │   └── first slot
+//! │   ├── core                     name, parent, children, system
+//! │   └── private                  what only the turn touches: phase, watches, timers
+//! ├── actor                        the state, None before it is made and after it has ended
+//! └── recipe                       makes the state, again at each restart
+//! ```
+//!
+//! **Who keeps a cell.** `refs` counts the references: each `ActorRef`, each `AnyRef` (a parent's list of
+//! children, watch lists, routee tables and timers hold those), and one for the actor's life, which the
+//! turn that ends the actor gives back last. Whoever pushes holds a reference until it has returned, so
+//! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
+
+use crate::actor::actor::{Done, Terminated};
+use crate::actor::context::Context;
+use crate::actor::turn::{Private, drop_guarded};
+use crate::core::any_ref::AnyRef;
+use crate::core::children::Children;
+use crate::core::dispatchers::OwnHome;
+use crate::core::ref_identity::Referent;
+use crate::core::sender::{Cursors, CursorsSlot};
+use crate::core::strategy::Strategy;
+use crate::core::system::SystemCore;
+use crate::dispatch::dispatcher::Home;
+use crate::failure::Failure;
+use crate::mailbox::mailbox;
+use crate::mailbox::mailbox::Gate;
+use crate::mailbox::system_queue::Position;
+use crate::path::actor_path::{ActorPath, Name};
+use crate::scheduler::task::{RunFn, Task, TaskRef};
+use crate::selection::identify::Inquiry;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use crate::sync::cell::UnsafeCell;
+use crate::sync::fence_for_tsan;
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// What governs an actor's life. Travels on the system lane.
+pub enum Control {
+    /// End now: the rest of the mailbox becomes dead letters.
+    Stop,
+    /// End now if there is nothing left to handle; otherwise do nothing.
+    Retire,
+    /// Handle no messages until resumed; nests.
+    Suspend,
+    /// Undoes one `Suspend` or one failure.
+    Resume {
+        /// Whether the failure of this very actor is what was judged.
+        judged: bool,
+    },
+    /// Make a new state; the failure is what led to it.
+    Restart(Failure),
+    /// A child has failed and waits for a verdict.
+    ChildFailed { child: AnyRef, failure: Failure },
+    /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
+    ChildStopped { child: AnyRef, watchers: Box<[AnyRef]> },
+    /// Tell this actor when you end.
+    Watch(AnyRef),
+    /// Don't.
+    Unwatch(AnyRef),
+    /// Watch this actor, as if by `Context::watch`.
+    Adopt(AnyRef),
+    /// There is something to do that only the actor itself knows of.
+    Nudge,
+    /// Positioned: a watched actor has ended.
+    Terminated(Terminated),
+    /// Positioned: end, once everything before it is handled.
+    PoisonPill,
+    /// Positioned: fail.
+    Kill,
+    /// Positioned: a timer of this number has fired.
+    Tick(u64),
+    /// Leave a router (a [`Leave<M>`](crate::actor::leave_router::Leave)); see [`Leaving`] for the position.
+    Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
+    /// Positioned: the end of one that leaves, where its mailbox was closed.
+    HasLeft,
+    /// Positioned: say who you are.
+    Identify(Inquiry),
+    /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.
+    Apply(Box<dyn Any + Send>),
+}
+
+impl Control {
+    /// Positioned: run this on the state of an actor of type `A`; on another one it does nothing.
+    pub fn apply<A: crate::actor::actor::Actor>(
+        act: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done + Send + 'static,
+    ) -> Self {
+        let act: Box<Act<A>> = Box::new(act);
+        Control::Apply(Box::new(act))
+    }
+}
+
+impl Control {
+    /// Whether it waits in the queue as a message does: a timer's tick, the notice of an end.
+    pub fn is_notice(&self) -> bool {
+        matches!(self, Control::Tick(_) | Control::Terminated(_))
+    }
+}
+
+/// How an actor leaves a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
+    AtPosition,
+    /// Immediate: it takes no more messages, and ends once it has handled those that it has.
+    AtOnce,
+    /// Positioned: it gets the farewell, and ends when it thinks fit.
+    ByItself,
+}
+
+/// What [`Control::Apply`] runs.
+pub type Act<A> = dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> Done + Send;
+
+/// What kind of thing a reference points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// An actor's cell.
+    Local,
+    /// Anything else that takes messages, through one object-safe trait.
+    Foreign,
+}
+
+/// The operations that need to know what type stands behind a header.
+pub struct VTable {
+    /// Frees the allocation, and hands on the reference to its parent.
+    ///
+    /// Safety: the last reference is gone.
+    pub free: unsafe fn(NonNull<Header>) -> Option<AnyRef>,
+    /// Where in the allocation the [`Core`] lies; 0 for foreign ones, which have none.
+    pub core_offset: usize,
+    /// The type of message that is taken.
+    pub message_type: fn() -> TypeId,
+    /// Its name, for errors and dead letters.
+    pub message_name: fn() -> &'static str,
+    /// What a foreign one is told apart by; `None` for local ones.
+    ///
+    /// Safety: the header is that of a living allocation which has this vtable.
+    pub referent: Option<FindReferent>,
+}
+
+/// Finds a [`VTable::referent`].
+pub type FindReferent = unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>;
+
+/// The first bytes of whatever a reference points to.
+#[repr(C)]
+pub struct Header {
+    /// First, so that a task's address is its cell's.
+    task: Task,
+    pub vtable: &'static VTable,
+    /// Where the actor runs; null for foreign ones. Alive as long as the core's system, or in the core itself.
+    home: *const Home,
+    refs: AtomicU32,
+    pub kind: Kind,
+}
+
+/// More references than this are a leak that would wrap the count.
+const REFS_MAX: u32 = i32::MAX as u32;
+
+impl Header {
+    pub fn new(run: RunFn, vtable: &'static VTable, home: *const Home, refs: u32, kind: Kind) -> Self {
+        Self { task: Task::new(run), vtable, home, refs: AtomicU32::new(refs), kind }
+    }
+
+    /// Whether the actor runs on the calling thread and on no other, or in this very turn, so that what this thread waits
+    /// for it cannot do.
+    pub fn runs_only_here(&self) -> bool {
+        // SAFETY: null, or as the field says; and who has a header keeps its core alive.
+        unsafe { self.home.as_ref() }.is_some_and(|home| home.needs_this_thread(&self.task))
+    }
+
+    /// Counts one more reference.
+    #[inline]
+    pub fn retain(&self) {
+        // Ordering: Relaxed; whoever makes a reference has one already, so nothing is published by it.
+        if self.refs.fetch_add(1, Ordering::Relaxed) > REFS_MAX {
+            too_many_references();
+        }
+    }
+
+    /// Gives one reference back and frees the allocation with the last one, and the parents of which it had the last.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns one reference and uses `header` no more.
+    #[inline]
+    pub unsafe fn release(header: NonNull<Header>) {
+        // SAFETY: the caller's contract; and what gave the last one back says so.
+        unsafe {
+            if Self::give_back(header) {
+                Self::free(header);
+            }
+        }
+    }
+
+    /// Gives one reference back; whether it was the last.
+    ///
+    /// # Safety
+    ///
+    /// As [`release`](Self::release), but for the last one.
+    #[inline]
+    unsafe fn give_back(header: NonNull<Header>) -> bool {
+        // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
+        let left = unsafe { &header.as_ref().refs }
+            // Ordering: Release; pairs with the Acquire fence in `free`. Whoever frees sees all uses.
+            .fetch_sub(1, Ordering::Release);
+        left == 1
+    }
+
+    /// Frees the allocation; then, if that had the last reference to the parent, the parent, and so on. In a loop: a tree
+    /// may be deeper than a thread's stack.
+    ///
+    /// # Safety
+    ///
+    /// The last reference is gone.
+    #[cold]
+    unsafe fn free(header: NonNull<Header>) {
+        let mut header = header;
+        loop {
+            // Ordering: Acquire; pairs with the Release decrement in `give_back`, of all other references.
+            fence(Ordering::Acquire);
+            // SAFETY: the last reference is gone, and so nobody else is here.
+            let parent = unsafe {
+                fence_for_tsan!(header.as_ref().refs);
+                let free = header.as_ref().vtable.free;
+                free(header)
+            };
+            let Some(parent) = parent else { return };
+            header = parent.into_counted();
+            // SAFETY: what was freed had this reference, and hands it on.
+            if !unsafe { Self::give_back(header) } {
+                return;
+            }
+        }
+    }
+}
+
+#[cold]
+fn too_many_references() -> ! {
+    // An unwinding caller could drop and clone on; only ending the process keeps the count true.
+    eprintln!("pointsman: more than {REFS_MAX} references to one actor: references are being leaked");
+    std::process::abort()
+}
+
+/// The untyped front of an actor's mailbox.
+pub type ActorGate = Gate<Header, Control>;
+
+/// The gate behind a header.
+///
+/// # Safety
+///
+/// `header` is that of a local actor's cell, and the caller keeps a reference to it for as long as it uses
+/// the gate.
+#[inline]
+pub unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
+    // SAFETY: the header is the gate's first field and the gate the cell's (`repr(C)`), and the pointer was
+    // made from the whole cell's box.
+    unsafe { header.cast::<ActorGate>().as_ref() }
+}
+
+/// Sends a system message, and schedules the actor if that woke it. Hands the message back when the actor
+/// has ended.
+///
+/// # Safety
+///
+/// As for [`gate`].
+pub unsafe fn send_system(
+    header: NonNull<Header>,
+    message: Control,
+    position: Position,
+) -> Result<(), Control> {
+    // SAFETY: passed on to the caller.
+    match unsafe { gate(header) }.send_system(message, position) {
+        Ok(mailbox::SystemPushed::Queued) => Ok(()),
+        Ok(mailbox::SystemPushed::Wake) => {
+            // SAFETY: the cell is alive through the caller's reference, and the push gave us the token.
+            unsafe { schedule(header) };
+            Ok(())
+        }
+        Err(message) => Err(message),
+    }
+}
+
+/// Gives the actor a turn, or a further look if it has one: see [`Gate::nudge`].
+///
+/// # Safety
+///
+/// As for [`gate`].
+pub unsafe fn nudge(header: NonNull<Header>) {
+    // SAFETY: passed on to the caller.
+    if unsafe { gate(header) }.nudge() {
+        // SAFETY: as above, and the nudge gave us the token.
+        unsafe { schedule(header) };
+    }
+}
+
+/// Hands a woken actor to its dispatcher.
+///
+/// # Safety
+///
+/// As for [`gate`]; and the caller holds the actor's ownership token, which passes to the dispatcher.
+#[inline]
+pub unsafe fn schedule(header: NonNull<Header>) {
+    // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
+    // or is the core's own.
+    let home = unsafe { &*header.as_ref().home };
+    #[cfg(feature = "testkit")]
+    if let Home::Stepping(stepper, kind) = home {
+        // SAFETY: passed on to the caller.
+        return unsafe { crate::actor::stepping::with_testkit::schedule_stepping(header, &**stepper, *kind) };
+    }
+    // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
+    home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
+}
+
+/// What happens to a message that finds its bounded mailbox full. Dropping the oldest is none of these: a mailbox that
+/// does so is a ring, which is never full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FullPolicy {
+    Refuse,
+    DropNewest,
+    Wait(Duration),
+}
+
+/// What is known of an actor without knowing its types.
+pub struct Core {
+    pub system: StdArc<SystemCore>,
+    pub parent: Option<AnyRef>,
+    pub name: Name,
+    /// Its place among the parent's anonymous children.
+    pub slot: u32,
+    pub uid: u32,
+    /// Its number in the pool that made it, 0 elsewhere.
+    pub routee_index: u32,
+    /// Messages that the actor holds outside its mailbox; written by its owner only.
+    pub held: AtomicU32,
+    /// How often it was restarted; written by its owner only.
+    pub restarts: AtomicU32,
+    /// Ticks and notices of ended actors that were sent to it and not acted upon.
+    pub notices: AtomicU32,
+    /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
+    pub takes_copies: AtomicBool,
+    /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
+    pub retired: AtomicBool,
+    /// Whether it has been told to stop, or has begun to. A restart of its parent waits for it then.
+    pub told_to_stop: AtomicBool,
+    pub full: FullPolicy,
+    /// Wins over the parent's own strategy.
+    pub on_failure: Option<Box<Strategy>>,
+    pub children: Children,
+    /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
+    pub own_home: Option<StdArc<OwnHome>>,
+}
+
+impl Core {
+    /// Notes that the actor ends without further ado.
+    pub fn note_stop(&self) {
+        // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
+        self.told_to_stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the actor ends without further ado.
+    pub fn is_told_to_stop(&self) -> bool {
+        // Ordering: Relaxed; see `note_stop`.
+        self.told_to_stop.load(Ordering::Relaxed)
+    }
+
+    /// One more notice is on its way here.
+    pub fn notice_comes(&self) {
+        // Ordering: Relaxed; a number for onlookers, and nothing is read through it.
+        self.notices.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A notice has been acted upon, or dropped.
+    pub fn notice_goes(&self) {
+        // Ordering: Relaxed; as above.
+        self.notices.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Parts with control that does not act any more.
+    pub fn drop_control(&self, control: Control) {
+        if control.is_notice() {
+            self.notice_goes();
+        }
+        drop_guarded(control);
+    }
+
+    /// Notices that wait.
+    pub fn notices(&self) -> usize {
+        // Ordering: Relaxed; as above.
+        self.notices.load(Ordering::Relaxed) as usize
+    }
+
+    pub fn path(&self) -> ActorPath {
+        if let Name::Nobody(path) = &self.name {
+            return ActorPath::clone(path);
+        }
+        let mut names: Vec<Cow<'_, str>> = Vec::new();
+        let mut at = self;
+        // The root has no parent and no name.
+        while let Some(parent) = &at.parent {
+            names.push(at.name.text());
+            at = parent.core();
+        }
+        ActorPath::from_names(names.into_iter().rev()).with_uid(self.uid)
+    }
+}
+
+/// What an `ActorRef<M>` to a local actor points to. It begins a [`Cell`], and so a line, which the mailbox wants.
+#[repr(C)]
+pub struct Local<M> {
+    pub mailbox: mailbox::Mailbox<Header, Control, M>,
+    pub core: Core,
+    /// Touched only by the holder of the ownership token.
+    pub private: UnsafeCell<Private<M>>,
+    /// Where it stands with the routers that it sends through. Touched only by the holder of the ownership token.
+    pub cursors: CursorsSlot,
+}
+
+/// An actor of type `A` made by the recipe `F`. Aligned to a line, for the mailbox at its start; the whole and not
+/// [`Local`], so that the state takes up what is left of that one's last line.
+#[repr(C, align(64))]
+pub struct Cell<A: crate::actor::actor::Actor, F> {
+    pub local: Local<A::Message>,
+    /// Touched only by the holder of the ownership token.
+    pub actor: UnsafeCell<Option<A>>,
+    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what it captured
+    /// goes with the actor, not with the last reference to it.
+    pub recipe: UnsafeCell<Option<F>>,
+}
+
+/// Frees the cell of an actor: [`VTable::free`]. The parent is left to the caller.
+///
+/// # Safety
+///
+/// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
+pub unsafe fn free_cell<A: crate::actor::actor::Actor, F>(header: NonNull<Header>) -> Option<AnyRef> {
+    // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
+    // else has a reference.
+    let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
+    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
+    cell.local.private.with_mut(|_| ());
+    cell.local.cursors.with_mut(|_| ());
+    cell.actor.with_mut(|_| ());
+    cell.recipe.with_mut(|_| ());
+    let parent = cell.local.core.parent.take();
+    // User code may panic in a destructor; the thread that happens to drop the last reference is not its
+    // victim.
+    drop_guarded(cell);
+    parent
+}
+
+// SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` and
+// `cursors` are touched only by the holder of the one ownership token, which moves between threads through the mailbox's
+// word, and are `Send`. So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
+unsafe impl<M: Send> Send for Local<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for Local<M> {}
+
+// What these vouch for without a look at it: that the core may be shared, and that the private part may move.
+const _: () = {
+    const fn may_be_shared<T: Send + Sync>() {}
+    const fn may_move<T: Send>() {}
+    const fn of_each_message<M: Send + 'static>() {
+        may_move::<Private<M>>();
+        may_move::<Cursors>();
+    }
+    may_be_shared::<Core>();
+    of_each_message::<()>();
+};

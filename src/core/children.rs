@@ -1,0 +1,227 @@
+//! A parent's children: who they are, which names are taken, and whether more may come.
+//!
+//! Guarded by a lock, since any thread may create an actor; taken at creation, termination and look-up
+//! only, never for a message.
+
+use crate::core::any_ref::AnyRef;
+use crate::path::actor_path::{Name, generated_number};
+use crate::sync::{Mutex, lock};
+use slab::Slab;
+use std::any::Any;
+use std::collections::BTreeMap;
+
+/// The children of one actor.
+#[derive(Default)]
+pub struct Children(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// `None` until the first child, since most actors have none.
+    family: Option<Box<Family>>,
+    /// The parent is ending: no more children.
+    closed: bool,
+    /// How often the parent is suspended; a new child starts so too.
+    suspended: u32,
+}
+
+#[derive(Default)]
+struct Family {
+    /// In order, so that what a parent does to all its children it does in the same order in each run.
+    named: BTreeMap<Box<str>, AnyRef>,
+    anonymous: Slab<AnyRef>,
+    /// Those whose names have passed on; they are ending.
+    nameless: Vec<AnyRef>,
+    /// How many names were generated so far.
+    generated: u64,
+    /// The reference that the parent is known by where it is not its own: a router's, of its head.
+    front: Option<Box<dyn Any + Send>>,
+    /// What its children find of their parent, whoever it is.
+    keeper: Option<Box<dyn Any + Send>>,
+    /// How many messages wait for whichever child takes them.
+    queued: Option<Box<dyn Fn() -> usize + Send>>,
+}
+
+/// Why a child was not taken in.
+pub enum Refusal {
+    Closed,
+    NameTaken,
+}
+
+/// What a parent tells a child that is about to be made.
+pub struct Birth {
+    pub name: Name,
+    pub slot: u32,
+    pub suspended: u32,
+}
+
+impl Children {
+    /// Those of a parent that starts suspended so often.
+    pub fn of_suspended(suspended: u32) -> Self {
+        Self(Mutex::new(Inner { family: None, closed: false, suspended }))
+    }
+
+    /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
+    /// take the name meanwhile.
+    pub fn adopt<E>(
+        &self,
+        name: Option<&str>,
+        make: impl FnOnce(Birth) -> Result<AnyRef, E>,
+    ) -> Result<Result<(), E>, Refusal> {
+        let mut inner = lock(&self.0);
+        if inner.closed {
+            return Err(Refusal::Closed);
+        }
+        let suspended = inner.suspended;
+        let family = inner.family.get_or_insert_default();
+        match name {
+            Some(name) => {
+                if family.named.contains_key(name) {
+                    return Err(Refusal::NameTaken);
+                }
+                let key: Box<str> = name.into();
+                let birth = Birth { name: Name::Given(key.clone()), slot: 0, suspended };
+                Ok(make(birth).map(|child| {
+                    family.named.insert(key, child);
+                }))
+            }
+            None => {
+                let number = family.generated;
+                let entry = family.anonymous.vacant_entry();
+                let slot = u32::try_from(entry.key()).expect("fewer than 2^32 living children");
+                let birth = Birth { name: Name::Generated(number), slot, suspended };
+                Ok(make(birth).map(|child| {
+                    entry.insert(child);
+                    family.generated += 1;
+                }))
+            }
+        }
+    }
+
+    /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
+    pub fn remove(&self, child: &AnyRef) -> Option<AnyRef> {
+        let mut inner = lock(&self.0);
+        let family = inner.family.as_mut()?;
+        let core = child.core();
+        match &core.name {
+            Name::Given(name) => match family.named.get(name) {
+                Some(known) if known == child => family.named.remove(name),
+                _ => {
+                    let at = family.nameless.iter().position(|known| known == child)?;
+                    Some(family.nameless.swap_remove(at))
+                }
+            },
+            Name::Generated(_) => match family.anonymous.get(core.slot as usize) {
+                Some(known) if known == child => Some(family.anonymous.remove(core.slot as usize)),
+                _ => None,
+            },
+            Name::Nobody(_) => None,
+        }
+    }
+
+    /// Frees the name of a child that is ending, for its successor.
+    pub fn pass_on_name(&self, child: &AnyRef) {
+        let mut inner = lock(&self.0);
+        let Some(family) = &mut inner.family else { return };
+        let Name::Given(name) = &child.core().name else { return };
+        if family.named.get(name) == Some(child) {
+            family.nameless.extend(family.named.remove(name));
+        }
+    }
+
+    /// Whether `child` is one.
+    pub fn contains(&self, child: &AnyRef) -> bool {
+        let inner = lock(&self.0);
+        let Some(family) = &inner.family else { return false };
+        let core = child.core();
+        match &core.name {
+            Name::Given(name) => family.named.get(name) == Some(child) || family.nameless.contains(child),
+            Name::Generated(_) => family.anonymous.get(core.slot as usize) == Some(child),
+            Name::Nobody(_) => false,
+        }
+    }
+
+    /// The child of this name, given or generated.
+    pub fn get(&self, name: &str) -> Option<AnyRef> {
+        let inner = lock(&self.0);
+        let family = inner.family.as_ref()?;
+        if let Some(child) = family.named.get(name) {
+            return Some(child.clone());
+        }
+        let number = generated_number(name)?;
+        let is_it = |child: &AnyRef| matches!(child.core().name, Name::Generated(other) if other == number);
+        family.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
+    }
+
+    /// All of them, now.
+    pub fn all(&self) -> Vec<AnyRef> {
+        lock(&self.0).all()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let inner = lock(&self.0);
+        inner.family.as_ref().is_none_or(|family| {
+            family.named.is_empty() && family.anonymous.is_empty() && family.nameless.is_empty()
+        })
+    }
+
+    /// Whether no more children are taken.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.0).closed
+    }
+
+    /// Takes no more children from now on. Returns the front and the keeper, to be dropped: they refer to the parent.
+    pub fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
+        let mut inner = lock(&self.0);
+        inner.closed = true;
+        inner.family.as_mut().map(|family| [family.front.take(), family.keeper.take()]).unwrap_or_default()
+    }
+
+    /// Says what children find of their parent.
+    pub fn set_keeper<T: Clone + Send + 'static>(&self, keeper: T) {
+        lock(&self.0).family.get_or_insert_default().keeper = Some(Box::new(keeper));
+    }
+
+    /// What children find of their parent, if it is a `T`.
+    pub fn keeper<T: Clone + 'static>(&self) -> Option<T> {
+        lock(&self.0).family.as_ref()?.keeper.as_ref()?.downcast_ref::<T>().cloned()
+    }
+
+    /// Says which reference the parent is known by to those who look for one of its type.
+    pub fn set_front<T: Clone + Send + 'static>(&self, front: T) {
+        lock(&self.0).family.get_or_insert_default().front = Some(Box::new(front));
+    }
+
+    /// Says how to count the messages that wait for whichever child takes them.
+    pub fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
+        lock(&self.0).family.get_or_insert_default().queued = Some(Box::new(count));
+    }
+
+    /// Messages that wait for whichever child takes them.
+    pub fn queued(&self) -> usize {
+        let inner = lock(&self.0);
+        let count = inner.family.as_ref().and_then(|family| family.queued.as_ref());
+        count.map_or(0, |count| count())
+    }
+
+    /// The parent's front, if it is a `T`.
+    pub fn front<T: Clone + 'static>(&self) -> Option<T> {
+        lock(&self.0).family.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
+    }
+
+    /// Sets how often children made from now on start suspended, and returns those that exist.
+    /// One critical section: a child made meanwhile is either in the list or starts suspended, never both.
+    pub fn set_suspended(&self, suspended: u32) -> Vec<AnyRef> {
+        let mut inner = lock(&self.0);
+        inner.suspended = suspended;
+        inner.all()
+    }
+}
+
+impl Inner {
+    fn all(&self) -> Vec<AnyRef> {
+        self.family.as_ref().map_or_else(Vec::new, |family| {
+            let anonymous = family.anonymous.iter().map(|(_, child)| child);
+            family.named.values().chain(anonymous).chain(&family.nameless).cloned().collect()
+        })
+    }
+}

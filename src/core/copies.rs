@@ -1,0 +1,58 @@
+//! Who gets copies of messages that others get, too.
+//!
+//! What a routee leaves behind is routed again, but a copy must not be: under a broadcast it would reach everybody
+//! once more, elsewhere one of the others twice. A message does not tell whether it is a copy. So an actor is marked
+//! before the first copy is sent to it, once for its life, and hands nothing to its router from then on. The mark costs
+//! other messages nothing, and each copy one load.
+//!
+//! Whatever in this crate sends a message to several marks them: a way through a router (`RouteContext::deliver`), a race
+//! (`race.rs`), a path (`by_path.rs`), a selection, a topology (`delivery.rs`), listeners, and the event stream, whose
+//! every event is taken for a copy. What stands for others (`several.rs`, an adapter) passes the mark on to them; a router
+//! does not, since a copy that one of its own routees leaves behind is for another of these. Who clones a message in code of
+//! their own and tells two routees sends two messages, and each of them may be routed again; a logic that delivers copies
+//! later says so by `RouteContext::copies_later`.
+
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::core::actor_ref::{ActorRef, Target};
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// To be called before a copy is delivered. May run user code, that of a recipient which is no actor.
+    #[inline]
+    pub(crate) fn expect_copies(&self) {
+        let mark = match self.target() {
+            Target::Local(local) => &local.core.takes_copies,
+            Target::Foreign(foreign) => &foreign.told_of_copies,
+        };
+        // Ordering: Acquire; pairs with the Release store in `mark_for_copies`: who finds a recipient told knows that
+        // the actor behind it is marked.
+        if !mark.load(Ordering::Acquire) {
+            self.mark_for_copies();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mark_for_copies(&self) {
+        // Ordering: Release, in both; the push that follows publishes the mark to the actor with the copy,
+        // and the second pairs with the Acquire load in `expect_copies`.
+        let set = |mark: &AtomicBool| mark.store(true, Ordering::Release);
+        match self.target() {
+            Target::Local(local) => set(&local.core.takes_copies),
+            Target::Foreign(foreign) => {
+                let told = guarded(|| {
+                    if let Some(actor) = foreign.recipient.any() {
+                        set(&actor.core().takes_copies);
+                    }
+                    foreign.recipient.expect_copies();
+                    Ok(())
+                });
+                match told {
+                    Ok(()) => set(&foreign.told_of_copies),
+                    // A user's recipient that panics is asked again, and costs nobody else a copy.
+                    Err(failure) => drop_guarded(failure),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The dispatchers of one system, by their names and aliases, and where a new actor runs.
+
+use crate::core::error::{AliasFault, BuildError, NameFault, SpawnError};
+use crate::core::system::SystemCore;
+use crate::dispatch::dispatcher::{Dispatcher, Home, Kind, Running};
+use crate::dispatch::on_demand::{EnterError, OnDemand};
+use crate::scheduler::error::StartError;
+use std::collections::BTreeMap;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::time::Duration;
+
+/// The dispatcher of actors that name none.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The dispatcher of the engine's own actors; the default one unless it is declared.
+pub(crate) const INTERNAL: &str = "internal";
+
+/// An alias may lead to a dispatcher over so many others; Akka's bound.
+const ALIAS_DEPTH_MAX: usize = 20;
+
+/// What a builder was told.
+#[derive(Default)]
+pub struct Declared {
+    pub dispatchers: Vec<(String, Dispatcher)>,
+    /// Each with the name that it stands for.
+    pub aliases: Vec<(String, String)>,
+    /// Runs all actors, in place of the dispatchers.
+    #[cfg(feature = "testkit")]
+    pub stepper: Option<StdArc<dyn crate::dispatch::stepping::Stepper>>,
+}
+
+/// All that run, or are at rest.
+pub struct Dispatchers {
+    /// By their names, which they are sorted by.
+    all: Vec<(String, Dispatch)>,
+    /// Where the dispatcher of actors that name none is among them: looked up for nearly every actor.
+    default: usize,
+    /// Each with the dispatcher at the end of its chain.
+    aliases: BTreeMap<String, String>,
+}
+
+pub enum Dispatch {
+    /// Its threads run as long as the system. Cells point to the home, so it stays where it is; there is none
+    /// where each actor has a thread of its own.
+    Lasting { running: Running, home: Option<Box<Home>> },
+    /// Its threads run while it has actors.
+    OnDemand(StdArc<OnDemand>),
+}
+
+/// Where a new actor is to run.
+pub struct Place {
+    /// For its cell; alive as long as the system, or as `own` if there is one.
+    pub home: *const Home,
+    /// Not in a `Box`: moving one asserts that nothing else points into it.
+    pub own: Option<StdArc<OwnHome>>,
+}
+
+/// A home that belongs to one actor, to be [left](Self::leave) once.
+pub struct OwnHome {
+    home: Home,
+    entered: Option<StdArc<OnDemand>>,
+}
+
+impl Declared {
+    /// Starts the threads; those of `system` have its name in theirs. The builder is in those on demand, and
+    /// [leaves](Dispatchers::builder_leaves) them when the system stands.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]; no thread is left then.
+    pub fn start(mut self, system: &str) -> Result<Dispatchers, BuildError> {
+        if !self.names().any(|name| name == DEFAULT) {
+            self.dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
+        }
+        self.check_names()?;
+        let follow = |(alias, _): &(String, String)| Ok((alias.clone(), self.follow(alias)?));
+        let aliases = self.aliases.iter().map(follow).collect::<Result<_, _>>()?;
+        let mut started = Dispatchers { all: Vec::new(), default: 0, aliases };
+        for (name, recipe) in std::mem::take(&mut self.dispatchers) {
+            match self.start_one(format!("{system}-{name}"), recipe) {
+                Ok(dispatch) => started.all.push((name, dispatch)),
+                Err(error) => {
+                    started.end();
+                    return Err(BuildError::Dispatcher { name, error });
+                }
+            }
+        }
+        started.all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let default = started.aliases.get(DEFAULT).map_or(DEFAULT, String::as_str);
+        started.default = started.position(default).expect("it is declared, or was added above");
+        Ok(started)
+    }
+
+    fn start_one(&self, name: String, recipe: Dispatcher) -> Result<Dispatch, StartError> {
+        #[cfg(feature = "testkit")]
+        if let Some(stepper) = &self.stepper {
+            return Ok(Dispatch::stepping(stepper, recipe.kind()));
+        }
+        Dispatch::start(name, recipe)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        let dispatchers = self.dispatchers.iter().map(|(name, _)| name);
+        dispatchers.chain(self.aliases.iter().map(|(alias, _)| alias))
+    }
+
+    /// The names become part of those of threads.
+    fn check_names(&self) -> Result<(), BuildError> {
+        let mut seen = std::collections::BTreeSet::new();
+        for name in self.names() {
+            let bad = name.char_indices().find(|(_, character)| character.is_control());
+            let fault = match bad {
+                Some((position, character)) => Some(NameFault::Character { character, position }),
+                None => name.is_empty().then_some(NameFault::Empty),
+            };
+            if let Some(fault) = fault {
+                return Err(BuildError::DispatcherName { name: name.clone(), fault });
+            }
+            if !seen.insert(name) {
+                return Err(BuildError::DuplicateDispatcher { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The dispatcher at the end of an alias's chain.
+    fn follow(&self, alias: &str) -> Result<String, BuildError> {
+        let mut chain = vec![alias.to_owned()];
+        let fault = loop {
+            let last = &chain[chain.len() - 1];
+            if self.dispatchers.iter().any(|(name, _)| name == last) {
+                return Ok(last.clone());
+            }
+            let Some((_, target)) = self.aliases.iter().find(|(alias, _)| alias == last) else {
+                break AliasFault::Unknown { known: self.names().cloned().collect() };
+            };
+            let is_circle = chain.contains(target);
+            chain.push(target.clone());
+            if is_circle {
+                break AliasFault::Circle;
+            }
+            if chain.len() > 1 + ALIAS_DEPTH_MAX {
+                break AliasFault::TooLong { max: ALIAS_DEPTH_MAX };
+            }
+        };
+        Err(BuildError::DispatcherAlias { chain, fault })
+    }
+}
+
+impl Dispatchers {
+    /// The dispatcher of this name or alias.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::UnknownDispatcher`].
+    pub fn find(&self, name: Option<&str>) -> Result<&Dispatch, SpawnError> {
+        match name {
+            None => Ok(&self.all[self.default].1),
+            Some(name) => match self.position(self.resolve(Some(name))) {
+                Some(position) => Ok(&self.all[position].1),
+                None => {
+                    let known = self.all.iter().map(|(name, _)| name).chain(self.aliases.keys()).cloned();
+                    Err(SpawnError::UnknownDispatcher { name: name.to_owned(), known: known.collect() })
+                }
+            },
+        }
+    }
+
+    /// The name of the dispatcher that this name or alias stands for.
+    pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
+        let Some(name) = name else { return &self.all[self.default].0 };
+        let name = self.aliases.get(name).map_or(name, String::as_str);
+        let is_default = name == INTERNAL && self.position(INTERNAL).is_none();
+        // Over the alias that the default may be.
+        if is_default { self.resolve(None) } else { name }
+    }
+
+    /// Where the dispatcher of this very name is.
+    fn position(&self, name: &str) -> Option<usize> {
+        self.all.iter().position(|(known, _)| known == name)
+    }
+
+    /// Where a new actor runs that names this dispatcher.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name, a thread that the actor needs cannot be had, or the system has shut down.
+    pub fn place(&self, name: Option<&str>, system: &SystemCore) -> Result<Place, SpawnError> {
+        let own = match self.find(name)? {
+            Dispatch::Lasting { home: Some(home), .. } => {
+                return Ok(Place { home: &raw const **home, own: None });
+            }
+            Dispatch::Lasting { running, home: None } => {
+                OwnHome { home: running.new_task_home().map_err(SpawnError::Thread)?, entered: None }
+            }
+            Dispatch::OnDemand(threads) => match threads.enter() {
+                Ok(home) => OwnHome { home, entered: Some(threads.clone()) },
+                Err(EnterError::Start(error)) => return Err(SpawnError::Thread(error)),
+                Err(EnterError::Stopped) => {
+                    return Err(SpawnError::ShutDown { system: system.name.clone() });
+                }
+            },
+        };
+        let own = StdArc::new(own);
+        Ok(Place { home: &raw const own.home, own: Some(own) })
+    }
+
+    /// The builder is done: from now on only actors keep threads alive that run on demand.
+    pub fn builder_leaves(&self, system: &StdArc<SystemCore>) {
+        for (_, dispatch) in &self.all {
+            if let Dispatch::OnDemand(threads) = dispatch {
+                leave(threads, system);
+            }
+        }
+    }
+
+    /// Tells all threads to end once there is nothing left to run. Never blocks.
+    pub fn stop(&self) {
+        for (_, dispatch) in &self.all {
+            match dispatch {
+                Dispatch::Lasting { running, .. } => running.stop(),
+                Dispatch::OnDemand(threads) => threads.stop(),
+            }
+        }
+    }
+
+    /// Ends all threads and joins them, but for the calling one, if it is one of them.
+    pub fn end(&self) {
+        for (_, dispatch) in &self.all {
+            match dispatch {
+                Dispatch::Lasting { running, .. } => _ = running.stop_and_join(),
+                Dispatch::OnDemand(threads) => threads.stop_and_join(),
+            }
+        }
+    }
+
+    /// Whether the calling thread is one of theirs.
+    pub fn run_current_thread(&self) -> bool {
+        self.all.iter().any(|(_, dispatch)| match dispatch {
+            Dispatch::Lasting { running, .. } => running.runs_current_thread(),
+            Dispatch::OnDemand(threads) => threads.runs_current_thread(),
+        })
+    }
+}
+
+impl Dispatch {
+    fn start(name: String, recipe: Dispatcher) -> Result<Self, StartError> {
+        if let Some(patience) = recipe.idle_shutdown() {
+            let threads = OnDemand::start(name, recipe, patience)?;
+            return Ok(Self::OnDemand(StdArc::new(threads)));
+        }
+        let running = recipe.start(&name, crate::util::reclaim::standing)?;
+        let home = match running.kind() {
+            Kind::Pinned => None,
+            _ => Some(Box::new(running.new_task_home()?)),
+        };
+        Ok(Self::Lasting { running, home })
+    }
+}
+
+impl OwnHome {
+    /// The actor is gone and will not be scheduled again: a thread of its own ends, and threads that it shared
+    /// may end when the last one has left.
+    pub fn leave(&self, system: &StdArc<SystemCore>) {
+        self.home.release();
+        if let Some(threads) = &self.entered {
+            leave(threads, system);
+        }
+    }
+}
+
+fn leave(threads: &StdArc<OnDemand>, system: &StdArc<SystemCore>) {
+    if let Some(due) = threads.leave(system.now()) {
+        look_at(due, threads, system);
+    }
+}
+
+/// Sees to a look at threads that nobody uses.
+fn look_at(due: Duration, threads: &StdArc<OnDemand>, system: &StdArc<SystemCore>) {
+    let threads = threads.clone();
+    // Weak, or a timer that is set after the system's end, and so never fires, would keep the system for ever.
+    let weak: StdWeak<SystemCore> = StdArc::downgrade(system);
+    let look = move || {
+        let Some(system) = weak.upgrade() else { return };
+        if let Some(due) = threads.look(system.now()) {
+            look_at(due, &threads, &system);
+        }
+    };
+    system.timers().call_at(due, Box::new(look));
+}

@@ -1,0 +1,629 @@
+//! The errors of sending, creating, starting and ending; others live beside what returns them.
+
+use crate::mailbox::kind::MailboxFault;
+use crate::pattern::backoff::BackoffError;
+use crate::scheduler::error::StartError;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a message was not accepted; the message comes back.
+#[derive(PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError<M> {
+    /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
+    /// or there was nobody left to choose, and one that was passed over was itself a router and full.
+    Full(M),
+    /// The actor or router has stopped. Of a [group](crate::topology::Group): nobody has the key and nobody is created
+    /// for it, as the inner router or [`stop_spawning`](crate::topology::Group::stop_spawning) says.
+    Closed(M),
+    /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
+    /// has none.
+    NoRoutee(M),
+    /// Routers route to each other in a circle: the message went through 16 routers, one behind the other, or the send
+    /// that it belongs to has visited 65,536 routers behind the first one, by all its copies together.
+    Cycle(M),
+    /// No route of a [topology](crate::topology) leads anywhere for the message.
+    NoRoute(M),
+    /// A keyed group's inner router has named nobody for the message
+    /// ([`Outcome::Discard`](crate::topology::Outcome::Discard),
+    /// [`Outcome::Default`](crate::topology::Outcome::Default)). The group lives, and takes others.
+    Discarded(M),
+    /// A routing logic named a routee that does not exist.
+    BadPick {
+        /// The message.
+        message: M,
+        /// The index that the logic returned.
+        index: usize,
+        /// How many routees there were.
+        routees: usize,
+    },
+}
+
+impl<M> SendError<M> {
+    /// The message that was not accepted.
+    pub fn into_inner(self) -> M {
+        match self {
+            SendError::Full(message)
+            | SendError::Closed(message)
+            | SendError::NoRoutee(message)
+            | SendError::Cycle(message)
+            | SendError::NoRoute(message)
+            | SendError::Discarded(message)
+            | SendError::BadPick { message, .. } => message,
+        }
+    }
+
+    /// The same refusal of what `change` makes of the message.
+    pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> SendError<N> {
+        match self {
+            SendError::Full(message) => SendError::Full(change(message)),
+            SendError::Closed(message) => SendError::Closed(change(message)),
+            SendError::NoRoutee(message) => SendError::NoRoutee(change(message)),
+            SendError::Cycle(message) => SendError::Cycle(change(message)),
+            SendError::NoRoute(message) => SendError::NoRoute(change(message)),
+            SendError::Discarded(message) => SendError::Discarded(change(message)),
+            SendError::BadPick { message, index, routees } => {
+                SendError::BadPick { message: change(message), index, routees }
+            }
+        }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendError::Full(_) => f.write_str("Full(..)"),
+            SendError::Closed(_) => f.write_str("Closed(..)"),
+            SendError::NoRoutee(_) => f.write_str("NoRoutee(..)"),
+            SendError::Cycle(_) => f.write_str("Cycle(..)"),
+            SendError::NoRoute(_) => f.write_str("NoRoute(..)"),
+            SendError::Discarded(_) => f.write_str("Discarded(..)"),
+            SendError::BadPick { index, routees, .. } => {
+                write!(f, "BadPick {{ index: {index}, routees: {routees}, .. }}")
+            }
+        }
+    }
+}
+
+impl<M> fmt::Display for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
+            SendError::Closed(_) => f.write_str("nobody will handle the message: the actor has stopped, or its group creates none for it"),
+            SendError::NoRoutee(_) => f.write_str(
+                "no routee takes the message: the router has none, or each has stopped or is a router without any",
+            ),
+            SendError::Cycle(_) => f.write_str(
+                "routers route to each other in a circle, 16 deep or over 65,536 routers in one send: take one of them out \
+                 of the other's routees",
+            ),
+            SendError::NoRoute(_) => f.write_str(
+                "no route leads anywhere for the message: define one with `route_to` before the group is mounted",
+            ),
+            SendError::Discarded(_) => f.write_str(
+                "message discarded: the group's inner router names nobody for it, by `Discard` or `Default`",
+            ),
+            SendError::BadPick { index, routees, .. } => {
+                write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")
+            }
+        }
+    }
+}
+
+impl<M> std::error::Error for SendError<M> {}
+
+/// A name that an actor cannot have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameError {
+    /// The name that was asked for.
+    pub name: String,
+    /// What is wrong with it.
+    pub fault: NameFault,
+}
+
+/// What is wrong with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameFault {
+    /// It is empty.
+    Empty,
+    /// It starts with `$`, which is kept for generated names.
+    Reserved,
+    /// It is `..`, which means the parent.
+    Parent,
+    /// It has a character that paths cannot hold.
+    Character {
+        /// The character.
+        character: char,
+        /// Its byte position in the name, from 0.
+        position: usize,
+    },
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid actor name {:?}: ", self.name)?;
+        match self.fault {
+            NameFault::Empty => f.write_str("it is empty, give at least one character"),
+            NameFault::Reserved => f.write_str("names that start with '$' are kept for generated ones"),
+            NameFault::Parent => f.write_str("'..' means the parent in paths"),
+            NameFault::Character { character, position } => write!(
+                f,
+                "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \
+                 -_.*$+:@&=,!~'; or % with two hex digits"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+/// Why an actor could not be created.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The name breaks the rules for names.
+    Name(NameError),
+    /// A sibling has the name, or had it and has not ended yet.
+    NameTaken {
+        /// The path that is taken.
+        path: String,
+    },
+    /// The system has no dispatcher of this name.
+    UnknownDispatcher {
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// A bounded mailbox was asked for with capacity 0.
+    ZeroCapacity {
+        /// The actor's path.
+        path: String,
+    },
+    /// The mailbox is not one that the actor can have.
+    Mailbox {
+        /// The actor's path.
+        path: String,
+        /// What is wrong with the mailbox.
+        fault: MailboxFault,
+    },
+    /// A pool was asked for with 0 routees, and without
+    /// [`stay_when_empty`](crate::routing::RouterPlan::stay_when_empty).
+    EmptyPool {
+        /// The router's path.
+        path: String,
+    },
+    /// A pool was asked for with more routees than there can be.
+    PoolTooLarge {
+        /// The router's path.
+        path: String,
+        /// The size that was asked for.
+        size: usize,
+        /// The largest size.
+        max: usize,
+    },
+    /// What was named as the path of a router's routee is none.
+    RouteePath {
+        /// The router's path.
+        router: String,
+        /// What is wrong with the routee's.
+        error: crate::path::error::PathError,
+    },
+    /// The path of a routee has a wildcard, where messages cannot be cloned.
+    RouteeWildcard {
+        /// The router's path.
+        router: String,
+        /// The routee's path.
+        path: String,
+    },
+    /// A routee that is made before its first turn, as [`goakt`](crate::goakt)'s are, could not be made: its factory
+    /// returned an error, or panicked.
+    Routee {
+        /// The router's path.
+        router: String,
+        /// The routee's number.
+        number: usize,
+        /// What the factory said.
+        fault: String,
+    },
+    /// A router's logic has settings that make no sense, such as a hash ring without points.
+    Logic {
+        /// The router's path.
+        path: String,
+        /// What is wrong.
+        fault: String,
+    },
+    /// A pool's resizer has settings that make no sense, or the router is no pool.
+    Resizer {
+        /// The router's path.
+        path: String,
+        /// What is wrong.
+        fault: crate::routing::ResizerError,
+    },
+    /// What was said of a group makes no sense.
+    Group {
+        /// The group's path.
+        path: String,
+        /// What is wrong.
+        fault: String,
+    },
+    /// The system says of the router at this path what it cannot be.
+    Section {
+        /// The router's path.
+        path: String,
+        /// The key at fault, with the sections around it.
+        key: String,
+        /// What is wrong.
+        fault: crate::routing::settings::error::SectionFault,
+    },
+    /// The parent is stopping or has stopped, or is a [group](crate::topology::Group::mount) that creates no more
+    /// actors.
+    ParentStopped {
+        /// The parent's path.
+        path: String,
+    },
+    /// The system is shutting down or has shut down.
+    ShutDown {
+        /// The system's name.
+        system: String,
+    },
+    /// A thread that the actor needs could not be started.
+    Thread(StartError),
+    /// A supervisor's backoff makes no sense.
+    Backoff(BackoffError),
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpawnError::Name(error) => error.fmt(f),
+            SpawnError::NameTaken { path } => write!(
+                f,
+                "name taken: {path} exists or is still stopping, choose another name, or create it when its parent has \
+                 got the notice of its termination"
+            ),
+            SpawnError::UnknownDispatcher { name, known } => write!(
+                f,
+                "unknown dispatcher {name:?}: declare it with System::builder(..).dispatcher({name:?}, ..), \
+                 there are {known:?}"
+            ),
+            SpawnError::ZeroCapacity { path } => {
+                write!(f, "mailbox capacity 0 for {path}: must be at least 1")
+            }
+            SpawnError::Mailbox { path, fault } => write!(f, "mailbox of {path}: {fault}"),
+            SpawnError::EmptyPool { path } => {
+                write!(f, "pool size 0 for {path}: must be at least 1, or call `stay_when_empty`")
+            }
+            SpawnError::PoolTooLarge { path, size, max } => {
+                write!(f, "pool size {size} for {path}: must be at most {max}")
+            }
+            SpawnError::RouteePath { router, error } => write!(f, "routee of router {router}: {error}"),
+            SpawnError::RouteeWildcard { router, path } => write!(
+                f,
+                "routee {path} of router {router}: wildcards need messages that can be cloned, name each path or \
+                 use `group_at`"
+            ),
+            SpawnError::Routee { router, number, fault } => {
+                write!(f, "routee {number} of router {router} could not be made: {fault}")
+            }
+            SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
+            SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
+            SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
+            SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
+            SpawnError::ParentStopped { path } => {
+                write!(f, "parent {path} takes no more children: it ends, or was told to create none")
+            }
+            SpawnError::ShutDown { system } => {
+                write!(f, "system {system:?} is shut down: it takes no more actors")
+            }
+            SpawnError::Thread(error) => write!(f, "cannot start a thread for the actor: {error}"),
+            SpawnError::Backoff(error) => write!(f, "backoff supervisor: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SpawnError::Name(error) => Some(error),
+            SpawnError::Thread(error) => Some(error),
+            SpawnError::Backoff(error) => Some(error),
+            SpawnError::Mailbox { fault, .. } => Some(fault),
+            SpawnError::Resizer { fault, .. } => Some(fault),
+            SpawnError::RouteePath { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<NameError> for SpawnError {
+    fn from(error: NameError) -> Self {
+        SpawnError::Name(error)
+    }
+}
+
+/// Why a system could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The system's name breaks the rules: a letter or digit first, then letters, digits, `-` and `_`.
+    Name {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// Two dispatchers have one name, or an alias has that of another or of a dispatcher.
+    DuplicateDispatcher {
+        /// The name.
+        name: String,
+    },
+    /// A dispatcher, or an alias of one, has a name that threads cannot have.
+    DispatcherName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: NameFault,
+    },
+    /// An alias leads to no dispatcher.
+    DispatcherAlias {
+        /// The names on the way, from the alias to the last one.
+        chain: Vec<String>,
+        /// What is wrong with it.
+        fault: AliasFault,
+    },
+    /// Something was said of actors at a path that is none.
+    Deployment(crate::deployment::deployment::PatternError),
+    /// Two mailboxes have one name.
+    DuplicateMailbox {
+        /// The name.
+        name: String,
+    },
+    /// A mailbox is one that no actor could have.
+    Mailbox {
+        /// Whose it is: a name's, or a dispatcher's.
+        of: String,
+        /// What is wrong with it.
+        fault: MailboxFault,
+    },
+    /// A dispatcher could not be started.
+    Dispatcher {
+        /// Its name.
+        name: String,
+        /// Why not.
+        error: StartError,
+    },
+    /// The thread of the timers could not be started. A system with a [`ManualClock`](crate::ManualClock) needs none.
+    Timers(StartError),
+    /// Something was said of actors at a path, mostly of a router, that none can be.
+    Section {
+        /// The key at fault, with the sections around it.
+        key: String,
+        /// What is wrong.
+        fault: crate::routing::settings::error::SectionFault,
+    },
+    /// A routing logic was given a name that it cannot have.
+    RoutingLogic {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// [Inboxes](crate::Inbox) that are given no other number were to keep 0 messages.
+    ZeroInboxCapacity,
+    /// The phases of the coordinated shutdown depend on each other in a circle.
+    PhaseCycle(crate::shutdown::PhaseCycle),
+}
+
+/// Why an alias leads to no dispatcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AliasFault {
+    /// A name comes twice on the way.
+    Circle,
+    /// The last name is neither a dispatcher's nor an alias.
+    Unknown {
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// There are too many aliases on the way.
+    TooLong {
+        /// How many steps there may be.
+        max: usize,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Name { name } => write!(
+                f,
+                "invalid system name {name:?}: start with a letter or digit, go on with letters, digits, '-' or '_'"
+            ),
+            BuildError::DuplicateDispatcher { name } => {
+                write!(
+                    f,
+                    "two dispatchers are named {name:?}: give each a name of its own, and call `config` last"
+                )
+            }
+            BuildError::DispatcherName { name, fault: NameFault::Character { character, position } } => {
+                write!(
+                    f,
+                    "dispatcher {name:?}: character {character:?} at byte {position} cannot be in a thread's name, \
+                 leave control characters out"
+                )
+            }
+            BuildError::DispatcherName { name, fault: _ } => {
+                write!(f, "dispatcher {name:?}: its name is empty, give at least one character")
+            }
+            BuildError::DispatcherAlias { chain, fault } => {
+                write!(f, "dispatcher alias {}: ", chain.join(" -> "))?;
+                match fault {
+                    AliasFault::Circle => {
+                        f.write_str("it leads in a circle, let one of them be a dispatcher")
+                    }
+                    AliasFault::Unknown { known } => {
+                        write!(f, "the last one does not exist, declare it or choose one of {known:?}")
+                    }
+                    AliasFault::TooLong { max } => {
+                        write!(f, "it is longer than {max} steps, let it name the dispatcher itself")
+                    }
+                }
+            }
+            BuildError::DuplicateMailbox { name } => {
+                write!(f, "two mailboxes are named {name:?}: give each a name of its own")
+            }
+            BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
+            BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
+            BuildError::Timers(error) => {
+                write!(f, "the thread of the timers: {error}, let this process have one more thread")
+            }
+            BuildError::Deployment(error) => error.fmt(f),
+            BuildError::Section { key, fault } => write!(f, "key `{key}`: {fault}"),
+            BuildError::RoutingLogic { name, fault } => {
+                write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
+            }
+            BuildError::ZeroInboxCapacity => f.write_str("inbox capacity 0: must be at least 1"),
+            BuildError::PhaseCycle(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BuildError::Dispatcher { error, .. } | BuildError::Timers(error) => Some(error),
+            BuildError::Deployment(error) => Some(error),
+            BuildError::PhaseCycle(error) => Some(error),
+            BuildError::Mailbox { fault, .. } => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+/// Why a system did not end in time.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ShutdownError {
+    /// Some actors were still running when the deadline passed.
+    Stuck {
+        /// How long was waited.
+        waited: Duration,
+        /// The paths of actors that have not ended, at most 32 of them.
+        actors: Vec<String>,
+    },
+    /// Called on a thread of the system itself, which cannot wait for its own end.
+    OwnThread,
+}
+
+impl fmt::Display for ShutdownError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShutdownError::Stuck { waited, actors } => write!(
+                f,
+                "system did not end within {waited:?}: still running {actors:?}, look for handlers that block"
+            ),
+            ShutdownError::OwnThread => f.write_str(
+                "shutdown was called on a thread of the system, which cannot wait for its own end: call stop(), \
+                 or shut down from another thread",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ShutdownError {}
+
+/// A message that was not stashed, since the stash is full; it comes back.
+pub struct StashError<M> {
+    /// The message, or the notice.
+    pub message: M,
+    /// How many may be stashed.
+    pub capacity: usize,
+}
+
+impl<M> fmt::Debug for StashError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StashError").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Display for StashError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stash full: {} are stashed, unstash or refuse the message, or raise ActorBuilder::stash_capacity, or that of \
+             the deployment or mailbox",
+            self.capacity
+        )
+    }
+}
+
+impl<M> std::error::Error for StashError<M> {}
+
+/// A receive timeout that is too short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveTimeoutError {
+    /// What was asked for.
+    pub after: Duration,
+}
+
+impl fmt::Display for ReceiveTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "receive timeout {:?}: must be at least 1 ms, call cancel_receive_timeout to have none",
+            self.after
+        )
+    }
+}
+
+impl std::error::Error for ReceiveTimeoutError {}
+
+/// Why something was not scheduled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// A repeating task has a period or delay of zero.
+    ZeroPeriod,
+    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::pattern::scheduler::Scheduler::DELAY_MAX).
+    TooLong {
+        /// What was asked for.
+        delay: Duration,
+    },
+    /// The system has shut down, or is about to.
+    ShutDown {
+        /// The system's name.
+        system: String,
+    },
+    /// The dispatcher can't run it.
+    Dispatcher(SpawnError),
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::ZeroPeriod => f.write_str("period 0 of a repeating task: must be more than zero"),
+            ScheduleError::TooLong { delay } => {
+                write!(
+                    f,
+                    "delay {delay:?}: must be at most {:?}",
+                    crate::pattern::scheduler::Scheduler::DELAY_MAX
+                )
+            }
+            ScheduleError::ShutDown { system } => {
+                write!(f, "system {system:?} is shut down: it schedules nothing more")
+            }
+            ScheduleError::Dispatcher(error) => {
+                write!(f, "scheduled tasks have no actor to run them: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ScheduleError::Dispatcher(error) => Some(error),
+            _ => None,
+        }
+    }
+}

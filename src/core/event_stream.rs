@@ -1,0 +1,563 @@
+//! The event stream: what happens in a system, told to whoever has subscribed to the type of event.
+//!
+//! A publisher takes the list of subscribers of its event's type under a lock, and calls them without it, on
+//! its own thread. Lists are replaced, never changed. So a publisher that took a list before a subscriber left
+//! may still call that subscriber; one that begins afterwards does not.
+//!
+//! Akka matches a type and its subtypes. Here a type that stands for several is an [`EventGroup`], and who
+//! subscribes to it is entered under each of its members.
+//!
+//! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
+//! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
+
+use crate::actor::turn::drop_guarded;
+use crate::core::actor_ref::ActorRef;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{HashMap, Mutex, lock};
+use crate::util::panic::Guarded;
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+
+/// The events of one system, by their types. A clone is a handle to the same stream.
+///
+/// Any type that is `Clone + Send + 'static` can be an event: publish your own. The engine publishes
+/// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::SuppressedDeadLetter),
+/// [`Dropped`](crate::Dropped) and [`Unhandled`](crate::Unhandled), and [`AnyDeadLetter`](crate::AnyDeadLetter) is
+/// the group of these four.
+///
+/// # Delivery
+///
+/// A subscribed actor is told on the publishing thread, by an ordinary `tell` that the ledger counts. An actor
+/// that has stopped is forgotten at the next event. An event that is published while a subscriber comes or
+/// leaves on another thread may reach it or not; one that is published after [`unsubscribe`](Self::unsubscribe)
+/// has returned does not. Publishing without any subscriber costs one load. Semantics: Akka's `EventStream`.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use std::sync::mpsc;
+///
+/// #[derive(Clone)]
+/// struct Sold(u32);
+///
+/// struct Till(u32, mpsc::Sender<u32>);
+/// impl Actor for Till {
+///     type Message = Sold;
+///     fn receive(&mut self, Sold(cents): Sold, _: &mut Context<Sold>) -> Done {
+///         self.0 += cents;
+///         self.1.send(self.0)?;
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("shop").build()?;
+/// let (sender, sums) = mpsc::channel();
+/// let till = system.spawn(move || Till(0, sender.clone()))?;
+/// assert!(system.events().subscribe::<Sold, _>(&till), "newly added");
+/// system.events().publish(&Sold(250));
+/// system.events().publish(&Sold(150));
+/// assert_eq!(sums.recv()?, 250);
+/// assert_eq!(sums.recv()?, 400);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct EventStream {
+    shared: StdArc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// How many entries there are, so that publishing without any costs one load.
+    entry_count: AtomicUsize,
+    topics: Mutex<Topics>,
+}
+
+#[derive(Default)]
+struct Topics {
+    by_event: HashMap<TypeId, StdArc<[Entry]>>,
+    /// The number of the next function.
+    next_function: u64,
+    /// The system has ended: references would keep it in memory.
+    ended: bool,
+}
+
+#[derive(Clone)]
+struct Entry {
+    who: Who,
+    /// What was subscribed to: the event's type, or a group that it belongs to.
+    by: TypeId,
+    /// Whether an entry before it tells the same reference.
+    follows: bool,
+    subscriber: Guarded<StdArc<dyn Subscriber>>,
+}
+
+/// Who has subscribed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// A reference, which the subscriber knows.
+    Reference,
+    /// A function, by number.
+    Function(u64),
+}
+
+impl Entry {
+    fn new(who: Who, by: TypeId, subscriber: StdArc<dyn Subscriber>) -> Self {
+        Self { who, by, follows: false, subscriber: Guarded::new(subscriber) }
+    }
+
+    /// Whether both tell the same reference, or the same function.
+    fn tells_same(&self, other: &Self) -> bool {
+        match (self.who, other.who) {
+            (Who::Reference, Who::Reference) => {
+                other.subscriber.reference().is_some_and(|reference| self.tells(reference))
+            }
+            (one, two) => one == two,
+        }
+    }
+
+    /// Whether it tells this `ActorRef`.
+    fn tells(&self, reference: &dyn Any) -> bool {
+        self.subscriber.tells(reference)
+    }
+}
+
+/// Takes events of a type that it knows.
+pub trait Subscriber: Send + Sync {
+    /// Takes one event.
+    fn take(&self, event: &dyn Any);
+
+    /// Whether it has stopped for good.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// The `ActorRef` that it tells, if it does.
+    fn reference(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Whether it tells this `ActorRef`.
+    fn tells(&self, reference: &dyn Any) -> bool {
+        let _ = reference;
+        false
+    }
+}
+
+/// A type that stands for several types of events, each of which can be turned into it.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::{EventGroup, Members};
+///
+/// #[derive(Clone)]
+/// struct Opened(u32);
+/// #[derive(Clone)]
+/// struct Closed(u32);
+///
+/// enum Door {
+///     Opened(Opened),
+///     Closed(Closed),
+/// }
+/// impl From<Opened> for Door {
+///     fn from(event: Opened) -> Self {
+///         Door::Opened(event)
+///     }
+/// }
+/// impl From<Closed> for Door {
+///     fn from(event: Closed) -> Self {
+///         Door::Closed(event)
+///     }
+/// }
+///
+/// impl EventGroup for Door {
+///     fn members(members: &mut Members<Self>) {
+///         members.add::<Opened>().add::<Closed>();
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("doors").build()?;
+/// let _subscription = system.events().on_group(|door: &Door| match door {
+///     Door::Opened(Opened(number)) => println!("door {number} opened"),
+///     Door::Closed(Closed(number)) => println!("door {number} closed"),
+/// });
+/// system.events().publish(&Opened(7));
+/// # Ok(())
+/// # }
+/// ```
+pub trait EventGroup: Sized + Send + 'static {
+    /// Names the types of events that belong to it.
+    fn members(members: &mut Members<Self>);
+}
+
+/// The types of events that belong to the group `G`.
+pub struct Members<G>(Vec<Member<G>>);
+
+/// The type of an event, and how the event becomes a `G`.
+type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
+
+impl<G> Members<G> {
+    /// Adds a type.
+    pub fn add<E>(&mut self) -> &mut Self
+    where
+        E: Clone + Send + 'static,
+        G: From<E>,
+    {
+        self.0.push((TypeId::of::<E>(), |event| event.downcast_ref::<E>().cloned().map(G::from)));
+        self
+    }
+}
+
+impl<G> fmt::Debug for Members<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Members").field("count", &self.0.len()).finish()
+    }
+}
+
+/// The members of a group.
+fn members<G: EventGroup>() -> Vec<Member<G>> {
+    let mut members = Members(Vec::new());
+    G::members(&mut members);
+    members.0
+}
+
+impl EventStream {
+    /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of it. True if
+    /// that is new; false if an [equal](ActorRef#equality) reference has subscribed to this type already, or if the
+    /// subscriber has stopped.
+    ///
+    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that it belongs to is told of an
+    /// event once, as the message of the first of these subscriptions. (In Pekko as well.)
+    pub fn subscribe<E, M>(&self, subscriber: &ActorRef<M>) -> bool
+    where
+        E: Clone + Send + 'static,
+        M: From<E> + Send + 'static,
+    {
+        let member: Member<E> = (TypeId::of::<E>(), |event| event.downcast_ref::<E>().cloned());
+        self.add_reference(vec![member], subscriber)
+    }
+
+    /// As [`subscribe`](Self::subscribe) for every type of the group `G`. True if that is new for at least one of them.
+    ///
+    /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
+    pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
+    where
+        G: EventGroup,
+        M: From<G> + Send + 'static,
+    {
+        self.add_reference(members::<G>(), subscriber)
+    }
+
+    /// Calls `function` for every event of type `E` from now on, on the publishing thread, until the
+    /// subscription is dropped. A function that panics is passed over.
+    pub fn on<E: 'static>(&self, function: impl Fn(&E) + Send + Sync + 'static) -> Subscription {
+        let by = TypeId::of::<E>();
+        self.add_function(by, vec![(by, StdArc::new(ByFunction::new(function)))])
+    }
+
+    /// As [`on`](Self::on) for every type of the group `G`.
+    pub fn on_group<G: EventGroup>(&self, function: impl Fn(&G) + Send + Sync + 'static) -> Subscription {
+        let function = StdArc::new(function);
+        let subscribers = members::<G>().into_iter().map(|(event, convert)| {
+            let subscriber: StdArc<dyn Subscriber> =
+                StdArc::new(ByGroupFunction { function: function.clone(), convert });
+            (event, subscriber)
+        });
+        self.add_function(TypeId::of::<G>(), subscribers.collect())
+    }
+
+    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more, whether it
+    /// has subscribed to that type or to groups which it belongs to. The other types of such a group stay. False if there
+    /// was none.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::{AnyDeadLetter, Unhandled};
+    ///
+    /// # struct Monitor;
+    /// # impl Actor for Monitor {
+    /// #     type Message = AnyDeadLetter;
+    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let monitor: ActorRef<AnyDeadLetter> = system.spawn(|| Monitor)?;
+    /// system.events().subscribe_group::<AnyDeadLetter, _>(&monitor);
+    /// // All letters but these:
+    /// assert!(system.events().unsubscribe::<Unhandled, _>(&monitor));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// What is published after this has returned does not reach the subscriber by it. An event that another
+    /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
+    pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
+        let meant = TypeId::of::<E>();
+        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && entry.tells(subscriber))
+    }
+
+    /// Takes back all subscriptions of `subscriber`, as [`unsubscribe`](Self::unsubscribe). False if there were
+    /// none.
+    pub fn unsubscribe_all<M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
+        self.shared.remove(|_, entry| entry.tells(subscriber))
+    }
+
+    /// Tells all who have subscribed to the type `E` or to a group that it belongs to, on this thread, in the
+    /// order of their subscriptions. What panics in a subscriber is passed over.
+    pub fn publish<E: Clone + Send + 'static>(&self, event: &E) {
+        if self.has_subscribers() {
+            self.shared.publish(TypeId::of::<E>(), event);
+        }
+    }
+
+    /// Whether anybody has subscribed to anything.
+    #[inline]
+    pub(crate) fn has_subscribers(&self) -> bool {
+        // Ordering: Relaxed; who subscribes or leaves at the same moment may be told or not, and who knows that
+        // it has happened reads this later in the count's own order.
+        self.shared.entry_count.load(Ordering::Relaxed) > 0
+    }
+
+    fn add_reference<G, M>(&self, members: Vec<Member<G>>, subscriber: &ActorRef<M>) -> bool
+    where
+        G: 'static,
+        M: From<G> + Send + 'static,
+    {
+        if subscriber.is_closed() {
+            return false;
+        }
+        let mut is_new = false;
+        for (event, convert) in members {
+            self.shared.sweep(event);
+            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            is_new |= self.shared.add(event, Entry::new(Who::Reference, TypeId::of::<G>(), subscriber));
+        }
+        is_new
+    }
+
+    /// Enters a function under several types of events.
+    pub(crate) fn add_function(
+        &self,
+        by: TypeId,
+        subscribers: Vec<(TypeId, StdArc<dyn Subscriber>)>,
+    ) -> Subscription {
+        let who = {
+            let mut topics = lock(&self.shared.topics);
+            topics.next_function += 1;
+            Who::Function(topics.next_function)
+        };
+        for (event, subscriber) in subscribers {
+            self.shared.add(event, Entry::new(who, by, subscriber));
+        }
+        let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
+        Subscription::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.remove(|_, entry| entry.who == who);
+            }
+        })
+    }
+
+    /// The system has ended: no reference is kept, or it would keep the system in memory. Functions stay: what
+    /// is sent from now on is a dead letter, and may be shown.
+    pub(crate) fn let_references_go(&self) {
+        lock(&self.shared.topics).ended = true;
+        self.shared.remove(|_, entry| entry.who == Who::Reference);
+    }
+}
+
+impl Shared {
+    fn add(&self, event: TypeId, mut entry: Entry) -> bool {
+        let (is_new, rest) = {
+            let mut topics = lock(&self.topics);
+            let known = topics.by_event.get(&event).cloned();
+            let same = known.iter().flat_map(|known| known.iter()).filter(|other| other.tells_same(&entry));
+            let by: Vec<TypeId> = same.map(|other| other.by).collect();
+            if by.contains(&entry.by) || (topics.ended && entry.who == Who::Reference) {
+                (false, (known, Some(entry), None))
+            } else {
+                entry.follows = !by.is_empty();
+                let more = known.iter().flat_map(|known| known.iter().cloned()).chain([entry]).collect();
+                // Ordering: Relaxed; see `has_subscribers`.
+                self.entry_count.fetch_add(1, Ordering::Relaxed);
+                (true, (known, None, topics.by_event.insert(event, more)))
+            }
+        };
+        // Without the lock: what subscribers hold is the user's.
+        drop(rest);
+        is_new
+    }
+
+    /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any.
+    fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
+        let mut replaced = Vec::new();
+        let mut removed_count = 0;
+        {
+            let mut topics = lock(&self.topics);
+            for (event, entries) in &mut topics.by_event {
+                if entries.iter().any(|entry| meant(*event, entry)) {
+                    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+                    for entry in entries.iter().filter(|entry| !meant(*event, entry)) {
+                        // The one that it has followed may be gone.
+                        let follows = entry.follows && kept.iter().any(|before| before.tells_same(entry));
+                        kept.push(Entry { follows, ..entry.clone() });
+                    }
+                    removed_count += entries.len() - kept.len();
+                    replaced.push(std::mem::replace(entries, kept.into()));
+                }
+            }
+            topics.by_event.retain(|_, entries| !entries.is_empty());
+            // Ordering: Relaxed; see `has_subscribers`.
+            self.entry_count.fetch_sub(removed_count, Ordering::Relaxed);
+        }
+        // Without the lock: what subscribers hold is the user's.
+        drop(replaced);
+        removed_count > 0
+    }
+
+    fn entries(&self, event: TypeId) -> Option<StdArc<[Entry]>> {
+        lock(&self.topics).by_event.get(&event).cloned()
+    }
+
+    /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
+    fn sweep(&self, event: TypeId) {
+        let Some(entries) = self.entries(event) else { return };
+        self.forget(&gone(&entries));
+    }
+
+    /// Called while the list in which they were found is kept, and so their addresses: without it another actor may have
+    /// come to one of them, and has subscribed.
+    fn forget(&self, gone: &[&Entry]) {
+        if !gone.is_empty() {
+            self.remove(|_, entry| gone.iter().any(|gone| gone.tells_same(entry)));
+        }
+    }
+
+    fn publish(&self, event_type: TypeId, event: &dyn Any) {
+        let Some(entries) = self.entries(event_type) else { return };
+        let mut gone = Vec::new();
+        for entry in entries.iter().filter(|entry| !entry.follows) {
+            if is_gone(entry) {
+                gone.push(entry);
+            } else {
+                quietly(|| entry.subscriber.take(event));
+            }
+        }
+        self.forget(&gone);
+    }
+}
+
+/// Those of `entries` that have stopped.
+fn gone(entries: &[Entry]) -> Vec<&Entry> {
+    entries.iter().filter(|entry| is_gone(entry)).collect()
+}
+
+fn is_gone(entry: &Entry) -> bool {
+    let mut gone = false;
+    quietly(|| gone = entry.subscriber.is_gone());
+    gone
+}
+
+/// Runs a subscriber's code: what it does wrong is not the publisher's fault, who may unwind already.
+pub fn quietly(run: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        drop_guarded(payload);
+    }
+}
+
+struct ByReference<G, M> {
+    actor: ActorRef<M>,
+    convert: fn(&dyn Any) -> Option<G>,
+}
+
+impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
+    fn take(&self, event: &dyn Any) {
+        if let Some(event) = (self.convert)(event) {
+            // Others may get it, too.
+            self.actor.expect_copies();
+            self.actor.tell(event);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.actor.is_closed()
+    }
+
+    fn reference(&self) -> Option<&dyn Any> {
+        Some(&self.actor)
+    }
+
+    fn tells(&self, reference: &dyn Any) -> bool {
+        reference.downcast_ref() == Some(&self.actor)
+    }
+}
+
+/// A function on events of one type.
+pub struct ByFunction<E, F> {
+    function: F,
+    event: PhantomData<fn(&E)>,
+}
+
+impl<E, F: Fn(&E)> ByFunction<E, F> {
+    pub fn new(function: F) -> Self {
+        Self { function, event: PhantomData }
+    }
+}
+
+impl<E: 'static, F: Fn(&E) + Send + Sync> Subscriber for ByFunction<E, F> {
+    fn take(&self, event: &dyn Any) {
+        if let Some(event) = event.downcast_ref() {
+            (self.function)(event);
+        }
+    }
+}
+
+struct ByGroupFunction<G, F> {
+    function: StdArc<F>,
+    convert: fn(&dyn Any) -> Option<G>,
+}
+
+impl<G, F: Fn(&G) + Send + Sync> Subscriber for ByGroupFunction<G, F> {
+    fn take(&self, event: &dyn Any) {
+        if let Some(event) = (self.convert)(event) {
+            (self.function)(&event);
+        }
+    }
+}
+
+/// Ends a subscription when dropped.
+#[must_use = "a subscription ends when it is dropped"]
+pub struct Subscription {
+    end: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Subscription {
+    pub(crate) fn new(end: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { end: Some(Box::new(end)) }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Ordering: Relaxed; a statistic.
+        let entries = self.shared.entry_count.load(Ordering::Relaxed);
+        f.debug_struct("EventStream").field("entries", &entries).finish()
+    }
+}

@@ -1,0 +1,420 @@
+//! The books: where every message is accounted for.
+//!
+//! Each thread counts in a row of its own, by a plain load and store, so counting costs about a nanosecond
+//! and no line is shared between senders. A row belongs to one thread at a time; when its thread ends, the
+//! next new thread goes on with it, so the sums never lose anything.
+//!
+//! The terms are counted at different places, none of them as what is left of the others:
+//!
+//! | term | counted |
+//! |---|---|
+//! | sent | where a message enters: `tell`, `try_tell`, `ask`; a broadcast to n counts n |
+//! | handled | just before a handler gets it |
+//! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
+//! | handed back | where `try_tell` returns it |
+//! | dropped | where a mailbox's policy for being full lets it go |
+//! | skipped | where an actor is about to handle it, and nobody wants it any more |
+//! | queued | by walking all living actors: their mailboxes, what stashes and inboxes hold, and shared queues |
+//!
+//! Timer ticks never enter a mailbox and have a row of their own.
+
+use crate::core::ask_counts;
+use crate::core::ask_counts::ReplyCounts;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+
+/// What became of every message of one system, as [`SystemRef::ledger`](crate::core::system::SystemRef::ledger) counted it.
+///
+/// While messages are on their way the terms are read one after the other and need not add up. When nobody
+/// sends and nothing is being handled, [`balance`](Self::balance) is 0: nothing was lost and nothing counted
+/// twice.
+///
+/// One exception: a message that enters in one system and ends in another, such as the one that a router of this
+/// system gives to a routee of another, is sent in the ledger of the first and handled in that of the second. Then each
+/// balance is off by those messages, also after a shutdown, and the sum of the balances is 0. A send to a reference of
+/// another system is not among them: both ends of it are in the other system's ledger.
+///
+/// A broadcast to n routees is n deliveries; a message that a router routes again stays one; a request is a
+/// message, its reply is not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ledger {
+    /// Messages that entered.
+    pub sent: u64,
+    /// Messages that a handler got, whatever it made of them.
+    pub handled: u64,
+    /// Messages that nobody took; each was shown to the subscribers of dead letters, but for what is said at
+    /// [`subscribe`](crate::core::dead_letters::DeadLetters::subscribe).
+    pub dead_lettered: u64,
+    /// Messages that `try_tell` gave back.
+    pub handed_back: u64,
+    /// Messages that a full mailbox let go by its policy.
+    pub dropped: u64,
+    /// Messages that nobody wanted any more when their turn came, in actors that
+    /// [skip](crate::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
+    /// [`Expired`](crate::core::dead_letters::DeadLetterReason::Expired), and is not in `dead_lettered`.
+    pub skipped: u64,
+    /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
+    /// [balancing pools](crate::routing::Balancing).
+    pub queued: u64,
+    /// Timer ticks handled, which are in no other term.
+    pub ticked: u64,
+    /// What became of asks. Their requests are messages and in the terms above; their replies are not.
+    pub asks: ReplyCounts,
+}
+
+impl Ledger {
+    /// What was sent less what is accounted for: 0 at quiescence. Below or above 0 by the messages that have gone from
+    /// one [system to another](Self) on their way; the balances of both sum to 0.
+    pub fn balance(&self) -> i64 {
+        let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
+        let accounted = ended + self.queued;
+        self.sent.wrapping_sub(accounted) as i64
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "sent {} = handled {} + dead-lettered {} + handed back {} + dropped {} + skipped {} + queued {} (balance {})",
+            self.sent,
+            self.handled,
+            self.dead_lettered,
+            self.handed_back,
+            self.dropped,
+            self.skipped,
+            self.queued,
+            self.balance()
+        )
+    }
+}
+
+/// One thread's counts.
+#[derive(Debug, Default)]
+pub struct Row {
+    counts: CachePadded<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Whether several threads add to it: those whose thread-locals are gone. On the line that is written anyway.
+    shared: bool,
+    sent: AtomicU64,
+    handled: AtomicU64,
+    dead_lettered: AtomicU64,
+    handed_back: AtomicU64,
+    dropped: AtomicU64,
+    skipped: AtomicU64,
+    ticked: AtomicU64,
+    asks: [AtomicU64; ask_counts::ROW_COUNT],
+    /// What actors do beside handling messages: control taken and acted upon, creations. Grows only.
+    worked: AtomicU64,
+    /// Last steps of actors, begun and done.
+    ends_begun: AtomicU64,
+    ends_done: AtomicU64,
+}
+
+/// What actors have done so far, thread by thread. Two that are equal enclose a time in which no actor has begun to
+/// handle, act, start or end.
+#[cfg(any(feature = "testkit", pointsman_loom))]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What each thread has worked and handled. Compared one by one: what was handled is taken back now and then.
+    rows: Vec<(u64, u64)>,
+    ends: u64,
+}
+
+macro_rules! adders {
+    ($($name:ident)*) => {
+        $(
+            #[inline]
+            pub fn $name(&self, count: u64) {
+                self.add(&self.counts.$name, count);
+            }
+        )*
+    };
+}
+
+impl Row {
+    adders! { sent handled dead_lettered handed_back dropped skipped ticked worked ends_begun ends_done }
+
+    /// Counts what became of an ask.
+    #[inline]
+    pub fn ask(&self, kind: ask_counts::Row) {
+        self.add(&self.counts.asks[kind as usize], 1);
+    }
+
+    /// Counts fewer as handled: a handler could not keep what it had got.
+    pub fn take_back_handled(&self, count: u64) {
+        // Work before and after: `Books::work` is never equal across a step back.
+        self.worked(1);
+        // The sum of all rows wraps, too.
+        self.add(&self.counts.handled, count.wrapping_neg());
+        self.worked(1);
+    }
+
+    /// Counts fewer as sent: questions that wait with their askers are not sent yet.
+    pub fn take_back_sent(&self, count: u64) {
+        // The sum of all rows wraps, too.
+        self.add(&self.counts.sent, count.wrapping_neg());
+    }
+
+    #[inline]
+    fn add(&self, counter: &AtomicU64, count: u64) {
+        if self.counts.shared {
+            // Ordering: Release; as below.
+            counter.fetch_add(count, Ordering::Release);
+        } else {
+            // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs
+            // with the Acquire loads of `Books::sum` and `Books::work`: whoever sees a message handled also sees it sent.
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
+        }
+    }
+}
+
+/// The rows of one system.
+pub struct Books {
+    id: u64,
+    shelf: StdArc<Shelf>,
+    /// For threads whose thread-locals are gone.
+    common: Row,
+}
+
+#[derive(Default)]
+struct Shelf {
+    rows: Mutex<Rows>,
+}
+
+#[derive(Default)]
+struct Rows {
+    /// Boxed, so that a row stays where it is.
+    all: Vec<StdArc<Row>>,
+    /// Rows whose thread has ended.
+    free: Vec<StdArc<Row>>,
+}
+
+process_wide! {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+}
+
+per_thread! {
+    /// The books used last on this thread, and its row in them. The row is alive as long as the books of
+    /// this number are, and numbers are never used again.
+    static LATEST: Cell<(u64, *const Row)> = Cell::new((0, std::ptr::null()));
+}
+
+per_thread! {
+    static LEASES: Leases = Leases(RefCell::new(Vec::new()));
+}
+
+/// The rows that this thread writes; given back when it ends.
+struct Leases(RefCell<Vec<Lease>>);
+
+/// The number of some books, their shelf, and this thread's row in them.
+type Lease = (u64, StdWeak<Shelf>, StdArc<Row>);
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        // Destructors of other thread-locals may still send: not through a row that has a new writer.
+        let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
+        for (_, shelf, row) in self.0.get_mut().drain(..) {
+            if let Some(shelf) = shelf.upgrade() {
+                lock(&shelf.rows).free.push(row);
+            }
+        }
+    }
+}
+
+/// Counts a late reply, in the row that this thread used last.
+#[inline]
+pub fn count_late() {
+    let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
+    // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
+    // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
+    let row = unsafe { latest.as_ref() };
+    if let Some(row) = row {
+        row.ask(ask_counts::Row::Late);
+    }
+}
+
+impl Books {
+    pub fn new() -> Self {
+        // Ordering: Relaxed; only uniqueness matters.
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let counts = Counts { shared: true, ..Counts::default() };
+        Self { id, shelf: StdArc::default(), common: Row { counts: CachePadded::new(counts) } }
+    }
+
+    /// The calling thread's row.
+    #[inline]
+    pub fn mine(&self) -> &Row {
+        match LATEST.try_with(Cell::get) {
+            Ok((id, row)) if id == self.id => {
+                // SAFETY: the pair was stored by `find` for books of this number, which are these; their
+                // shelf keeps every row for as long as they live.
+                unsafe { &*row }
+            }
+            _ => self.find(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find(&self) -> &Row {
+        let found = LEASES.try_with(|leases| {
+            let mut leases = leases.0.borrow_mut();
+            if let Some((_, _, row)) = leases.iter().find(|(id, ..)| *id == self.id) {
+                return StdArc::as_ptr(row);
+            }
+            // Books that are gone need no lease.
+            leases.retain(|(_, shelf, _)| shelf.strong_count() > 0);
+            let row = {
+                let mut rows = lock(&self.shelf.rows);
+                rows.free.pop().unwrap_or_else(|| {
+                    let row = StdArc::new(Row::default());
+                    rows.all.push(row.clone());
+                    row
+                })
+            };
+            let pointer = StdArc::as_ptr(&row);
+            leases.push((self.id, StdArc::downgrade(&self.shelf), row));
+            pointer
+        });
+        match found {
+            Ok(row) => {
+                let _ = LATEST.try_with(|latest| latest.set((self.id, row)));
+                // SAFETY: the shelf of these books keeps the row.
+                unsafe { &*row }
+            }
+            Err(_) => &self.common,
+        }
+    }
+
+    /// What actors have done by now, to be compared with [`work_after`](Self::work_after).
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn work_before(&self) -> Work {
+        self.work(|counts| &counts.ends_done)
+    }
+
+    /// As [`work_before`](Self::work_before), for the end of the time in between: an end that has begun by now and was
+    /// not done by then makes a difference.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn work_after(&self) -> Work {
+        self.work(|counts| &counts.ends_begun)
+    }
+
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    fn work(&self, ends: fn(&Counts) -> &AtomicU64) -> Work {
+        let rows = lock(&self.shelf.rows).all.clone();
+        let all = || rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
+        // Ordering: Acquire in each; pairs with the Release store of `Row::add`. The caller sees what each thread did
+        // before its last count, and what led to it.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Acquire);
+        // What was skipped is dropped, which may fail an ask.
+        let done = |counts: &Counts| read(&counts.handled).wrapping_add(read(&counts.skipped));
+        Work {
+            rows: all().map(|counts| (read(&counts.worked), done(counts))).collect(),
+            ends: all().map(|counts| read(ends(counts))).sum(),
+        }
+    }
+
+    /// Adds up all rows. `queued` is left 0: the books don't know the mailboxes.
+    pub fn sum(&self) -> Ledger {
+        let rows = lock(&self.shelf.rows).all.clone();
+        let mut ledger = Ledger::default();
+        let all = || rows.iter().map(|row| &**row).chain([&self.common]);
+        // Ordering: Acquire in each; pairs with the Release store of `Row::add`. What a message comes to is
+        // read before that it was sent, so a balance taken meanwhile is never below what is under way.
+        let total = |counter: fn(&Counts) -> &AtomicU64| {
+            all().map(|row| counter(&row.counts).load(Ordering::Acquire)).fold(0, u64::wrapping_add)
+        };
+        ledger.handled = total(|counts| &counts.handled);
+        ledger.dead_lettered = total(|counts| &counts.dead_lettered);
+        ledger.handed_back = total(|counts| &counts.handed_back);
+        ledger.dropped = total(|counts| &counts.dropped);
+        ledger.skipped = total(|counts| &counts.skipped);
+        ledger.ticked = total(|counts| &counts.ticked);
+        ledger.asks = ReplyCounts::from_rows(|row| {
+            // Ordering: Acquire; as above, of asks that have ended and begun.
+            all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
+        });
+        ledger.sent = total(|counts| &counts.sent);
+        ledger
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn rows_of_ended_threads_stay_in_the_sum_and_are_used_again() {
+        let books = StdArc::new(Books::new());
+        for _ in 0..10 {
+            let books = books.clone();
+            thread::spawn(move || books.mine().sent(3)).join().expect("no panic");
+        }
+        assert_eq!(books.sum().sent, 30);
+        assert_eq!(lock(&books.shelf.rows).all.len(), 1);
+    }
+
+    #[test]
+    fn two_books_on_one_thread_stay_apart() {
+        let (first, second) = (Books::new(), Books::new());
+        for _ in 0..5 {
+            first.mine().sent(1);
+            second.mine().handled(1);
+        }
+        assert_eq!((first.sum().sent, first.sum().handled), (5, 0));
+        assert_eq!((second.sum().sent, second.sum().handled), (0, 5));
+    }
+
+    /// Counts a late reply when its thread ends.
+    struct LastWords;
+
+    impl Drop for LastWords {
+        fn drop(&mut self) {
+            count_late();
+        }
+    }
+
+    // The order in which they are dropped is the platform's: one before the thread's rows are given back, one behind.
+    thread_local! {
+        static FIRST: LastWords = const { LastWords };
+        static LAST: LastWords = const { LastWords };
+    }
+
+    #[test]
+    fn a_late_reply_finds_the_row_that_its_thread_used_last_though_the_books_are_gone() {
+        let late = |books: &Books| books.sum().asks.late;
+        thread::spawn(move || {
+            FIRST.with(|_| ());
+            count_late(); // no row yet
+            let (first, second) = (Books::new(), Books::new());
+            first.mine();
+            count_late();
+            assert_eq!(late(&first), 1);
+            drop(first);
+            count_late();
+            // The row of the first goes here.
+            second.mine();
+            count_late();
+            assert_eq!(late(&second), 1);
+            LAST.with(|_| ());
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_balance_is_what_is_missing() {
+        let ledger = Ledger { sent: 10, handled: 4, dead_lettered: 3, dropped: 1, ..Ledger::default() };
+        assert_eq!(ledger.balance(), 2);
+        assert!(ledger.to_string().ends_with("(balance 2)"));
+    }
+}

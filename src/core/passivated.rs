@@ -1,0 +1,27 @@
+//! Whether an actor has [retired](crate::Context::retire): whoever was refused by it may look for its successor.
+
+use crate::core::actor_ref::{ActorRef, Target};
+use crate::core::any_ref::AnyRef;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+fn is_set(is_closed: bool, retired: &AtomicBool) -> bool {
+    // Relaxed: the Acquire of the look at the close, which comes first, shows what was stored before it.
+    is_closed && retired.load(Ordering::Relaxed)
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Whether it has retired.
+    pub(crate) fn is_retired(&self) -> bool {
+        match self.target() {
+            Target::Local(local) => is_set(local.mailbox.gate.is_closed(), &local.core.retired),
+            Target::Foreign(_) => false,
+        }
+    }
+}
+
+impl AnyRef {
+    /// Whether it has retired.
+    pub(crate) fn is_retired(&self) -> bool {
+        is_set(self.is_closed(), &self.core().retired)
+    }
+}

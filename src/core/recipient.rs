@@ -1,0 +1,355 @@
+//! What may stand behind a reference besides an actor.
+
+use crate::actor::leave_router::Leave;
+use crate::actor::turn::drop_guarded;
+use crate::ask::ask::Timekeeper;
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Header, Kind, Leaving, VTable};
+use crate::core::dead_letters::{DeadLetterReason, nowhere};
+use crate::core::deferred_send::not_put_off;
+use crate::core::error::SendError;
+use crate::core::ref_identity::{Alike, Meaning, Referent};
+use crate::core::routed_asks::RoutedAsks;
+use crate::core::system::SystemRef;
+use crate::delivery::multi_send::Spread;
+use crate::path::actor_path::ActorPath;
+use crate::scheduler::task::{Ran, Task, Turn};
+use crate::sync::atomic::AtomicBool;
+use std::any::TypeId;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+
+/// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is still the same delivery, and is counted by whoever has it. Not for what goes on by
+    /// [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another one: the ledger would miss
+    /// the end of this one.
+    Passed,
+    /// It was handled here and now; so is one that was told to another reference.
+    Handled,
+}
+
+/// Anything that takes messages: implement it to put something of your own behind an
+/// [`ActorRef`].
+///
+/// # Concurrency
+///
+/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::{Accepted, Recipient, SendError};
+/// use std::sync::mpsc;
+///
+/// struct ToChannel(mpsc::Sender<u32>);
+///
+/// impl Recipient<u32> for ToChannel {
+///     fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
+///         self.0.send(message).map(|()| Accepted::Handled).map_err(|error| SendError::Closed(error.0))
+///     }
+/// }
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let port: ActorRef<u32> = ActorRef::to_recipient(ToChannel(sender));
+/// port.tell(7u32);
+/// assert_eq!(receiver.recv(), Ok(7));
+/// ```
+pub trait Recipient<M>: Send + Sync + 'static {
+    /// Takes one message.
+    ///
+    /// # Errors
+    ///
+    /// A message that is not accepted comes back.
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>>;
+
+    /// Whether no more messages are taken.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// How much there is to do.
+    fn load(&self) -> Load {
+        Load::Unknown
+    }
+
+    /// The actor behind, if there is one.
+    fn any(&self) -> Option<AnyRef> {
+        None
+    }
+
+    /// The system whose ledger counts what is sent here; `None`: nobody counts. Asked once, when the reference
+    /// is made.
+    fn system(&self) -> Option<SystemRef> {
+        self.any().map(|any| SystemRef::new(any.core().system.clone()))
+    }
+
+    /// Whether it is a router, whose being empty or full says nothing of the other routees of a router that it is
+    /// among: for the engine's own.
+    #[doc(hidden)]
+    fn is_router(&self) -> bool {
+        false
+    }
+
+    /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
+    /// which there are actors that [`any`](Self::any) does not name.
+    #[doc(hidden)]
+    fn expect_copies(&self) {}
+
+    /// Asks the routee behind to leave its router. Of what stands before a routee that its pool has made: for the engine's
+    /// own.
+    #[doc(hidden)]
+    fn leave(&self, leave: Leave<M>, leaving: Leaving) {
+        let _ = leaving;
+        drop_guarded(leave);
+    }
+
+    /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
+    #[doc(hidden)]
+    fn spread(&self) -> Option<&dyn Spread<M>> {
+        None
+    }
+
+    /// What makes it the same as others of its type, if anything does but being the very same: for the engine's own.
+    #[doc(hidden)]
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        None
+    }
+
+    /// The actor behind, if that is the same for as long as this exists: for the engine's own.
+    #[doc(hidden)]
+    fn place(&self) -> Option<AnyRef> {
+        None
+    }
+}
+
+/// What a reference to a recipient points to. Aligned to a line: all who send by a router's reference read it, and the
+/// heap puts anything beside it.
+#[repr(C, align(64))]
+pub struct Foreign<M> {
+    header: Header,
+    /// Asked once, since it is needed for every message.
+    pub system: Option<SystemRef>,
+    /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
+    pub told_of_copies: AtomicBool,
+    routed_asks: RoutedAsks,
+    pub recipient: Box<dyn Recipient<M>>,
+}
+
+impl<M: 'static> Foreign<M> {
+    const VTABLE: VTable = VTable {
+        free: Self::free,
+        core_offset: 0,
+        message_type: TypeId::of::<M>,
+        message_name: std::any::type_name::<M>,
+        referent: Some(Self::referent),
+    };
+
+    /// # Safety
+    ///
+    /// `header` is that of a living `Foreign<M>`.
+    unsafe fn referent(header: NonNull<Header>) -> NonNull<dyn Referent> {
+        // SAFETY: passed on to the caller; the header is the first field, and the pointer valid for the whole.
+        let foreign: &Self = unsafe { header.cast::<Self>().as_ref() };
+        let referent: &dyn Referent = foreign;
+        NonNull::from(referent)
+    }
+
+    /// Makes one with a count of one.
+    pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
+        let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
+        let system = recipient.system();
+        NonNull::from(Box::leak(Box::new(Self {
+            header,
+            system,
+            told_of_copies: AtomicBool::new(false),
+            routed_asks: RoutedAsks::new(),
+            recipient,
+        })))
+        .cast()
+    }
+
+    /// The clock of an ask through this router; `None` if it is none.
+    pub fn timekeeper(&self) -> Option<Timekeeper> {
+        let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
+        Some(Timekeeper::Routed(self.routed_asks.begin(system)))
+    }
+
+    /// # Safety
+    ///
+    /// The last reference to a `Foreign<M>` made by [`allocate`](Self::allocate) is gone.
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
+        // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
+        let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
+        drop_guarded(foreign);
+        None
+    }
+}
+
+impl<M: 'static> Referent for Foreign<M> {
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        self.recipient.meaning()
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.recipient.place()
+    }
+}
+
+/// # Safety
+///
+/// Never called: nothing schedules a foreign recipient.
+unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
+    debug_assert!(false, "a recipient was scheduled");
+    Ran::Idle
+}
+
+/// Accounts for a message that user code has taken down with it.
+#[cold]
+fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
+    system.core().ledger().mine().dead_lettered(1);
+    let name = std::any::type_name::<M>();
+    system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
+}
+
+/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent.
+pub struct Custom<R> {
+    recipient: R,
+    system: Option<SystemRef>,
+}
+
+impl<R> Custom<R> {
+    pub fn new<M>(recipient: R) -> Self
+    where
+        R: Recipient<M>,
+    {
+        let system = recipient.system();
+        Self { recipient, system }
+    }
+}
+
+impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        match catch_unwind(AssertUnwindSafe(|| not_put_off(|| self.recipient.deliver(message)))) {
+            Ok(done) => done,
+            Err(panic) => {
+                if let Some(system) = &self.system {
+                    lost_in_panic::<M>(system, || {
+                        self.recipient.any().map_or_else(nowhere, |any| any.path())
+                    });
+                }
+                resume_unwind(panic);
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.recipient.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        self.recipient.load()
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.recipient.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.system.clone()
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.recipient.place()
+    }
+}
+
+/// Changes messages on their way to another reference.
+pub struct Adapter<M, F> {
+    pub target: ActorRef<M>,
+    pub change: F,
+}
+
+impl<M, N, F> Recipient<N> for Adapter<M, F>
+where
+    M: Send + 'static,
+    N: Send + 'static,
+    F: Fn(N) -> M + Send + Sync + 'static,
+{
+    fn deliver(&self, message: N) -> Result<Accepted, SendError<N>> {
+        let changed = match catch_unwind(AssertUnwindSafe(|| (self.change)(message))) {
+            Ok(changed) => changed,
+            Err(panic) => {
+                // The message went down with the closure; the sender's thread unwinds, the count stays.
+                if let Some(system) = self.system() {
+                    lost_in_panic::<N>(&system, || self.target.path());
+                }
+                resume_unwind(panic);
+            }
+        };
+        match self.target.pass_on(changed) {
+            Ok(accepted) => Ok(accepted),
+            Err(refused) => {
+                // It cannot be changed back, so it ends here.
+                self.target.dead_letter(refused);
+                Ok(Accepted::Passed)
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.target.is_closed()
+    }
+
+    fn load(&self) -> Load {
+        self.target.load()
+    }
+
+    fn expect_copies(&self) {
+        self.target.expect_copies();
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.target.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        // Not by way of `any`: what stands behind may be counted and yet be no actor.
+        self.target.system().map(SystemRef::new)
+    }
+
+    /// What a function has captured cannot be compared.
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        (size_of::<F>() == 0).then_some(self)
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        self.target.place()
+    }
+}
+
+/// One type of function that has captured nothing is one function.
+impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.target == other.target
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.target.hash(&mut state);
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.target.cmp(&other.target)
+    }
+}
+
+// What references share between threads, behind a pointer that tells the compiler nothing of it.
+const _: () = {
+    const fn may_be_shared<T: Send + Sync>() {}
+    may_be_shared::<Option<SystemRef>>();
+    may_be_shared::<RoutedAsks>();
+    may_be_shared::<Box<dyn Recipient<()>>>();
+};

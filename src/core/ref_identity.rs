@@ -1,0 +1,256 @@
+//! When two references mean the same.
+//!
+//! Most references are told apart by what they point to: an actor's cell, a router's entrance, a function. Some are made
+//! anew each time they are asked for, and mean the same nevertheless:
+//!
+//! | reference | means the same as another one |
+//! |---|---|
+//! | to nobody | of the same path, system and type of message |
+//! | an adapter | of the same target, by a function of the same type that has captured nothing |
+//! | to a key of a group | of the same group and an equal key |
+//! | to a routee that is a path | of the same router and path |
+//! | to a routee of several | of equal parts in the same order |
+//! | to no routee | of the same type of message |
+//!
+//! These compare by a [`Meaning`], all others by address. Nothing of it is on a message's way.
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Core, Header, Kind};
+use crate::core::dead_letters::nowhere;
+use crate::path::actor_path::ActorPath;
+use std::any::{Any, TypeId};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
+
+/// What tells recipients of one type apart, where it is not their address.
+pub trait Alike: 'static {
+    /// Whether both mean the same.
+    fn is_like(&self, other: &Self) -> bool;
+
+    /// Feeds what alike ones have in common.
+    fn feed(&self, state: &mut dyn Hasher);
+
+    /// A total order in which alike ones are equal.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+/// An [`Alike`] of whatever type.
+pub trait Meaning {
+    fn as_any(&self) -> &dyn Any;
+    fn is_same(&self, other: &dyn Meaning) -> bool;
+    fn hash(&self, state: &mut dyn Hasher);
+    fn order(&self, other: &dyn Meaning) -> Ordering;
+}
+
+impl<T: Alike> Meaning for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is_same(&self, other: &dyn Meaning) -> bool {
+        other.as_any().downcast_ref().is_some_and(|other| self.is_like(other))
+    }
+
+    fn hash(&self, mut state: &mut dyn Hasher) {
+        TypeId::of::<T>().hash(&mut state);
+        self.feed(state);
+    }
+
+    fn order(&self, other: &dyn Meaning) -> Ordering {
+        match other.as_any().downcast_ref() {
+            Some(other) => Alike::order(self, other),
+            None => TypeId::of::<T>().cmp(&other.as_any().type_id()),
+        }
+    }
+}
+
+/// What stands behind a reference that is no actor's, without its type of message.
+pub trait Referent {
+    /// What it means; `None` for what only its clones mean.
+    fn meaning(&self) -> Option<&dyn Meaning>;
+
+    /// The actor behind it, if that is the same for as long as it exists.
+    fn place(&self) -> Option<AnyRef>;
+}
+
+/// What a reference points to, to be compared.
+#[derive(Clone, Copy)]
+pub struct Pointee<'a>(NonNull<Header>, PhantomData<&'a Header>);
+
+impl<'a> Pointee<'a> {
+    /// # Safety
+    ///
+    /// A reference to what begins with this header is kept for as long as `'a`.
+    pub unsafe fn new(header: NonNull<Header>) -> Self {
+        Self(header, PhantomData)
+    }
+
+    fn header(self) -> &'a Header {
+        // SAFETY: by `new` the allocation lives.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The actor's, or that of nobody.
+    pub fn core(self) -> Option<&'a Core> {
+        let Header { kind: Kind::Local, vtable, .. } = self.header() else { return None };
+        // SAFETY: by `new` the cell lives; the vtable of a local cell tells where its core lies.
+        Some(unsafe { self.0.byte_add(vtable.core_offset).cast::<Core>().as_ref() })
+    }
+
+    fn referent(self) -> Option<&'a dyn Referent> {
+        let referent = self.header().vtable.referent?;
+        // SAFETY: the function is that of this header's vtable, and by `new` the allocation lives.
+        Some(unsafe { referent(self.0).as_ref() })
+    }
+
+    /// That of nobody, which has no cell of its own to be told apart by.
+    fn nobody(self) -> Option<&'a Core> {
+        self.core().filter(|core| core.is_nobody())
+    }
+
+    fn meaning(self) -> Option<&'a dyn Meaning> {
+        self.referent()?.meaning()
+    }
+
+    fn message_type(self) -> TypeId {
+        (self.header().vtable.message_type)()
+    }
+
+    /// Whether both mean the same.
+    pub fn is_same(self, other: Self) -> bool {
+        self.0 == other.0 || self.is_same_elsewhere(other)
+    }
+
+    #[inline(never)]
+    fn is_same_elsewhere(self, other: Self) -> bool {
+        if let (Some(one), Some(two)) = (self.nobody(), other.nobody()) {
+            let (path, other_path) = (one.path(), two.path());
+            return StdArc::ptr_eq(&one.system, &two.system)
+                && self.message_type() == other.message_type()
+                && path == other_path
+                && path.uid() == other_path.uid();
+        }
+        match (self.meaning(), other.meaning()) {
+            (Some(one), Some(two)) => one.is_same(two),
+            _ => false,
+        }
+    }
+
+    pub fn hash(self, state: &mut impl Hasher) {
+        match (self.nobody(), self.meaning()) {
+            (Some(nobody), _) => nobody.path().hash(state),
+            (None, Some(meaning)) => meaning.hash(state),
+            (None, None) => self.0.hash(state),
+        }
+    }
+
+    /// The actor behind it, if that is the same for as long as it exists.
+    pub fn place(self) -> Option<AnyRef> {
+        match self.core() {
+            // SAFETY: that of a local actor's cell, which lives by `new`.
+            Some(_) => Some(unsafe { AnyRef::retain(self.0) }),
+            None => self.referent()?.place(),
+        }
+    }
+
+    /// By path and uid, as far as there is an actor, and then by what tells apart. Only those that mean the same are equal.
+    pub fn order(self, other: Self) -> Ordering {
+        if self.is_same(other) {
+            return Ordering::Equal;
+        }
+        let by_path = || {
+            let place = |at: Self| -> (ActorPath, u32, usize) {
+                at.place().map_or_else(
+                    || (nowhere(), 0, 0),
+                    |any| {
+                        let (path, core) = (any.path(), any.core());
+                        let uid = path.uid().unwrap_or(core.uid);
+                        (path, uid, StdArc::as_ptr(&core.system) as usize)
+                    },
+                )
+            };
+            place(self).cmp(&place(other))
+        };
+        let by_meaning = || match (self.meaning(), other.meaning()) {
+            (Some(one), Some(two)) => one.order(two),
+            (one, two) => one.is_some().cmp(&two.is_some()),
+        };
+        by_path()
+            .then_with(|| (self.header().kind as u8).cmp(&(other.header().kind as u8)))
+            .then_with(|| self.message_type().cmp(&other.message_type()))
+            .then_with(by_meaning)
+            .then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl<M> ActorRef<M> {
+    #[inline]
+    fn pointee(&self) -> Pointee<'_> {
+        // SAFETY: this reference keeps the allocation alive.
+        unsafe { Pointee::new(self.0) }
+    }
+
+    /// The actor behind it, if that is the same for as long as the reference exists.
+    pub(crate) fn place(&self) -> Option<AnyRef> {
+        self.pointee().place()
+    }
+}
+
+impl<M> PartialEq for ActorRef<M> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.pointee().is_same(other.pointee())
+    }
+}
+
+impl<M> Eq for ActorRef<M> {}
+
+impl<M> Hash for ActorRef<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.pointee().hash(state);
+    }
+}
+
+impl<M> Ord for ActorRef<M> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.pointee().order(other.pointee())
+    }
+}
+
+impl<M> PartialOrd for ActorRef<M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for AnyRef {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.pointee().is_same(other.pointee())
+    }
+}
+
+impl Eq for AnyRef {}
+
+impl Hash for AnyRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Not the address, which differs between two executions of one model.
+        self.uid().hash(state);
+    }
+}
+
+impl Ord for AnyRef {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.pointee().order(other.pointee())
+    }
+}
+
+impl PartialOrd for AnyRef {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,333 @@
+//! What happens when an actor fails: its parent decides.
+//!
+//! An actor fails when a hook or handler returns `Err` or panics. It is suspended together with its
+//! children, and its parent gets a [`Failure`] to judge by a [`Strategy`]: the child goes on with its state
+//! ([`Directive::Resume`]), gets a new state behind the same reference and mailbox
+//! ([`Directive::Restart`]), ends ([`Directive::Stop`]), or the parent fails in its place
+//! ([`Directive::Escalate`]). The message that was being handled is not handled again.
+//!
+//! The rules are Akka's; the limits follow its fixed window.
+
+use crate::failure::{Failure, FailureKind};
+
+use crate::core::any_ref::AnyRef;
+use crate::util::panic::Guarded;
+use std::fmt;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// What a parent does about a failed child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directive {
+    /// The child keeps its state and goes on with the next message.
+    Resume,
+    /// The child gets a new state; reference, path, mailbox and watchers stay.
+    Restart,
+    /// The child ends.
+    Stop,
+    /// The parent fails with the same cause, and its own parent decides.
+    Escalate,
+}
+
+/// How often a child may be restarted: at most `count` times within a window of time.
+///
+/// The window is fixed, as in Akka: it opens at the first failure; inside it at most `count` restarts
+/// happen, and the next failure stops the child; the first failure after it opens a new one.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use std::time::Duration;
+///
+/// let strategy: Strategy = Restart::up_to(3).within(Duration::from_secs(60)).into();
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    count: Option<u32>,
+    window: Option<Duration>,
+}
+
+impl Restart {
+    /// Restarts without a limit, unless [`within`](Self::within) sets one.
+    pub fn always() -> Self {
+        Self { count: None, window: None }
+    }
+
+    /// At most `count` restarts in the child's life, or in each window given by [`within`](Self::within).
+    /// 0 means never.
+    pub fn up_to(count: u32) -> Self {
+        Self { count: Some(count), window: None }
+    }
+
+    /// Counts restarts in windows of this length instead of the child's whole life.
+    ///
+    /// After [`always`](Self::always), which names no count, one restart is allowed in each window, as in
+    /// Akka.
+    pub fn within(mut self, window: Duration) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// How many, and within which time.
+    #[cfg(feature = "config")]
+    pub(crate) fn parts(self) -> (Option<u32>, Option<Duration>) {
+        (self.count, self.window)
+    }
+}
+
+/// A child's restarts so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestartHistory {
+    count: u32,
+    opened: Option<Duration>,
+}
+
+impl RestartHistory {
+    /// Whether `limit` allows a restart at `now`; counts it if so.
+    pub fn allows(&mut self, limit: Restart, now: Duration) -> bool {
+        // A window without a count means one restart in each.
+        let allowed = match (limit.count, limit.window) {
+            (None, None) => return true,
+            (Some(count), _) => count,
+            (None, Some(_)) => 1,
+        };
+        if let Some(window) = limit.window {
+            match self.opened {
+                Some(opened) if now.saturating_sub(opened) <= window => {}
+                _ => {
+                    self.opened = Some(now);
+                    self.count = 0;
+                }
+            }
+        }
+        if self.count >= allowed {
+            return false;
+        }
+        self.count += 1;
+        true
+    }
+}
+
+type Function = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
+
+/// Who says what is done about a failure.
+#[derive(Clone)]
+enum Decider {
+    /// Akka's default.
+    Default,
+    /// The same for every failure.
+    Always(Directive),
+    Function(StdArc<Function>),
+}
+
+/// How a parent judges the failures of a child: the directive for each failure, how often it may be
+/// restarted, and whether the siblings share its fate.
+///
+/// There are two places to give one: [`Actor::supervision`](crate::actor::actor::Actor::supervision) of the parent, for all
+/// its children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's
+/// own wins.
+///
+/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a
+/// restart or a stop of one child is one of all children.
+///
+/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning,
+/// an escalation not at all, since whoever judges it in the end logs that. [`quiet`](Self::quiet) switches it
+/// off.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// // The default: what failed while it was created, was killed, or died of a watched actor's death stops;
+/// // everything else restarts.
+/// let default = Strategy::default();
+/// let stopping = Strategy::stop();
+/// let custom = Strategy::decide(|failure| {
+///     if failure.is::<std::io::Error>() { Directive::Restart } else { Directive::Escalate }
+/// })
+/// .limit(Restart::up_to(5));
+/// // The stages of a pipeline are of no use without each other.
+/// let pipeline = Strategy::from(Restart::up_to(3)).all_for_one();
+/// ```
+#[derive(Clone)]
+pub struct Strategy {
+    decider: Decider,
+    limit: Restart,
+    all_for_one: bool,
+    quiet: bool,
+}
+
+impl Strategy {
+    /// Judges by a function. It runs in the parent; when it panics, the child stops and the parent fails.
+    pub fn decide(decider: impl Fn(&Failure) -> Directive + Send + Sync + 'static) -> Self {
+        Self::decide_for(move |_, failure| decider(failure))
+    }
+
+    /// As [`decide`](Self::decide), by a function that is also told which child has failed.
+    pub fn decide_for(decider: impl Fn(&AnyRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
+        let decider = Guarded::new(decider);
+        let decider = move |child: &AnyRef, failure: &Failure| decider(child, failure);
+        Self { decider: Decider::Function(StdArc::new(decider)), ..Self::default() }
+    }
+
+    /// Every failure stops the child: Akka's stopping strategy.
+    pub fn stop() -> Self {
+        Self::always(Directive::Stop)
+    }
+
+    /// Every failure is passed over: the child keeps its state. A child that failed while it was created
+    /// has none, and is created anew.
+    pub fn resume() -> Self {
+        Self::always(Directive::Resume)
+    }
+
+    /// Every failure becomes the parent's own.
+    pub fn escalate() -> Self {
+        Self::always(Directive::Escalate)
+    }
+
+    fn always(directive: Directive) -> Self {
+        Self { decider: Decider::Always(directive), ..Self::default() }
+    }
+
+    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are
+    /// counted for each child, and forgotten when it ends.
+    pub fn limit(mut self, limit: Restart) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Makes the children share their fate, as Akka's all-for-one strategy does: when one is restarted or
+    /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and
+    /// what they fail with names the child that failed. Resume acts on the failing child alone.
+    ///
+    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one
+    /// has used up its own, all stop.
+    pub fn all_for_one(mut self) -> Self {
+        self.all_for_one = true;
+        self
+    }
+
+    /// Logs no verdicts.
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// What the decider says. Runs user code.
+    pub(crate) fn directive(&self, child: &AnyRef, failure: &Failure) -> Directive {
+        match &self.decider {
+            Decider::Function(decide) => decide(child, failure),
+            Decider::Always(directive) => *directive,
+            Decider::Default => default_decider(failure),
+        }
+    }
+
+    /// Judges as the default does, or the same way every time; the limit and all else stay.
+    #[cfg(feature = "config")]
+    pub(crate) fn set_always(&mut self, directive: Option<Directive>) {
+        self.decider = directive.map_or(Decider::Default, Decider::Always);
+    }
+
+    /// What it says every time; `Ok(None)`: what the default says. An error if a function judges.
+    #[cfg(feature = "config")]
+    pub(crate) fn as_always(&self) -> Result<Option<Directive>, ()> {
+        match self.decider {
+            Decider::Default => Ok(None),
+            Decider::Always(directive) => Ok(Some(directive)),
+            Decider::Function(_) => Err(()),
+        }
+    }
+
+    pub(crate) fn restart_limit(&self) -> Restart {
+        self.limit
+    }
+
+    pub(crate) fn is_all_for_one(&self) -> bool {
+        self.all_for_one
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+}
+
+impl Default for Strategy {
+    /// Akka's default: initialization failures, kills and death pacts stop, everything else restarts,
+    /// without a limit.
+    fn default() -> Self {
+        Self { decider: Decider::Default, limit: Restart::always(), all_for_one: false, quiet: false }
+    }
+}
+
+impl From<Restart> for Strategy {
+    /// The default decider with a limit.
+    fn from(limit: Restart) -> Self {
+        Self { limit, ..Self::default() }
+    }
+}
+
+impl fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strategy")
+            .field("decider", &self.decider)
+            .field("limit", &self.limit)
+            .field("all_for_one", &self.all_for_one)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("Default"),
+            Self::Always(directive) => write!(f, "Always({directive:?})"),
+            Self::Function(_) => f.write_str("Function(..)"),
+        }
+    }
+}
+
+/// What Akka's default decider says.
+fn default_decider(failure: &Failure) -> Directive {
+    match failure.kind() {
+        FailureKind::Initialization | FailureKind::Killed | FailureKind::DeathPact => Directive::Stop,
+        FailureKind::Error | FailureKind::Panic => Directive::Restart,
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn history(limit: Restart, failures: &[u64]) -> Vec<bool> {
+        let mut history = RestartHistory::default();
+        failures.iter().map(|&at| history.allows(limit, SECOND * at as u32)).collect()
+    }
+
+    #[test]
+    fn a_count_without_a_window_holds_for_life() {
+        assert_eq!(history(Restart::up_to(2), &[0, 1000, 2000]), [true, true, false]);
+        assert_eq!(history(Restart::up_to(0), &[0]), [false]);
+        assert!(history(Restart::always(), &[0; 50]).into_iter().all(|allowed| allowed));
+    }
+
+    #[test]
+    fn the_window_opens_at_the_first_failure_and_a_new_one_after_it() {
+        let limit = Restart::up_to(2).within(SECOND * 10);
+        assert_eq!(history(limit, &[0, 5, 10]), [true, true, false]);
+        assert_eq!(history(limit, &[0, 5, 11, 12, 13]), [true, true, true, true, false]);
+    }
+
+    #[test]
+    fn a_window_without_a_count_allows_one_restart_in_each() {
+        let limit = Restart::always().within(SECOND * 10);
+        assert_eq!(history(limit, &[0, 5]), [true, false]);
+        assert_eq!(history(limit, &[0, 11]), [true, true]);
+    }
+
+    #[test]
+    fn a_very_long_window_does_not_overflow() {
+        let limit = Restart::up_to(1).within(Duration::MAX);
+        assert_eq!(history(limit, &[0, u64::from(u32::MAX)]), [true, false]);
+    }
+}

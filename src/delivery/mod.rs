@@ -1,0 +1,3 @@
+//! delivery
+
+pub(crate) mod multi_send;

@@ -1,0 +1,647 @@
+//! One message on its way to any number of recipients, by one of elfo's three verbs.
+//!
+//! Whoever sends opens a [`Way`], which holds what is true of the message as a whole: what is to happen at a full
+//! mailbox, the books, and the [`Report`]. Whoever passes the message on gets a [`Delivery`] of its type, and offers
+//! copies. What finds a full mailbox and may wait is put aside; so the first pass reaches everybody who has room, and
+//! only then does [`Way::finish`] wait for the others, for all of them together.
+//!
+//! # The books
+//!
+//! Every offer to a mailbox is a delivery of its own, counted as sent. One that is refused is a dead letter, although
+//! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
+//! the message that comes back, and is accounted for by whoever gets it back.
+
+use crate::actor::turn::drop_guarded;
+use crate::core::actor_ref::{ActorRef, Target};
+use crate::core::cell::{FullPolicy, Local};
+use crate::core::dead_letters::{DeadLetterReason, asked, unread};
+use crate::core::deferred_send;
+use crate::core::error::SendError;
+use crate::core::pending_send::{Later, Succession, Waiter, wait_for_all};
+use crate::core::recipient::Accepted;
+use crate::core::system::SystemCore;
+use crate::mailbox::mailbox::Refused;
+use crate::path::actor_path::ActorPath;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::time::Duration;
+
+/// What a send does at a mailbox that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::mailbox::kind::Full::Wait)), each for as long as it
+    /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
+    /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
+    Wait,
+    /// As [`Wait`](Self::Wait), for as long as is said here, and not as the mailboxes say.
+    Within(Duration),
+    /// Never waits: a full mailbox refuses, also one that lets senders wait.
+    Try,
+    /// Goes beyond the capacity: for rare messages that must not wait and must not be refused. A ring, whose policy is
+    /// to let its oldest message go, stays one.
+    Unbounded,
+}
+
+/// What became of the copies of one message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Mailboxes that took a copy. One that [drops its newest](crate::mailbox::kind::Full::DropNewest) counts also when it is full and
+    /// drops this copy: that is its policy, and no refusal.
+    pub accepted: usize,
+    /// Mailboxes that were full, and stayed so for as long as was waited.
+    pub full: usize,
+    /// Recipients that had stopped, or took nothing for another reason.
+    pub closed: usize,
+}
+
+impl Report {
+    /// Of one recipient.
+    pub(crate) fn of_one(is_accepted: bool) -> Self {
+        Self { accepted: is_accepted.into(), full: 0, closed: (!is_accepted).into() }
+    }
+
+    /// How many recipients there were.
+    pub fn recipients(&self) -> usize {
+        self.accepted + self.full + self.closed
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} accepted, {} full, {} closed", self.accepted, self.full, self.closed)
+    }
+}
+
+/// What passes a message on to several, and so wants to know how it is sent. For the engine's own recipients.
+pub trait Spread<M> {
+    /// Passes on copies of the message, by [`Delivery::offer`].
+    ///
+    /// # Errors
+    ///
+    /// The message, or a copy, if it is left over: the last one to whom it was offered has refused it, or there was
+    /// nobody to offer it to. That is no refusal of its own.
+    fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M>;
+}
+
+/// Tells copies of one message apart: those of a request, each of which is to have a reply port of its own.
+pub trait Copier<M> {
+    /// Makes a copy of its own out of a clone. Calls user code.
+    fn set_apart(&self, clone: M) -> M;
+}
+
+/// What a message of one type is offered by.
+pub struct Delivery<'a, M> {
+    way: &'a Way<'a>,
+    /// None: copies are no more than clones of each other.
+    copier: Option<&'a dyn Copier<M>>,
+}
+
+/// What is true of one message as a whole, whatever it is changed to on the way.
+pub struct Way<'a> {
+    pub(crate) system: &'a SystemCore,
+    pub(crate) mode: Mode,
+    /// Deliveries that are counted as sent and have no outcome yet.
+    open: Cell<u64>,
+    report: Cell<Report>,
+    /// The refusal that is not in the books yet: it is a dead letter if anybody else takes a copy.
+    owed: RefCell<Option<Owed>>,
+    /// Those that wait for room.
+    later: RefCell<Vec<Box<dyn Later>>>,
+    /// What is offered are copies.
+    copying: Cell<bool>,
+    /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
+    route: Cell<usize>,
+    /// Groups in which nobody was offered a copy.
+    empty: Cell<usize>,
+    /// A keyed group has discarded the message.
+    discarded: Cell<bool>,
+}
+
+/// A refusal.
+struct Owed {
+    reason: DeadLetterReason,
+    message_type: &'static str,
+    recipient: ActorPath,
+}
+
+/// A copy that one recipient did not take.
+pub enum Untaken<M> {
+    /// The refusal is in the books.
+    Refused(M),
+    /// The recipient has retired; the copy still counts as sent.
+    Retired(M),
+}
+
+/// What is left of a message that nobody took.
+pub enum LeftOver<M> {
+    /// The message, or a copy that was refused at once.
+    Message(M),
+    /// One that has waited in vain, as the type that it was offered as, and the number of its route.
+    Waited(Box<dyn Any + Send>, usize),
+}
+
+impl<M> LeftOver<M> {
+    /// The message; `turn_back` makes it of what has waited in vain. That may be user code, and the caller cannot account
+    /// for a message that it takes down with it.
+    pub fn into_message(self, way: &Way<'_>, turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M) -> M {
+        match self {
+            Self::Message(message) => message,
+            Self::Waited(message, route) => {
+                let counted = Counted::begin(way.system);
+                let message = turn_back(message, route);
+                counted.end();
+                message
+            }
+        }
+    }
+}
+
+/// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
+/// [`Recipient::deliver`](crate::core::recipient::Recipient::deliver) of anything that spreads does. It has no other routes.
+///
+/// # Errors
+///
+/// `Full` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
+/// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
+/// chose has stopped or has nobody, and not where that one discards the message.
+#[cold]
+#[inline(never)]
+pub fn spread_told<M: Send + 'static>(
+    system: &SystemCore,
+    message: M,
+    spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
+) -> Result<Accepted, SendError<M>> {
+    // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
+    // group that is a routee is told inside its router's section, which then stays open meanwhile.
+    let way = Way::of_counted(system, Mode::Wait);
+    let left = spread(message, &way.delivery(None)).err();
+    way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
+        let message = left.into_message(&way, |message, _| {
+            *message.downcast().expect("it waits as what it was offered as")
+        });
+        match way.report() {
+            report if report.full > 0 => SendError::Full(message),
+            report if report.recipients() == 0 && way.is_discarded() => SendError::Discarded(message),
+            _ => SendError::Closed(message),
+        }
+    })
+}
+
+/// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
+pub struct Counted<'a>(&'a SystemCore);
+
+impl<'a> Counted<'a> {
+    #[inline]
+    pub fn begin(system: &'a SystemCore) -> Self {
+        Self(system)
+    }
+
+    /// The message is in safe hands.
+    #[inline]
+    pub fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        // Opened only to say what became of the one message that it counts.
+        drop(Way::of_counted(self.0, Mode::Try));
+    }
+}
+
+impl<'a> Way<'a> {
+    /// Opens the way of a message, and counts it as sent.
+    pub fn new(system: &'a SystemCore, mode: Mode) -> Self {
+        system.ledger().mine().sent(1);
+        Self::of_counted(system, mode)
+    }
+
+    /// Opens the way of a message that is counted as sent: by [`ActorRef::tell`] to whatever spreads it.
+    pub fn of_counted(system: &'a SystemCore, mode: Mode) -> Self {
+        Self {
+            system,
+            mode,
+            open: Cell::new(1),
+            report: Cell::new(Report::default()),
+            owed: RefCell::new(None),
+            later: RefCell::new(Vec::new()),
+            copying: Cell::new(false),
+            route: Cell::new(0),
+            empty: Cell::new(0),
+            discarded: Cell::new(false),
+        }
+    }
+
+    /// Offers copies in one group, by the route of this number, and counts it if nobody was offered one.
+    #[inline]
+    pub fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
+        self.route.set(route);
+        let before = self.offered();
+        let done = offer();
+        if self.offered() == before {
+            self.empty.set(self.empty.get() + 1);
+        }
+        done
+    }
+
+    /// What is offered from now on are copies: see `copies.rs`.
+    pub fn offers_copies(&self) {
+        self.copying.set(true);
+    }
+
+    fn offered(&self) -> usize {
+        self.report.get().recipients() + self.later.borrow().len()
+    }
+
+    /// Groups in which nobody was offered a copy.
+    pub fn empty(&self) -> usize {
+        self.empty.get()
+    }
+
+    /// Whether a keyed group has discarded the message.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded.get()
+    }
+
+    /// Counts an offer to somebody who is not there.
+    #[cold]
+    pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
+        self.begin();
+        self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letters::nowhere);
+    }
+
+    /// What offers messages of this type.
+    pub fn delivery<'b, M>(&'b self, copier: Option<&'b dyn Copier<M>>) -> Delivery<'b, M> {
+        Delivery { way: self, copier }
+    }
+
+    /// What became of the copies so far; those that wait are in no number.
+    pub fn report(&self) -> Report {
+        self.report.get()
+    }
+
+    /// One more delivery, counted as sent.
+    fn begin(&self) {
+        match self.open.get() {
+            0 => self.system.ledger().mine().sent(1),
+            open => self.open.set(open - 1),
+        }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Report)) {
+        let mut report = self.report.get();
+        change(&mut report);
+        self.report.set(report);
+    }
+
+    pub(crate) fn accept(&self) {
+        self.count(|report| report.accepted += 1);
+    }
+
+    /// Counts a refusal in the report.
+    pub(crate) fn note(&self, reason: DeadLetterReason) {
+        self.count(|report| match reason {
+            DeadLetterReason::Full => report.full += 1,
+            _ => report.closed += 1,
+        });
+    }
+
+    /// One more refusal of a copy that may be used again; the refusal before it is a dead letter in any case.
+    #[cold]
+    fn refuse(
+        &self,
+        reason: DeadLetterReason,
+        message_type: &'static str,
+        recipient: impl FnOnce() -> ActorPath,
+    ) {
+        self.note(reason);
+        // The delivery has begun: nothing may unwind before it is owed.
+        let recipient = asked(recipient);
+        let before = self.owed.borrow_mut().replace(Owed { reason, message_type, recipient });
+        self.pay(before);
+    }
+
+    /// Makes a refusal a dead letter.
+    fn pay(&self, owed: Option<Owed>) {
+        if let Some(Owed { reason, message_type, recipient }) = owed {
+            self.system.ledger().mine().dead_lettered(1);
+            self.system.dead_letters().publish(reason, message_type, || recipient);
+        }
+    }
+
+    /// Waits for those who are to have room, and settles the books. `left` is what was left over of the first pass.
+    ///
+    /// # Errors
+    ///
+    /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
+    pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<Report, LeftOver<M>> {
+        let mut later = self.later.take();
+        if !later.is_empty() && deferred_send::are_put_off() {
+            // It is an ask that sends: its asker waits for them, and says for how long.
+            for later in later.drain(..) {
+                self.accept();
+                deferred_send::keep(later);
+            }
+        }
+        let waited = if later.is_empty() { None } else { wait_for_all(self, later, left.is_none()) };
+        let owed = self.owed.take();
+        if self.report.get().accepted == 0 {
+            match (left, waited) {
+                (Some(left), _) => {
+                    // One refusal, or the message that was never offered, is the delivery that comes back. If all that
+                    // was offered has waited in vain, and so is dead letters, this copy is one delivery more.
+                    if owed.is_none() && self.open.take() == 0 {
+                        self.system.ledger().mine().sent(1);
+                    }
+                    return Err(LeftOver::Message(left));
+                }
+                (None, Some((message, route))) => {
+                    self.pay(owed);
+                    return Err(LeftOver::Waited(message, route));
+                }
+                (None, None) => self.pay(owed),
+            }
+        } else {
+            match (owed, left) {
+                (Some(owed), Some(left)) => {
+                    self.system.ledger().mine().dead_lettered(1);
+                    self.system.dead_letters().bury(left, owed.reason, || owed.recipient);
+                }
+                (owed, left) => {
+                    self.pay(owed);
+                    unread(|| drop_guarded(left));
+                }
+            }
+        }
+        Ok(self.report.get())
+    }
+
+    /// What was counted as sent and came to nothing.
+    #[cold]
+    fn lose(&self, lost: u64) {
+        self.system.ledger().mine().dead_lettered(lost);
+        self.system.dead_letters().publish(
+            DeadLetterReason::Panicked,
+            "a message",
+            crate::core::dead_letters::nowhere,
+        );
+    }
+}
+
+impl Drop for Way<'_> {
+    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and what it held is gone.
+    fn drop(&mut self) {
+        let owed = self.owed.take();
+        self.pay(owed);
+        for later in self.later.take() {
+            later.give_up(Some(self.system), DeadLetterReason::Panicked);
+        }
+        match self.open.take() {
+            0 => {}
+            lost => self.lose(lost),
+        }
+    }
+}
+
+impl<M: Send + 'static> Delivery<'_, M> {
+    /// Offers a copy to one recipient. One that may wait for room has taken it for now.
+    ///
+    /// # Errors
+    ///
+    /// The copy, if it is refused, to be offered to the next one. The refusal is in the books.
+    #[inline]
+    pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
+        match to.target() {
+            Target::Local(local) => {
+                self.offer_local(to, local, message, || None).map_err(|refused| self.refused(to, refused))
+            }
+            Target::Foreign(foreign) => match foreign.recipient.spread() {
+                Some(several) => several.spread(message, self),
+                None => self.offer_foreign(to, message),
+            },
+        }
+    }
+
+    /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::retire) is not in the books:
+    /// the copy is still to be offered to somebody, or [refused](Self::refuse). Where it waits for room and the recipient
+    /// retires meanwhile, it goes on by `succession`.
+    ///
+    /// # Errors
+    ///
+    /// The copy.
+    #[inline]
+    pub fn offer_unless_retired(
+        &self,
+        to: &ActorRef<M>,
+        message: M,
+        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
+    ) -> Result<(), Untaken<M>> {
+        let Target::Local(local) = to.target() else {
+            return self.offer(to, message).map_err(Untaken::Refused);
+        };
+        self.offer_local(to, local, message, succession).map_err(|refused| {
+            if !to.is_retired() {
+                return Untaken::Refused(self.refused(to, refused));
+            }
+            self.way.open.set(self.way.open.get() + 1);
+            Untaken::Retired(refused.into_inner())
+        })
+    }
+
+    #[inline]
+    fn offer_local(
+        &self,
+        to: &ActorRef<M>,
+        local: &Local<M>,
+        message: M,
+        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
+    ) -> Result<(), SendError<M>> {
+        if self.way.copying.get() {
+            to.expect_copies();
+        }
+        self.way.begin();
+        match to.push_by(local, message, self.way.mode) {
+            Ok(()) => {
+                self.way.accept();
+                Ok(())
+            }
+            Err(NotYet::Refused(refused)) => Err(refused),
+            Err(NotYet::MayWait(message, own)) => {
+                let limit = match self.way.mode {
+                    Mode::Within(limit) => limit,
+                    _ => own,
+                };
+                let later = Waiter::new(to.clone(), message, limit, self.way.route.get())
+                    .with_succession(succession(), self.way.copying.get());
+                self.way.later.borrow_mut().push(Box::new(later));
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes that the message is for nobody here, because the group's inner router says so.
+    pub fn discard(&self) {
+        self.way.discarded.set(true);
+    }
+
+    /// Counts a recipient that takes nothing and is nobody whom it could be offered to.
+    pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
+        self.way.begin();
+        self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
+    }
+
+    fn offer_foreign(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
+        let way = self.way;
+        if way.copying.get() {
+            to.expect_copies();
+        }
+        way.begin();
+        let counted = to.is_counted();
+        if !counted {
+            // When it unwinds, nobody else has counted the message.
+            way.open.set(way.open.get() + 1);
+        }
+        let done = to.pass_on(message);
+        if !counted {
+            way.open.set(way.open.get() - 1);
+        }
+        match done {
+            Ok(accepted) => {
+                if accepted == Accepted::Handled {
+                    way.system.ledger().mine().handled(1);
+                }
+                way.accept();
+                Ok(())
+            }
+            Err(refused) => Err(self.refused(to, refused)),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, to: &ActorRef<M>, refused: SendError<M>) -> M {
+        let reason = DeadLetterReason::of(&refused);
+        self.way.refuse(reason, std::any::type_name::<M>(), || to.path());
+        refused.into_inner()
+    }
+}
+
+impl<M: Clone + Send + 'static> Delivery<'_, M> {
+    /// One more copy of the message.
+    pub fn copy(&self, message: &M) -> M {
+        self.way.offers_copies();
+        let clone = message.clone();
+        match self.copier {
+            None => clone,
+            Some(copier) => copier.set_apart(clone),
+        }
+    }
+}
+
+/// The message, and a copy that was refused.
+pub struct Copies<M> {
+    message: Option<M>,
+    spare: Option<M>,
+}
+
+impl<M> Copies<M> {
+    pub fn of(message: M) -> Self {
+        Self { message: Some(message), spare: None }
+    }
+
+    /// The message, until the [last](Self::last) one has got it.
+    pub fn message(&self) -> Option<&M> {
+        self.message.as_ref()
+    }
+
+    /// One for a recipient that is not the last.
+    pub fn next(&mut self, copy: impl FnOnce(&M) -> M) -> M {
+        match (self.spare.take(), &self.message) {
+            (Some(spare), _) => spare,
+            (None, Some(message)) => copy(message),
+            (None, None) => unreachable!("the last one has got the message"),
+        }
+    }
+
+    /// One for the last recipient.
+    pub fn last(&mut self) -> M {
+        self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
+    }
+
+    pub fn take_back(&mut self, refused: Option<M>) {
+        if refused.is_some() {
+            self.spare = refused;
+        }
+    }
+
+    /// # Errors
+    ///
+    /// What is left over, if anything is.
+    pub fn left_over(self) -> Result<(), M> {
+        let Self { message, spare } = self;
+        match message.is_some() {
+            true => unread(|| drop(spare)),
+            false => return spare.map_or(Ok(()), Err),
+        }
+        message.map_or(Ok(()), Err)
+    }
+}
+
+/// Why a push by a [`Mode`] was not done.
+enum NotYet<M> {
+    Refused(SendError<M>),
+    /// The sender may wait, and so long.
+    MayWait(M, Duration),
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// The system that counts what is sent here, for as long as this reference is kept.
+    #[inline]
+    pub(crate) fn counting_system(&self) -> Option<&SystemCore> {
+        match self.target() {
+            Target::Local(local) => Some(&local.core.system),
+            Target::Foreign(foreign) => foreign.system.as_ref().map(|system| &**system.core()),
+        }
+    }
+
+    /// Puts a message into an actor's mailbox that has room, and gives it back where anything else is to be done.
+    #[inline]
+    pub(crate) fn push_at_once(&self, message: M) -> Result<(), M> {
+        let Target::Local(local) = self.target() else { return Err(message) };
+        match self.settle(local, local.mailbox.push(message)) {
+            Ok(()) => Ok(()),
+            Err(Refused::Closed(message) | Refused::Full(message)) => Err(message),
+        }
+    }
+
+    #[inline]
+    fn push_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+        let pushed = match mode {
+            Mode::Unbounded => local.mailbox.push_beyond(message),
+            _ => local.mailbox.push(message),
+        };
+        match self.settle(local, pushed) {
+            Ok(()) => Ok(()),
+            Err(Refused::Closed(message)) => Err(NotYet::Refused(SendError::Closed(message))),
+            Err(Refused::Full(message)) => self.full_by(local, message, mode),
+        }
+    }
+
+    #[cold]
+    fn full_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+        match (local.core.full, mode) {
+            (FullPolicy::DropNewest, _) => {
+                self.drop_by_policy(local, message);
+                Ok(())
+            }
+            (FullPolicy::Wait(limit), Mode::Wait | Mode::Within(_)) if !self.waits_in_vain() => {
+                Err(NotYet::MayWait(message, limit))
+            }
+            _ => Err(NotYet::Refused(SendError::Full(message))),
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Settings of single actors by path, given to the system instead of to the code that creates them.
+
+use crate::deployment::router::RouterSettings;
+
+use crate::core::error::NameError;
+use crate::path::actor_path::check_name;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc as StdArc;
+#[cfg(feature = "net")]
+use std::time::Duration;
+
+/// What a system says about the actors at certain paths; see
+/// [`SystemBuilder::deploy`](crate::core::system::SystemBuilder::deploy).
+///
+/// It wins over what the code that creates the actor says: whoever runs a service has the last word, as with Akka's
+/// deployment sections.
+///
+/// ```
+/// use pointsman::Deployment;
+///
+/// let deployment = Deployment::new().dispatcher("blocking").mailbox("small").stash_capacity(100);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deployment {
+    pub(crate) dispatcher: Option<String>,
+    pub(crate) mailbox: Option<String>,
+    pub(crate) stash_capacity: Option<usize>,
+    pub(crate) router: RouterSettings,
+    #[cfg(feature = "net")]
+    pub(crate) listener: ListenerSettings,
+}
+
+/// How a [listener](crate::net::Listener) treats its connections: said in code by its
+/// [builder](crate::net::ListenerBuilder), and by [`Deployment::listener`], which wins. What neither says is at its
+/// default.
+#[cfg(feature = "net")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListenerSettings {
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) low_mark: Option<usize>,
+    pub(crate) high_mark: Option<usize>,
+    pub(crate) linger: Option<Duration>,
+    pub(crate) linger_bytes: Option<usize>,
+    pub(crate) nodelay: Option<bool>,
+}
+
+#[cfg(feature = "net")]
+impl ListenerSettings {
+    /// Says nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most this many connections are open at a time; more wait in the operating system's queue until
+    /// one ends. One whose actor has ended counts until its socket is closed, which may take the
+    /// [linger time](Self::linger). No limit unless said otherwise; 0 is taken as 1.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.max_connections = Some(count.max(1));
+        self
+    }
+
+    /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
+    /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
+    pub fn marks(mut self, low: usize, high: usize) -> Self {
+        // As it is taken, so that it prints as what may stand in a file.
+        (self.low_mark, self.high_mark) = (Some(low.min(high)), Some(high));
+        self
+    }
+
+    /// For how long the last bytes of a connection whose actor has ended may take to go out; 2 seconds
+    /// unless said otherwise. A shutdown waits for them too, within its own deadline.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = Some(linger);
+        self
+    }
+
+    /// How many bytes the connections that linger may hold together. When they hold more, they are closed at once,
+    /// the oldest first, until they no longer do; their peers lose what was not sent, and
+    /// [`linger_cuts`](crate::net::Listener::linger_cuts) counts them. 64 MiB unless said otherwise. With 0, a connection
+    /// lingers only if the operating system has taken all that it wrote.
+    pub fn linger_bytes(mut self, bytes: usize) -> Self {
+        self.linger_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = Some(nodelay);
+        self
+    }
+
+    /// These settings, and `other`'s where they say nothing.
+    #[cfg(not(pointsman_loom))]
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        Self {
+            max_connections: self.max_connections.or(other.max_connections),
+            low_mark: self.low_mark.or(other.low_mark),
+            high_mark: self.high_mark.or(other.high_mark),
+            linger: self.linger.or(other.linger),
+            linger_bytes: self.linger_bytes.or(other.linger_bytes),
+            nodelay: self.nodelay.or(other.nodelay),
+        }
+    }
+}
+
+impl Deployment {
+    /// Says nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name of the dispatcher to run on.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// The name of the mailbox, declared with [`SystemBuilder::mailbox`](crate::core::system::SystemBuilder::mailbox).
+    pub fn mailbox(mut self, name: &str) -> Self {
+        self.mailbox = Some(name.to_owned());
+        self
+    }
+
+    /// How many messages may be stashed, whatever the code and the [mailbox](crate::mailbox::kind::Mailbox::stash_capacity) say.
+    pub fn stash_capacity(mut self, messages: usize) -> Self {
+        self.stash_capacity = Some(messages);
+        self
+    }
+
+    /// What kind of router is at this path, and how it is set; for an actor that is none, nothing but a warning in the
+    /// log.
+    ///
+    /// The other settings of this path are those of the routees that a pool makes, not of the router's head, unless a
+    /// routee's own path has settings: `/shards/*` wins over `/shards`. (Akka lets those of `/shards` go unheard.)
+    pub fn router(mut self, settings: RouterSettings) -> Self {
+        self.router = settings;
+        self
+    }
+
+    /// How the listener at this path treats its connections. Where those run is said of its children: of
+    /// `/gate/*` for the listener `/gate`.
+    #[cfg(feature = "net")]
+    pub fn listener(mut self, settings: ListenerSettings) -> Self {
+        self.listener = settings;
+        self
+    }
+}
+
+/// All sections of a system, found by path.
+///
+/// The rules are Akka's. A pattern is a path below `/user` (or `/system`). An element is a name, `*` (any one
+/// name) or `prefix*`; the last may be `**`, one or more elements. At each level a name beats `*`, which beats
+/// `prefix*`, and what was passed over is not tried again; `**` counts only where nothing else matches, the deepest
+/// first.
+#[derive(Debug, Clone)]
+pub struct Deployments {
+    /// The first one is the top. In a list, and not one within the other: a pattern may have any number of elements, and
+    /// what is dropped or cloned level by level takes as much of the stack.
+    levels: Vec<Level>,
+    /// As they were written, for those who ask for the settings.
+    written: BTreeMap<String, Deployment>,
+}
+
+/// What is said at one pattern.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub pattern: String,
+    pub deployment: Deployment,
+    /// It was told that there is an actor which is no router.
+    is_misplaced: StdArc<AtomicBool>,
+}
+
+impl Section {
+    fn new(pattern: &str, deployment: Deployment) -> Self {
+        Self { pattern: pattern.to_owned(), deployment, is_misplaced: StdArc::new(AtomicBool::new(false)) }
+    }
+
+    /// The actor at `path` is no router: what is said of one is for nothing. The text of the warning, once, for there
+    /// may be many such actors.
+    pub fn warning_for_no_router(&self, path: impl FnOnce() -> String) -> Option<Box<str>> {
+        // Ordering: Relaxed; only who is the first matters.
+        if self.deployment.router == RouterSettings::new() || self.is_misplaced.swap(true, Ordering::Relaxed)
+        {
+            return None;
+        }
+        let warning = format!(
+            "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",
+            path(),
+            self.pattern
+        );
+        Some(warning.into())
+    }
+}
+
+/// What is said of the elements at one place; further levels by their numbers.
+#[derive(Debug, Clone, Default)]
+struct Level {
+    deployment: Option<Section>,
+    by_name: BTreeMap<String, usize>,
+    any: Option<usize>,
+    /// By prefix, the longest first.
+    by_prefix: Vec<(String, usize)>,
+    /// What `**` at this place says.
+    rest: Option<Section>,
+}
+
+/// A pattern of paths that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// It does not begin with `/` and a name.
+    Relative {
+        /// The pattern.
+        pattern: String,
+    },
+    /// An element that no actor can be called.
+    Element {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with the element.
+        error: NameError,
+    },
+    /// `**` with something behind it.
+    RestInside {
+        /// The pattern.
+        pattern: String,
+    },
+    /// The same pattern twice.
+    Twice {
+        /// The pattern.
+        pattern: String,
+    },
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternError::Relative { pattern } => write!(
+                f,
+                "{pattern:?} is no pattern of paths: begin with '/', and leave /user out, as in \"/shop/cache\""
+            ),
+            PatternError::Element { pattern, error } => {
+                write!(f, "{pattern:?} is no pattern of paths: {error}")
+            }
+            PatternError::RestInside { pattern } => {
+                write!(f, "{pattern:?} is no pattern of paths: '**' must be its last element")
+            }
+            PatternError::Twice { pattern } => write!(f, "{pattern:?} is deployed twice: join the two"),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PatternError::Element { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The number of the level where patterns begin.
+const TOP: usize = 0;
+
+impl Default for Deployments {
+    fn default() -> Self {
+        Self { levels: vec![Level::default()], written: BTreeMap::new() }
+    }
+}
+
+impl Deployments {
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// Adds a section.
+    pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        self.put(pattern, deployment, false)
+    }
+
+    /// Adds a section, or puts it in the place of the one of the same pattern.
+    #[cfg(feature = "config")]
+    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+        self.put(pattern, deployment, true)
+    }
+
+    fn put(&mut self, pattern: &str, deployment: Deployment, replaces: bool) -> Result<(), PatternError> {
+        let elements = pattern.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let Some(elements) = elements else {
+            return Err(PatternError::Relative { pattern: pattern.to_owned() });
+        };
+        if elements.starts_with("user/") || elements.starts_with("system/") {
+            // No error: an actor below `/user` may have such a name.
+            log::warn!(
+                target: "pointsman",
+                "deployment {pattern:?} is meant for /user{pattern}: leave the guardian out of the pattern"
+            );
+        }
+        let mut at = TOP;
+        let mut elements = elements.split('/');
+        let place = loop {
+            let Some(element) = elements.next() else { break &mut self.levels[at].deployment };
+            if element == "**" {
+                if elements.next().is_some() {
+                    return Err(PatternError::RestInside { pattern: pattern.to_owned() });
+                }
+                break &mut self.levels[at].rest;
+            }
+            let next = self.levels.len();
+            let level = &mut self.levels[at];
+            at = match element.strip_suffix('*') {
+                Some("") => *level.any.get_or_insert(next),
+                Some(prefix) => {
+                    checked(pattern, prefix)?;
+                    level.with_prefix(prefix, next)
+                }
+                None => {
+                    checked(pattern, element)?;
+                    *level.by_name.entry(element.to_owned()).or_insert(next)
+                }
+            };
+            if at == next {
+                self.levels.push(Level::default());
+            }
+        };
+        if place.is_some() && !replaces {
+            return Err(PatternError::Twice { pattern: pattern.to_owned() });
+        }
+        *place = Some(Section::new(pattern, deployment.clone()));
+        self.written.insert(pattern.to_owned(), deployment);
+        Ok(())
+    }
+
+    /// What is said about the actor at these names, given from below the guardian down.
+    pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
+        if self.written.is_empty() {
+            return None;
+        }
+        let mut level = Some(&self.levels[TOP]);
+        let mut rest = None;
+        for name in names {
+            let Some(at) = level else {
+                // Only a `**` further up can still match.
+                return rest;
+            };
+            rest = at.rest.as_ref().or(rest);
+            level = at.next(name).map(|number| &self.levels[number]);
+        }
+        level.and_then(|level| level.deployment.as_ref()).or(rest)
+    }
+
+    /// All sections as they were written, by pattern.
+    pub fn written(&self) -> &BTreeMap<String, Deployment> {
+        &self.written
+    }
+}
+
+impl Level {
+    /// The level of this prefix, which is `next` if there was none.
+    fn with_prefix(&mut self, prefix: &str, next: usize) -> usize {
+        let place = match self.by_prefix.iter().position(|(known, _)| known == prefix) {
+            Some(place) => place,
+            None => {
+                let place = self.by_prefix.partition_point(|(known, _)| known.len() >= prefix.len());
+                self.by_prefix.insert(place, (prefix.to_owned(), next));
+                place
+            }
+        };
+        self.by_prefix[place].1
+    }
+
+    fn next(&self, name: &str) -> Option<usize> {
+        let by_prefix = || self.by_prefix.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
+        self.by_name.get(name).copied().or(self.any).or_else(|| by_prefix().map(|(_, level)| *level))
+    }
+}
+
+fn checked(pattern: &str, element: &str) -> Result<(), PatternError> {
+    check_name(element).map_err(|error| PatternError::Element { pattern: pattern.to_owned(), error })
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::core::error::NameFault;
+
+    /// Deployments whose dispatcher is named after the pattern.
+    fn deployments(patterns: &[&str]) -> Deployments {
+        let mut deployments = Deployments::default();
+        for pattern in patterns {
+            deployments.add(pattern, Deployment::new().dispatcher(pattern)).expect("a good pattern");
+        }
+        deployments
+    }
+
+    fn found(deployments: &Deployments, path: &str) -> Option<String> {
+        deployments.find(path.split('/').skip(1)).and_then(|found| found.deployment.dispatcher.clone())
+    }
+
+    #[test]
+    fn a_name_beats_a_star_which_beats_a_prefix() {
+        let all = deployments(&["/a/b", "/a/*", "/a/b*"]);
+        assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/b"));
+        assert_eq!(found(&all, "/a/bc").as_deref(), Some("/a/*"));
+        let prefixes = deployments(&["/a/b*", "/a/bc*"]);
+        assert_eq!(found(&prefixes, "/a/bcd").as_deref(), Some("/a/bc*"), "the longest prefix");
+        assert_eq!(found(&prefixes, "/a/bx").as_deref(), Some("/a/b*"));
+        assert_eq!(found(&prefixes, "/a/x"), None);
+    }
+
+    #[test]
+    fn what_was_passed_over_is_not_tried_again() {
+        let all = deployments(&["/a/b/c", "/*/b/d"]);
+        assert_eq!(found(&all, "/a/b/d"), None);
+        assert_eq!(found(&all, "/x/b/d").as_deref(), Some("/*/b/d"));
+    }
+
+    #[test]
+    fn the_deepest_rest_counts_only_where_nothing_else_matches() {
+        let all = deployments(&["/a/**", "/a/b/**", "/a/b/c"]);
+        assert_eq!(found(&all, "/a"), None, "not the parent itself");
+        assert_eq!(found(&all, "/a/x").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/x/y/z").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/b").as_deref(), Some("/a/**"));
+        assert_eq!(found(&all, "/a/b/c").as_deref(), Some("/a/b/c"));
+        assert_eq!(found(&all, "/a/b/c/d").as_deref(), Some("/a/b/**"));
+    }
+
+    /// To make all of them anew for each would take minutes for a file of ten thousand.
+    #[cfg(feature = "config")]
+    #[test]
+    fn to_replace_one_leaves_the_others_as_they_are() {
+        let mut all = deployments(&["/a", "/b", "/b/**"]);
+        let of = |all: &Deployments, path: &str| {
+            let section = all.find(path.split('/').skip(1)).expect("it is deployed");
+            (section.is_misplaced.clone(), section.deployment.dispatcher.clone())
+        };
+        let (a, _) = of(&all, "/a");
+        for (pattern, path) in [("/b", "/b"), ("/b/**", "/b/c"), ("/new", "/new")] {
+            all.replace(pattern, Deployment::new().dispatcher("other")).expect("a good pattern");
+            assert_eq!(of(&all, path).1.as_deref(), Some("other"));
+        }
+        assert!(StdArc::ptr_eq(&a, &of(&all, "/a").0));
+        assert_eq!(all.written().len(), 4);
+    }
+
+    #[test]
+    fn a_pattern_may_have_any_number_of_elements() {
+        let long = "/a".repeat(if cfg!(miri) { 100 } else { 200_000 });
+        let all = deployments(&[&long, "/a/*"]);
+        let copy = all.clone();
+        drop(all);
+        assert_eq!(found(&copy, &long), Some(long));
+        assert_eq!(found(&copy, "/a/b").as_deref(), Some("/a/*"));
+    }
+
+    #[test]
+    fn bad_patterns_say_what_is_wrong() {
+        let mut all = deployments(&["/a", "/b/**"]);
+        let mut add = |pattern: &str| all.add(pattern, Deployment::new()).unwrap_err();
+        assert!(matches!(add("a/b"), PatternError::Relative { .. }));
+        assert!(matches!(add("/"), PatternError::Relative { .. }));
+        assert!(
+            matches!(add("/a//b"), PatternError::Element { error, .. } if error.fault == NameFault::Empty)
+        );
+        assert!(matches!(add("/a/ä"), PatternError::Element { .. }));
+        assert!(matches!(add("/a/**/b"), PatternError::RestInside { .. }));
+        assert!(matches!(add("/a"), PatternError::Twice { .. }));
+        assert_eq!(add("/b/**").to_string(), "\"/b/**\" is deployed twice: join the two");
+    }
+}

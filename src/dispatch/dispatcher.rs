@@ -1,0 +1,591 @@
+//! Dispatchers: what the user says of the threads that actors run on, and the running form of it.
+
+use crate::dispatch::mailbox_defaults::Mailboxes;
+use crate::dispatch::{blocking, calling_thread, stepping};
+
+use crate::dispatch::blocking::BlockingPool;
+use crate::dispatch::pinned::{PinnedHome, PinnedThreads};
+use crate::scheduler::backoff::Wait;
+use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::pool;
+use crate::scheduler::pool::{Pool, TurnHooks};
+use crate::scheduler::task::{Task, TaskRef};
+use crate::sync::{Arc, hint, per_thread, thread};
+use std::cell::Cell;
+use std::ops::RangeInclusive;
+#[cfg(feature = "testkit")]
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// Messages that an actor handles in one turn before it makes room for others.
+const THROUGHPUT_DEFAULT: u32 = 64;
+
+/// How long a blocking thread waits for work before it ends.
+const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Recipe for the threads that actors run on.
+///
+/// A system has one named `default` and as many others as it is given. Bounds are checked when the system
+/// is built.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Dispatcher {
+    /// Workers that steal from each other.
+    WorkStealing(WorkStealing),
+    /// A growing pool of threads for handlers that block.
+    Blocking(Blocking),
+    /// One thread for each actor.
+    Pinned(Pinned),
+    /// No thread: whoever wakes an actor runs it.
+    CallingThread(CallingThread),
+}
+
+/// Recipe for a work-stealing dispatcher; made by [`Dispatcher::work_stealing`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct WorkStealing {
+    pub(crate) thread_count: Option<usize>,
+    pub(crate) pin_to: Option<Vec<usize>>,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) idle_shutdown: Option<Duration>,
+    pub(crate) spin: Duration,
+    pub(crate) lifo: bool,
+    pub(crate) mailboxes: Mailboxes,
+}
+
+/// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Blocking {
+    pub(crate) thread_count: RangeInclusive<usize>,
+    pub(crate) keep_alive: Duration,
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) idle_shutdown: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
+}
+
+/// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Pinned {
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
+}
+
+/// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CallingThread {
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) mailboxes: Mailboxes,
+}
+
+/// What kind of dispatcher it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// See [`Dispatcher::work_stealing`].
+    WorkStealing,
+    /// See [`Dispatcher::blocking`].
+    Blocking,
+    /// See [`Dispatcher::pinned`].
+    Pinned,
+    /// See [`Dispatcher::calling_thread`].
+    CallingThread,
+}
+
+/// A dispatcher whose threads run.
+#[derive(Clone, Debug)]
+pub enum Running {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedThreads),
+    CallingThread(calling_thread::Limits),
+    /// In the place of a dispatcher of this kind; see [`stepping`].
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+}
+
+/// Where one actor runs.
+#[derive(Clone, Debug)]
+pub enum Home {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedHome),
+    CallingThread(calling_thread::Limits),
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+}
+
+impl Dispatcher {
+    /// Worker threads that steal from each other: one per core unless told otherwise.
+    ///
+    /// The right place for handlers that compute and send. A handler that waits for something outside
+    /// belongs on a blocking dispatcher.
+    pub fn work_stealing() -> WorkStealing {
+        WorkStealing {
+            thread_count: None,
+            pin_to: None,
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
+            idle_shutdown: None,
+            spin: Duration::from_micros(5),
+            lifo: true,
+            mailboxes: Mailboxes::NONE,
+        }
+    }
+
+    /// A pool of threads that grows with the number of actors that have something to do: 1 to 64 threads
+    /// unless told otherwise.
+    pub fn blocking() -> Blocking {
+        Blocking {
+            thread_count: 1..=64,
+            keep_alive: KEEP_ALIVE_DEFAULT,
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
+            idle_shutdown: None,
+            mailboxes: Mailboxes::NONE,
+        }
+    }
+
+    /// One thread for each actor, from its start to its end.
+    pub fn pinned() -> Pinned {
+        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
+    }
+
+    /// No threads: whoever sends a message runs the actor, and has it handled when the send returns. For
+    /// tests that want one thread and a fixed order.
+    ///
+    /// What an actor sends within its turn to actors on such dispatchers waits in a queue of the thread until
+    /// that turn is over, and is run before the first send returns. A message to an actor that is suspended is
+    /// handled by whoever resumes it. The idea is Akka's `CallingThreadDispatcher`.
+    ///
+    /// # Concurrency
+    ///
+    /// * One thread at a time runs an actor: a message that arrives while another thread runs it is handled by
+    ///   that one, and may be waiting still when its own send returns.
+    /// * Two actors that keep each other busy never let the first send return.
+    /// * Who sends with a lock held and whose handler takes that lock waits for ever.
+    /// * A timer's message is handled by whoever moves the [`ManualClock`](crate::ManualClock), or on the timer
+    ///   thread.
+    /// * Within a turn nobody may wait for an answer, for a router or for the system's end, as on a
+    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::ask::ask::AskError::WouldBlockWorker).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Thread;
+    /// impl Request for Thread {
+    ///     type Reply = std::thread::ThreadId;
+    /// }
+    ///
+    /// struct Here;
+    /// impl Actor for Here {
+    ///     type Message = Call<Thread>;
+    ///     fn receive(&mut self, call: Call<Thread>, _: &mut Context<Call<Thread>>) -> Done {
+    ///         call.answer(|Thread| std::thread::current().id());
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("test").dispatcher("here", Dispatcher::calling_thread()).build()?;
+    /// let here = system.actor("here").dispatcher("here").spawn(|| Here)?;
+    /// assert_eq!(here.ask(Thread).wait()?, std::thread::current().id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn calling_thread() -> CallingThread {
+        CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
+    }
+
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::WorkStealing(_) => Kind::WorkStealing,
+            Self::Blocking(_) => Kind::Blocking,
+            Self::Pinned(_) => Kind::Pinned,
+            Self::CallingThread(_) => Kind::CallingThread,
+        }
+    }
+
+    /// How long the threads stay when there is no actor; `None`: for ever.
+    pub(crate) fn idle_shutdown(&self) -> Option<Duration> {
+        match self {
+            Self::WorkStealing(recipe) => recipe.idle_shutdown,
+            Self::Blocking(recipe) => recipe.idle_shutdown,
+            // Each thread ends with its actor, or there is none.
+            Self::Pinned(_) | Self::CallingThread(_) => None,
+        }
+    }
+
+    /// Starts the threads, named after `name`; `hooks` is called once on each worker; a thread that
+    /// may block has none.
+    pub(crate) fn start<H: TurnHooks>(
+        &self,
+        name: &str,
+        hooks: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Running, StartError> {
+        match self {
+            Self::WorkStealing(recipe) => {
+                Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
+            }
+            Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
+            Self::Pinned(recipe) => {
+                PinnedThreads::start(name, recipe.throughput, recipe.deadline).map(Running::Pinned)
+            }
+            Self::CallingThread(recipe) => {
+                calling_thread::Limits::new(recipe.throughput, recipe.deadline).map(Running::CallingThread)
+            }
+        }
+    }
+}
+
+impl WorkStealing {
+    /// Number of worker threads, 1 to 1,024. Default: one for each core named with
+    /// [`pin_to`](Self::pin_to), or else as many as the operating system recommends.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.thread_count = Some(count);
+        self
+    }
+
+    /// Pins each worker to one of these cores, in order: as many cores as threads. A core may be named
+    /// more than once. Cores that the operating system keeps out of normal use may be named, too.
+    ///
+    /// What the engine starts on such a worker, as a thread of another dispatcher, is not pinned with it. On Linux a thread
+    /// that a handler starts itself is.
+    pub fn pin_to(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
+        self.pin_to = Some(cores.into_iter().collect());
+        self
+    }
+
+    /// Messages that an actor handles in one turn at most, at least 1. Default: 64. A turn that takes long
+    /// may end earlier, see [`lifo`](Self::lifo).
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages, counted from its first one; it ends with the message that
+    /// is being handled then, as if [`throughput`](Self::throughput) were used up. Default: as long as they
+    /// take. Zero: each turn handles one message.
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+
+    /// Lets the threads end when there has been no actor for so long, by the system's clock. The next actor
+    /// starts them again, or cannot be created: [`SpawnError::Thread`](crate::core::error::SpawnError::Thread). Default:
+    /// they stay until the system ends. (Akka's dispatchers end theirs after 1 s.)
+    ///
+    /// Not worth it where actors come and go all the time: a start of threads takes some 100 µs. The dispatcher
+    /// `default` is never without actors, since the guardians run there.
+    pub fn idle_shutdown(mut self, after: Duration) -> Self {
+        self.idle_shutdown = Some(after);
+        self
+    }
+
+    /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers
+    /// sooner and costs CPU time; zero is one look at everything. The first two microseconds pass in short
+    /// pauses, the rest in yields to whatever shares the core.
+    ///
+    /// Unless it is zero, a search lasts for 20 µs at least while the tasks that the worker found last came as soon: to sleep
+    /// and be woken would cost as much. So a stream of 50,000 messages a second or more keeps workers awake, and what comes
+    /// less often does not.
+    ///
+    /// It also waits for a microsecond or two before it looks for tasks from other threads
+    /// where it found several of them the last time: it finds more of them then, and each with more messages.
+    pub fn spin(mut self, length: Duration) -> Self {
+        self.spin = length;
+        self
+    }
+
+    /// Whether the actor woken last on a worker runs there next, before those that wait. Default: yes.
+    /// It keeps a conversation of two actors on one core; without it, actors take strict turns.
+    ///
+    /// The one woken last cannot move to another worker while the running turn lasts. So a turn that goes on
+    /// for more than 8 messages and about 100 µs after it woke somebody ends early. One message is never
+    /// interrupted: a handler that takes long belongs in [`Context::blocking`](crate::Context::blocking)
+    /// or on a [blocking](Dispatcher::blocking) dispatcher.
+    pub fn lifo(mut self, is_on: bool) -> Self {
+        self.lifo = is_on;
+        self
+    }
+
+    fn settings(&self, name: &str) -> pool::Settings {
+        let thread_count = match (self.thread_count, &self.pin_to) {
+            (Some(count), _) => count,
+            (None, Some(cores)) => cores.len(),
+            (None, None) => default_thread_count(),
+        };
+        pool::Settings {
+            pin_to: self.pin_to.clone(),
+            throughput: self.throughput,
+            deadline: self.deadline,
+            spin: self.spin,
+            lifo: self.lifo,
+            ..pool::Settings::new(name, thread_count)
+        }
+    }
+}
+
+impl Blocking {
+    /// Threads kept always, and at most: within `1..=4096`. Default: `1..=64`.
+    pub fn threads(mut self, range: RangeInclusive<usize>) -> Self {
+        self.thread_count = range;
+        self
+    }
+
+    /// How long a thread above the minimum waits for work before it ends. Default: 10 s.
+    pub fn keep_alive(mut self, length: Duration) -> Self {
+        self.keep_alive = length;
+        self
+    }
+
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+
+    /// Lets all threads end, the lower bound included, when there has been no actor for so long: see
+    /// [`WorkStealing::idle_shutdown`]. Default: the lower bound stays until the system ends.
+    pub fn idle_shutdown(mut self, after: Duration) -> Self {
+        self.idle_shutdown = Some(after);
+        self
+    }
+
+    fn settings(&self, name: &str) -> blocking::Settings {
+        blocking::Settings {
+            name: name.to_owned(),
+            thread_count: self.thread_count.clone(),
+            keep_alive: Some(self.keep_alive),
+            throughput: self.throughput,
+            deadline: self.deadline,
+        }
+    }
+}
+
+impl Pinned {
+    /// Messages that an actor handles in one turn, at least 1. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+}
+
+impl CallingThread {
+    /// Messages that an actor handles in one turn, at least 1, before others that wait in the thread's queue
+    /// have theirs. Default: 64.
+    pub fn throughput(mut self, message_count: u32) -> Self {
+        self.throughput = message_count;
+        self
+    }
+
+    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
+    pub fn deadline(mut self, length: Duration) -> Self {
+        self.deadline = Some(length);
+        self
+    }
+}
+
+impl From<WorkStealing> for Dispatcher {
+    fn from(recipe: WorkStealing) -> Self {
+        Self::WorkStealing(recipe)
+    }
+}
+
+impl From<Blocking> for Dispatcher {
+    fn from(recipe: Blocking) -> Self {
+        Self::Blocking(recipe)
+    }
+}
+
+impl From<Pinned> for Dispatcher {
+    fn from(recipe: Pinned) -> Self {
+        Self::Pinned(recipe)
+    }
+}
+
+impl From<CallingThread> for Dispatcher {
+    fn from(recipe: CallingThread) -> Self {
+        Self::CallingThread(recipe)
+    }
+}
+
+impl Running {
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::WorkStealing(_) => Kind::WorkStealing,
+            Self::Blocking(_) => Kind::Blocking,
+            Self::Pinned(_) => Kind::Pinned,
+            Self::CallingThread(_) => Kind::CallingThread,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(_, kind) => *kind,
+        }
+    }
+
+    /// The place of a new actor; on a pinned dispatcher this starts its thread.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a thread.
+    pub fn new_task_home(&self) -> Result<Home, StartError> {
+        match self {
+            Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
+            Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
+            Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
+            Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
+        }
+    }
+
+    /// Tells the threads to end once there is nothing left to run. Never blocks; all actors are gone by
+    /// then.
+    pub fn stop(&self) {
+        match self {
+            Self::WorkStealing(pool) => pool.stop(),
+            Self::Blocking(pool) => pool.stop(),
+            Self::Pinned(threads) => threads.stop(),
+            Self::CallingThread(_) => {}
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => {}
+        }
+    }
+
+    /// Whether all threads have ended, so that to join them takes no time.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => pool.has_ended(),
+            Self::Blocking(pool) => pool.has_ended(),
+            Self::Pinned(threads) => threads.has_ended(),
+            Self::CallingThread(_) => true,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => true,
+        }
+    }
+
+    /// Whether the calling thread is one of the dispatcher's.
+    pub fn runs_current_thread(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
+            Self::Blocking(pool) => pool.runs_current_thread(),
+            Self::Pinned(threads) => threads.runs_current_thread(),
+            // None of its own; see `must_not_wait`.
+            Self::CallingThread(_) => false,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, _) => stepper.in_turn(),
+        }
+    }
+
+    /// Stops and waits until every thread has ended.
+    ///
+    /// # Errors
+    ///
+    /// On one of the threads: they are told to stop, and another thread must join them.
+    pub fn stop_and_join(&self) -> Result<(), JoinError> {
+        self.stop();
+        match self {
+            Self::WorkStealing(pool) => pool.join(),
+            Self::Blocking(pool) => pool.join(),
+            Self::Pinned(threads) => threads.join(),
+            Self::CallingThread(_) => Ok(()),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => Ok(()),
+        }
+    }
+}
+
+impl Home {
+    /// Hands the actor over to be run.
+    #[inline]
+    pub fn schedule(&self, task: TaskRef) {
+        match self {
+            Self::WorkStealing(pool) => pool.schedule(task),
+            Self::Blocking(pool) => pool.schedule(task),
+            Self::Pinned(home) => home.schedule(task),
+            Self::CallingThread(limits) => calling_thread::schedule(task, *limits),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
+        }
+    }
+
+    /// Whether the actor of this task, whose home it is, cannot run as long as the calling thread waits, though that may:
+    /// on a thread of its own, on the only one of a blocking dispatcher, or in its own turn.
+    pub fn needs_this_thread(&self, task: *const Task) -> bool {
+        match self {
+            Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
+            Self::Pinned(home) => home.is_this_thread(),
+            _ => false,
+        }
+    }
+
+    /// The actor is gone and will not be scheduled again: a thread of its own ends.
+    pub fn release(&self) {
+        if let Self::Pinned(home) = self {
+            home.release();
+        }
+    }
+}
+
+per_thread! {
+    /// Whether others wait for what this thread runs now, although it is no turn of a worker's.
+    static KEEPS_OTHERS: Cell<bool> = Cell::new(false);
+}
+
+/// Runs what others wait for, and what therefore must not wait itself: what timers fire, what sockets tell, and changes of
+/// a router.
+pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = KEEPS_OTHERS.try_with(|keeps| keeps.set(self.0));
+        }
+    }
+    let _back = Back(KEEPS_OTHERS.try_with(|keeps| keeps.replace(true)).unwrap_or(false));
+    act()
+}
+
+/// Whether the calling thread runs what others may need the end of, so that it must not wait for them: on a
+/// work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
+pub fn must_not_wait() -> bool {
+    crate::scheduler::current::on_worker()
+        || calling_thread::is_in_turn()
+        || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)
+}
+
+/// As many threads as the operating system recommends.
+pub(crate) fn default_thread_count() -> usize {
+    crate::scheduler::affinity::recommended_thread_count().min(pool::WORKER_COUNT_MAX)
+}
+
+/// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.
+#[cold]
+pub(crate) fn wait_for_sender(busy_run: u32) {
+    match Wait::after(busy_run) {
+        Wait::Spin => hint::spin_loop(),
+        Wait::Yield => thread::yield_now(),
+        Wait::Nap(length) => thread::park_timeout(length),
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests;

@@ -1,0 +1,150 @@
+//! Why an actor failed.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+
+/// Why an actor failed, as its parent sees it.
+///
+/// Any error converts into it, so that handlers use `?` for what they cannot mend:
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// fn read(line: &str) -> Result<u32, Failure> {
+///     let number: u32 = line.parse()?; // a ParseIntError becomes a Failure
+///     if number > 100 {
+///         return Err(Failure::msg("number above 100"));
+///     }
+///     Ok(number)
+/// }
+/// assert!(read("x").unwrap_err().is::<std::num::ParseIntError>());
+/// ```
+///
+/// As with `anyhow`, a `Failure` is itself no [`Error`], or this conversion could not exist.
+pub struct Failure(Box<Inner>);
+
+struct Inner {
+    kind: FailureKind,
+    cause: Cause,
+}
+
+enum Cause {
+    Error(Box<dyn Error + Send>),
+    Panic(Box<dyn Any + Send>),
+    Text(String),
+}
+
+/// In which situation an actor failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// In its factory or in [`started`](crate::actor::actor::Actor::started).
+    Initialization,
+    /// A handler or hook returned an error.
+    Error,
+    /// A handler or hook panicked.
+    Panic,
+    /// It was killed.
+    Killed,
+    /// An actor that it watched has ended, and it did not say what to do then.
+    DeathPact,
+}
+
+impl Failure {
+    /// A failure that is only a text.
+    pub fn msg(text: impl Into<String>) -> Self {
+        Self::new(FailureKind::Error, Cause::Text(text.into()))
+    }
+
+    /// A failure from an error that is already boxed.
+    pub fn from_boxed(error: Box<dyn Error + Send>) -> Self {
+        Self::new(FailureKind::Error, Cause::Error(error))
+    }
+
+    pub(crate) fn killed() -> Self {
+        Self::new(FailureKind::Killed, Cause::Text("killed".to_owned()))
+    }
+
+    pub(crate) fn death_pact(path: &str) -> Self {
+        let text = format!("watched actor {path} ended, and `terminated` was not overridden");
+        Self::new(FailureKind::DeathPact, Cause::Text(text))
+    }
+
+    pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
+        Self::new(FailureKind::Panic, Cause::Panic(payload))
+    }
+
+    /// The same cause, seen as a failure of initialization.
+    pub(crate) fn during_initialization(mut self) -> Self {
+        self.0.kind = FailureKind::Initialization;
+        self
+    }
+
+    fn new(kind: FailureKind, cause: Cause) -> Self {
+        Self(Box::new(Inner { kind, cause }))
+    }
+
+    /// In which situation the actor failed.
+    pub fn kind(&self) -> FailureKind {
+        self.0.kind
+    }
+
+    /// Whether the cause is an error of type `E`.
+    pub fn is<E: Error + 'static>(&self) -> bool {
+        self.downcast_ref::<E>().is_some()
+    }
+
+    /// The cause, if it is an error of type `E`.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        match &self.0.cause {
+            Cause::Error(error) => error.downcast_ref::<E>(),
+            _ => None,
+        }
+    }
+
+    /// What a panicking handler passed to `panic!`, if that is why the actor failed.
+    pub fn panic_payload(&self) -> Option<&(dyn Any + Send)> {
+        match &self.0.cause {
+            Cause::Panic(payload) => Some(&**payload),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// The cause is of a user's type, and failures are dropped in turns: a destructor that panics must not
+    /// unwind through one.
+    fn drop(&mut self) {
+        let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
+        crate::actor::turn::drop_guarded(cause);
+    }
+}
+
+impl<E: Error + Send + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::from_boxed(Box::new(error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.cause {
+            Cause::Error(error) => error.fmt(f),
+            Cause::Text(text) => f.write_str(text),
+            Cause::Panic(payload) => {
+                let text = payload
+                    .downcast_ref::<&str>()
+                    .copied()
+                    .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+                write!(f, "panicked: {}", text.unwrap_or("with a payload that is no text"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failure({:?}: {self})", self.kind())
+    }
+}

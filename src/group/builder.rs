@@ -1,0 +1,442 @@
+//! How a group is described and created.
+
+use crate::actor::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::child_hooks::Foster;
+use crate::actor::context::Context;
+use crate::actor::guardians::Never;
+use crate::actor::mailbox_choice::{Answer, MailboxKind};
+use crate::actor::spawn::{Held, Plan, spawn_held};
+use crate::actor::turn::{ByContext, drop_guarded};
+use crate::ask::fork::Answerable;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::system::SystemRef;
+use crate::failure::Failure;
+use crate::group::config_hooks::Configured;
+use crate::group::entry::{Seed, Start, StartCause};
+use crate::group::group::Group;
+use crate::group::head::Head;
+use crate::group::key::GroupKey;
+use crate::group::key_name::key_name;
+use crate::group::key_router::InnerRouter;
+use crate::group::outcome::Outcome;
+use crate::group::recipe::Sown;
+use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
+use crate::group::route::ToGroup;
+use crate::group::self_report::Ward;
+use crate::group::state::{Board, Copy, Created, Parts};
+use crate::group::status::Statuses;
+use crate::group::supervision::Keeper;
+use crate::group::termination::Termination;
+use crate::mailbox::kind::MailboxChoice;
+use crate::util::panic::Guarded;
+use std::fmt;
+use std::sync::{Arc as StdArc, OnceLock};
+
+/// So many threads may create actors of one group at once, in parts of its table.
+const SHARDS: usize = if crate::sync::EXPLORED { 1 } else { 64 };
+
+impl SystemRef {
+    /// Starts to describe a group of actors told apart by a key, whose head stands under `/user`.
+    pub fn group(&self, name: &str) -> GroupBuilder {
+        GroupBuilder { parent: self.core().user(), name: name.to_owned() }
+    }
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// Starts to describe a group of actors told apart by a key, whose head is a child of this actor.
+    pub fn group(&self, name: &str) -> GroupBuilder {
+        GroupBuilder { parent: Ok(self.me().any_local()), name: name.to_owned() }
+    }
+}
+
+/// Describes a group that is about to be created, by [`SystemRef::group`] or [`Context::group`].
+#[must_use = "nothing is created before `spawn`"]
+#[derive(Debug)]
+pub struct GroupBuilder {
+    parent: Result<AnyRef, String>,
+    name: String,
+}
+
+/// The key of a group's only actor; printed `_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Singleton;
+
+impl fmt::Display for Singleton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
+}
+
+impl GroupBuilder {
+    /// A group whose messages go where an inner router says. Each actor is made by `recipe`, in its first turn and
+    /// again at each restart, and all share it: clone what it captures.
+    ///
+    /// Messages are cloned where they go to several; for those that cannot be, there is [`by_key`](Self::by_key).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::topology::{Outcome, Start};
+    ///
+    /// #[derive(Clone)]
+    /// enum LedgerMsg {
+    ///     Book { account: u64, amount: i64 },
+    ///     CloseDay,
+    /// }
+    ///
+    /// struct Ledger {
+    ///     account: u64,
+    ///     balance: i64,
+    /// }
+    /// # impl Actor for Ledger {
+    /// #     type Message = LedgerMsg;
+    /// #     fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> Done {
+    /// #         if let LedgerMsg::Book { account, amount } = message {
+    /// #             assert_eq!(account, self.account);
+    /// #             self.balance += amount;
+    /// #         }
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let ledgers = system
+    ///     .group("ledgers")
+    ///     .keyed(
+    ///         |message: &LedgerMsg| match message {
+    ///             LedgerMsg::Book { account, .. } => Outcome::Unicast(*account),
+    ///             LedgerMsg::CloseDay => Outcome::Broadcast,
+    ///         },
+    ///         |_, start: &Start<u64>| Ledger { account: *start.key(), balance: 0 },
+    ///     )
+    ///     .spawn()?;
+    /// ledgers.tell(LedgerMsg::Book { account: 7, amount: 100 }); // creates /user/ledgers/7
+    /// ledgers.tell(LedgerMsg::CloseDay);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyed<A, I, K>(
+        self,
+        router: impl InnerRouter<A::Message, K>,
+        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+    ) -> GroupPlan<A::Message, K>
+    where
+        A: Actor<Message: Clone>,
+        I: IntoActor<Actor = A>,
+        K: GroupKey,
+    {
+        let copy: Copy<A::Message> = |delivery, message| delivery.copy(message);
+        self.plan(Box::new(router), Some(copy), recipe)
+    }
+
+    /// A group in which each message goes to the actor of its key. Messages need not be cloned.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// # struct Session(String);
+    /// # struct Line { user: String, text: String }
+    /// # impl Actor for Session {
+    /// #     type Message = Line;
+    /// #     fn receive(&mut self, line: Line, _: &mut Context<Line>) -> Done { assert_eq!(line.user, self.0); drop(line.text); Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let sessions = system
+    ///     .group("sessions")
+    ///     .by_key(|line: &Line| line.user.clone(), |_, start| Session(start.key().clone()))
+    ///     .spawn()?;
+    /// sessions.tell(Line { user: "ada".into(), text: "hello".into() });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn by_key<A, I, K>(
+        self,
+        key: impl Fn(&A::Message) -> K + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+    ) -> GroupPlan<A::Message, K>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+        K: GroupKey,
+    {
+        self.plan(Box::new(move |message: &A::Message| Outcome::Unicast(key(message))), None, recipe)
+    }
+
+    /// A group of one actor, which is created by the first message, and again by the next one when it has ended; in a
+    /// [topology](super::Topology) by the group's configuration, too: at the start, and when its part changes. So it is
+    /// in elfo.
+    pub fn singleton<A, I>(
+        self,
+        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, Singleton>) -> I + Send + Sync + 'static,
+    ) -> GroupPlan<A::Message, Singleton>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        let router = |_: &A::Message| Outcome::Unicast(Singleton);
+        GroupPlan { shard_count: 1, only: Some(Singleton), ..self.plan(Box::new(router), None, recipe) }
+    }
+
+    fn plan<A, I, K>(
+        self,
+        router: Box<dyn InnerRouter<A::Message, K>>,
+        copy: Option<Copy<A::Message>>,
+        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+    ) -> GroupPlan<A::Message, K>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+        K: GroupKey,
+    {
+        let recipe = Guarded::new(recipe);
+        let recipe =
+            move |ctx: &mut Context<A::Message>, start: &Start<'_, K>| recipe(ctx, start).into_actor();
+        let recipe = StdArc::new(recipe);
+        let statuses: StdArc<Statuses<K>> = StdArc::default();
+        let known = statuses.clone();
+        let make = move |plan: Plan, seed: &StdArc<Seed<K>>| {
+            spawn_held::<A, _>(plan, Sown::new(&recipe, seed, &known))
+        };
+        let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
+            let system = &parent.core().system;
+            // Asked once and here, since actors are created under a lock.
+            let answer = Answer::of::<A>();
+            if !system.has_deployments() {
+                // They may choose another mailbox.
+                let asked = settings.mailbox.clone().asked(answer.clone());
+                asked.choose::<A>(system, settings.dispatcher.as_deref(), path)?;
+            }
+            Ok(answer)
+        };
+        GroupPlan {
+            parent: self.parent,
+            name: self.name,
+            router: Guarded::new(router),
+            copy,
+            make: Box::new(make),
+            statuses,
+            check,
+            settings: MemberSettings {
+                dispatcher: None,
+                mailbox: MailboxKind::Chosen(None),
+                stash_capacity: None,
+            },
+            policy: RestartPolicy::never(),
+            while_restarting: WhileRestarting::default(),
+            termination: Termination::Closing,
+            configured: None,
+            shard_count: SHARDS,
+            only: None,
+        }
+    }
+}
+
+/// How the actors of a group run.
+struct MemberSettings {
+    dispatcher: Option<String>,
+    mailbox: MailboxKind,
+    stash_capacity: Option<u32>,
+}
+
+type MakeBy<M, K> = dyn Fn(Plan, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
+type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer, SpawnError>;
+
+/// A described group of messages `M` and keys `K`.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::topology::{RestartPolicy, WhileRestarting};
+/// use std::time::Duration;
+/// # struct Session;
+/// # impl Actor for Session {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let sessions = system
+///     .group("sessions")
+///     .by_key(|user: &u64| *user, |_, _| Session)
+///     .mailbox(Mailbox::bounded(100).on_full(Full::Reject))
+///     .restart(RestartPolicy::on_failure(Duration::from_secs(1), Duration::from_secs(60)))
+///     .while_restarting(WhileRestarting::Queue)
+///     .spawn()?;
+/// sessions.tell(7_u64);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing is created before `spawn`"]
+pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
+    parent: Result<AnyRef, String>,
+    name: String,
+    router: Guarded<Box<dyn InnerRouter<M, K>>>,
+    copy: Option<Copy<M>>,
+    make: Box<MakeBy<M, K>>,
+    statuses: StdArc<Statuses<K>>,
+    check: Check,
+    settings: MemberSettings,
+    policy: RestartPolicy,
+    while_restarting: WhileRestarting,
+    termination: Termination<M>,
+    pub(crate) configured: Option<Box<dyn Configured<M, K>>>,
+    shard_count: usize,
+    /// The key of a group of one.
+    only: Option<K>,
+}
+
+impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
+    /// Runs the group's actors on the dispatcher of this name instead of `"default"`.
+    pub fn dispatcher(mut self, name: &str) -> Self {
+        self.settings.dispatcher = Some(name.to_owned());
+        self
+    }
+
+    /// Gives each actor of the group this mailbox, or the one that the system knows by this name: as
+    /// [`ActorBuilder::mailbox`](crate::ActorBuilder::mailbox).
+    pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+        self.settings.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
+        self
+    }
+
+    /// How many messages each actor may [stash](Context::stash) at a time; any number unless said otherwise.
+    pub fn stash_capacity(mut self, message_count: usize) -> Self {
+        self.settings.stash_capacity = Some(crate::actor::spawn::stash_limit(message_count));
+        self
+    }
+
+    /// Has each actor skip messages that nobody wants any more when their turn comes, as
+    /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
+    /// [`Expiring`](crate::Expiring) messages whose time is over.
+    pub fn skip_unwanted(mut self) -> Self
+    where
+        M: Answerable,
+    {
+        let make = self.make;
+        self.make =
+            Box::new(move |plan: Plan, seed: &StdArc<Seed<K>>| make(plan, seed).map(Held::skip_unwanted));
+        self
+    }
+
+    /// Whether actors that have failed or ended are created again: by default never. May change at run time, by the
+    /// [group](Group::set_restart_policy) or an [actor](Context::set_restart_policy) for itself.
+    pub fn restart(mut self, policy: RestartPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// What becomes of messages for an actor that is about to be created again: by default they
+    /// [queue](WhileRestarting::Queue).
+    pub fn while_restarting(mut self, what: WhileRestarting) -> Self {
+        self.while_restarting = what;
+        self
+    }
+
+    /// Has each actor get a message when the group is [terminated](Group::terminate), made of the reason, instead of
+    /// closing its mailbox: it ends when it thinks fit. elfo's manual termination.
+    pub fn terminate_by(mut self, make: impl Fn(&str) -> M + Send + Sync + 'static) -> Self {
+        let make = Guarded::new(make);
+        self.termination = Termination::Manual(Box::new(move |reason| make(reason)));
+        self
+    }
+
+    /// Creates the group: it routes when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: a restart policy that makes no sense, an unknown dispatcher, a mailbox that the actors cannot
+    /// have, and what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind.
+    pub fn spawn(self) -> Result<Group<M, K>, SpawnError> {
+        let parent = self.parent.map_err(|system| SpawnError::ShutDown { system })?;
+        let system = parent.core().system.clone();
+        let path = || format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.name);
+        self.policy.check().map_err(|fault| SpawnError::Group { path: path(), fault })?;
+        self.settings.mailbox.check(&path)?;
+        system.check_dispatcher(self.settings.dispatcher.as_deref())?;
+        let answer = (self.check)(&parent, &self.settings, &path)?;
+        // The board needs the head's reference, and the head its board: its first turn is kept back.
+        let board: StdArc<OnceLock<StdArc<Board<M, K>>>> = StdArc::default();
+        let late = board.clone();
+        let plan = Plan {
+            parent: Ok(parent),
+            name: Some(self.name),
+            dispatcher: None,
+            mailbox: MailboxKind::Unbounded,
+            on_failure: None,
+            routee_index: 0,
+            stash_capacity: None,
+        };
+        let recipe = move |_: &mut Context<Never>| {
+            let board = late.get().cloned().ok_or_else(|| Failure::msg("the group was not completed"))?;
+            Ok(Head(board))
+        };
+        let mut held = spawn_held::<Head<M, K>, _>(plan, ByContext(recipe))?;
+        let head = held.actor().any_local();
+        let (mut settings, make) = (self.settings, self.make);
+        settings.mailbox = settings.mailbox.asked(answer);
+        let make = move |head: &AnyRef, name: String, seed: &StdArc<Seed<K>>| {
+            let plan = Plan {
+                parent: Ok(head.clone()),
+                name: Some(name),
+                dispatcher: settings.dispatcher.clone(),
+                mailbox: settings.mailbox.clone(),
+                on_failure: None,
+                routee_index: 0,
+                stash_capacity: settings.stash_capacity,
+            };
+            make(plan, seed)
+        };
+        let parts = Parts {
+            router: self.router.into_inner(),
+            copy: self.copy,
+            make: Box::new(make),
+            statuses: self.statuses,
+            policy: self.policy,
+            while_restarting: self.while_restarting,
+            termination: self.termination,
+            configured: self.configured,
+            shard_count: self.shard_count,
+            only: self.only,
+        };
+        let made = StdArc::new(Board::new(head.clone(), parts));
+        let reference = ActorRef::to_own_recipient(ToGroup(made.clone()));
+        let keeper = StdArc::new(Keeper(made.clone()));
+        let (foster, ward): (StdArc<dyn Foster>, StdArc<dyn Ward>) = (keeper.clone(), keeper);
+        held.private(|private| private.extras().foster = Some(foster));
+        head.core().children.set_keeper(ward);
+        // Who looks the group up by its path finds what routes.
+        head.core().children.set_front(reference.clone());
+        let _ = board.set(made.clone());
+        held.start();
+        Ok(Group { reference, board: made })
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+    /// Creates the actor of a key, if nobody has it.
+    pub fn mount(&self, key: K) -> Result<(), SpawnError> {
+        let name = key_name(&key.to_string());
+        let hash = self.hash(&key);
+        let seed = StdArc::new(Seed::new(key, hash, name, StartCause::Mounted));
+        match self.create(&seed, false, |_| {}) {
+            Created::Done | Created::Taken => Ok(()),
+            Created::Refused(error) => {
+                // Its key is the user's: before the error lies where it is returned.
+                drop_guarded(seed);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> fmt::Debug for GroupPlan<M, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupPlan")
+            .field("name", &self.name)
+            .field("restart", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

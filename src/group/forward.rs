@@ -1,0 +1,56 @@
+//! A message that waits for room at an actor of a group, when the actor retires: it goes to the next actor of the key.
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::pending_send::{Next, Succession};
+use crate::delivery::multi_send::{Counted, LeftOver, Mode, Way};
+use crate::group::entry::Seed;
+use crate::group::key::GroupKey;
+use crate::group::state::{Board, Seat};
+use crate::util::reclaim;
+use std::sync::Arc as StdArc;
+
+/// Whoever has the key of a seed when a message is offered.
+pub struct ToHeir<M: Send + 'static, K: GroupKey> {
+    pub board: StdArc<Board<M, K>>,
+    pub seed: StdArc<Seed<K>>,
+}
+
+impl<M: Send + 'static, K: GroupKey> ToHeir<M, K> {
+    /// The actor that has the key now.
+    fn present(&self) -> Option<ActorRef<M>> {
+        let section = reclaim::section();
+        let Seat { actor, .. } = self.board.find(&self.seed.key, self.seed.hash, &section)?;
+        actor.clone()
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Succession<M> for ToHeir<M, K> {
+    fn offer(&self, message: M, is_copy: bool) -> Next<M> {
+        if self.board.is_closed() {
+            return Next::Closed(message);
+        }
+        // It is counted as sent, and whoever gets it back accounts for it, as for one that still waits.
+        let way = Way::of_counted(&self.board.system, Mode::Try);
+        if is_copy {
+            way.offers_copies();
+        }
+        let key = &self.seed.key;
+        let left = self.board.to_key(key, self.seed.hash, message, &way.delivery(None), || key.clone()).err();
+        match way.finish(left) {
+            Ok(_) => Next::Accepted,
+            Err(LeftOver::Message(message)) if way.report().full > 0 => {
+                // Keys are compared while it is counted.
+                let counted = Counted::begin(&self.board.system);
+                let present = self.present();
+                counted.end();
+                match present {
+                    Some(actor) => Next::Full(actor, message),
+                    // It has gone meanwhile.
+                    None => Next::Again(message),
+                }
+            }
+            Err(LeftOver::Message(message)) => Next::Closed(message),
+            Err(LeftOver::Waited(..)) => unreachable!("nothing waits that is only tried"),
+        }
+    }
+}

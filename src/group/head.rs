@@ -1,0 +1,29 @@
+//! The head of a group: parent of its actors. It takes no messages; what it does is in `keeper.rs`.
+
+use crate::actor::actor::{Actor, Done};
+use crate::actor::context::Context;
+use crate::actor::guardians::Never;
+use crate::failure::Failure;
+use crate::group::key::GroupKey;
+use crate::group::state::{Board, Openness};
+use std::sync::Arc as StdArc;
+
+pub struct Head<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);
+
+impl<M: Send + 'static, K: GroupKey> Actor for Head<M, K> {
+    type Message = Never;
+
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+        match message {}
+    }
+
+    /// Its actors outlive a restart of the head, which restarts them in their places.
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Never>) -> Done {
+        Ok(())
+    }
+
+    fn stopped(&mut self, _: &mut Context<Never>) {
+        self.0.advance(Openness::Closed);
+        self.0.give_up_waiting();
+    }
+}

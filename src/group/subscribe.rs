@@ -1,0 +1,62 @@
+//! Subscriptions to the statuses of actors: of a group, and of all groups of a topology.
+
+use crate::core::actor_ref::ActorRef;
+use crate::group::group::Group;
+use crate::group::key::GroupKey;
+use crate::group::status::{StatusReport, reports_to};
+use crate::topology::plan::Topology;
+
+impl<M: Send + 'static, K: GroupKey> Group<M, K> {
+    /// Tells an actor how the actors of this group are: at once each that there is, and from then on each change, until
+    /// the subscriber has ended. An actor that is created and has not had its first turn counts as none yet. Who
+    /// subscribes twice is told twice.
+    ///
+    /// The reports of one key come in their order, those of different keys in any. They are messages as others: what the
+    /// subscriber's mailbox refuses is a dead letter. Nothing is kept for groups without subscribers but each key's
+    /// status, and nothing at all happens when messages are sent or handled.
+    ///
+    /// elfo's `SubscribeToActorStatuses`.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::topology::{ActorStatus, StatusReport};
+    /// use std::sync::mpsc::channel;
+    ///
+    /// struct Disk;
+    /// impl Actor for Disk {
+    ///     type Message = u32;
+    ///     fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> Done {
+    ///         ctx.set_alarming("almost full");
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let disks = system.group("disks").by_key(|disk: &u32| *disk, |_, _| Disk).spawn()?;
+    /// let (sender, reports) = channel();
+    /// disks.subscribe_statuses(&ActorRef::from_fn(move |report: StatusReport<u32>| {
+    ///     let _ = sender.send((report.key, report.status));
+    /// }));
+    /// disks.tell(7_u32);
+    /// assert_eq!(reports.recv()?, (7, ActorStatus::Initialising));
+    /// assert_eq!(reports.recv()?, (7, ActorStatus::Normal));
+    /// assert_eq!(reports.recv()?, (7, ActorStatus::Alarming("almost full".into())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<K>>) {
+        let path = self.head().path();
+        self.board.subscribe(reports_to(path.name(), subscriber, K::clone));
+    }
+}
+
+impl Topology {
+    /// [Subscribes](Group::subscribe_statuses) to the keyed groups that are mounted now. Keys come as they are printed.
+    /// Of what else is mounted nothing is told: an actor, a router.
+    pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<String>>) {
+        for (name, member) in self.members() {
+            member.subscribe_statuses(&name, subscriber);
+        }
+    }
+}

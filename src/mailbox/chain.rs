@@ -1,0 +1,381 @@
+//! The chain of blocks: where a claim leads, what the owner finds next, and when memory comes back.
+
+use crate::mailbox::block::{Block, Shape};
+use crate::mailbox::mailbox::{Gate, Mailbox};
+use crate::mailbox::state::{Chain, State};
+use crate::sync::atomic::Ordering;
+use std::ptr;
+
+/// The owner's place in the chain. Both are null or neither is.
+#[derive(Debug)]
+pub struct Cursor {
+    /// The block being consumed.
+    pub current: *mut Block,
+    /// The first block not yet recycled; `current` or a predecessor of it.
+    pub oldest: *mut Block,
+}
+
+impl Cursor {
+    pub const NONE: Self = Self { current: ptr::null_mut(), oldest: ptr::null_mut() };
+}
+
+/// `block` marked with an epoch in bit 0, as `tail_block` holds it.
+#[inline(always)]
+fn tag(block: *mut Block, epoch: usize) -> *mut Block {
+    block.map_addr(|address| address | epoch)
+}
+
+#[inline(always)]
+fn untag(tagged: *mut Block) -> *mut Block {
+    tagged.map_addr(|address| address & !1)
+}
+
+#[inline(always)]
+fn has_epoch(tagged: *mut Block, epoch: usize) -> bool {
+    tagged.addr() & 1 == epoch
+}
+
+/// Where the next message is.
+pub enum Place<M> {
+    Slot(*const crate::mailbox::slot::Slot<M>),
+    /// Not there: unclaimed, or claimed and not yet published.
+    Nowhere,
+}
+
+/// Blocks that one sender marks at most: a bound for its time, and more than one, to catch up with a long chain that waited
+/// for a claim to be published.
+const SETTLED_AT_ONCE: usize = if crate::sync::EXPLORED { 2 } else { 8 };
+
+impl<H, S, M> Mailbox<H, S, M> {
+    /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.
+    #[inline(always)]
+    pub(crate) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
+        // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `advance`, which published
+        // the block.
+        let tagged = self.gate.tail_block.load(Ordering::Acquire);
+        if has_epoch(tagged, epoch) {
+            let block = untag(tagged);
+            // SAFETY: the block belongs to the chain of our epoch, which cannot be released while our claim is
+            // unpublished (M2).
+            if index.wrapping_sub(unsafe { Block::start(block) }) < Shape::<M>::SLOTS as u64 {
+                return block;
+            }
+        }
+        self.find_block_slow(index, epoch, tagged)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_block_slow(&self, index: u64, epoch: usize, tagged: *mut Block) -> *mut Block {
+        let tail = if has_epoch(tagged, epoch) { untag(tagged) } else { self.install(epoch, tagged) };
+        // SAFETY: as in `find_block`.
+        if index >= unsafe { Block::start(tail) } {
+            return self.walk(tail, index, epoch);
+        }
+        // Others have moved `tail_block` past our claim. They do so only where they have seen the settled block of this
+        // epoch, which has not passed us, since our claim is not published.
+        let settled = self.settled(epoch);
+        debug_assert!(!settled.is_null(), "`tail_block` moves only after `settled_block` is set");
+        self.follow(settled, index)
+    }
+
+    /// The settled block of this epoch, to be reached between claim and publishing; null if there is none yet.
+    fn settled(&self, epoch: usize) -> *mut Block {
+        // Relaxed: it lies before `tail_block` or our own block, and by way of them we have acquired the whole chain.
+        let tagged = self.settled_block.load(Ordering::Relaxed);
+        if has_epoch(tagged, epoch) { untag(tagged) } else { ptr::null_mut() }
+    }
+
+    /// Begins the chain of this epoch, or finds that another sender has.
+    fn install(&self, epoch: usize, stale: *mut Block) -> *mut Block {
+        // Relaxed: any value will do between `head` at the last idle transition, which our claim has made
+        // visible, and the oldest unpublished claim, which `head` cannot pass: the chain then covers all
+        // claims that need a place. In an ordered mailbox `head` may lie further back, but not before that
+        // transition either.
+        let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
+        // Ordering: Release; pairs with the Acquire load in `find_block`: whoever sees the block sees its
+        // header. Nothing is read through what it replaces. Acquire on failure: the winner's header.
+        match self.gate.tail_block.compare_exchange(
+            stale,
+            tag(fresh, epoch),
+            Ordering::Release,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => {
+                // Ordering: Release; pairs with the Acquire load in `adopt`.
+                self.gate.first_block.store(fresh, Ordering::Release);
+                // Relaxed: who looks there has acquired a `tail_block` that was moved by one who had seen this.
+                self.settled_block.store(tag(fresh, epoch), Ordering::Relaxed);
+                fresh
+            }
+            Err(winner) => {
+                // SAFETY: never published.
+                unsafe { Shape::<M>::release(fresh) };
+                untag(winner)
+            }
+        }
+    }
+
+    /// Follows the chain from the tail block to the block of `index`, growing it and advancing `tail_block`.
+    fn walk(&self, mut block: *mut Block, index: u64, epoch: usize) -> *mut Block {
+        let slots = Shape::<M>::SLOTS as u64;
+        // SAFETY: as in `find_block`.
+        let distance = index - unsafe { Block::start(block) };
+        // Only senders far behind the end try to advance it, those with early slots sooner: a few at a time
+        // are enough, and the others keep off the line.
+        let should_advance = distance / slots > distance % slots && !self.settled(epoch).is_null();
+        if !should_advance {
+            return self.follow(block, index);
+        }
+        for _ in 0..distance / slots {
+            let next = self.next_or_grow(block);
+            if !self.advance(block, next, epoch) {
+                return self.follow(next, index);
+            }
+            block = next;
+        }
+        self.settle(epoch);
+        block
+    }
+
+    /// Follows the chain from `block` to the block of `index`, growing it.
+    fn follow(&self, mut block: *mut Block, index: u64) -> *mut Block {
+        // SAFETY: as in `find_block`; the same holds for every block reached from it.
+        while index - unsafe { Block::start(block) } >= Shape::<M>::SLOTS as u64 {
+            block = self.next_or_grow(block);
+        }
+        block
+    }
+
+    fn next_or_grow(&self, block: *mut Block) -> *mut Block {
+        // SAFETY: alive, see `follow`.
+        let link = unsafe { &(*block).next };
+        // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `recycle`.
+        let next = link.load(Ordering::Acquire);
+        if !next.is_null() {
+            return next;
+        }
+        // SAFETY: alive, see `follow`.
+        let fresh = Shape::<M>::allocate(unsafe { Block::start(block) } + Shape::<M>::SLOTS as u64);
+        // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header. Acquire on
+        // failure: the winner's header.
+        match link.compare_exchange(ptr::null_mut(), fresh, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(winner) => {
+                // SAFETY: never published.
+                unsafe { Shape::<M>::release(fresh) };
+                winner
+            }
+        }
+    }
+
+    /// True if every claim that leads into the block is published.
+    fn is_final(&self, block: *mut Block) -> bool {
+        // The message that woke the actor travelled inline, and its index leaves a hole in the first block.
+        let hole = self.inline.stamp();
+        // SAFETY: alive, see `follow`.
+        let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
+        (0..Shape::<M>::SLOTS).all(|number| {
+            // SAFETY: alive, and the number is in range.
+            let slot = unsafe { &*Shape::<M>::slot(block, number) };
+            slot.stamp() == generation || start + number as u64 + 1 == hole
+        })
+    }
+
+    /// Moves `tail_block` from `block` to `next`; false if another sender has moved it.
+    fn advance(&self, block: *mut Block, next: *mut Block, epoch: usize) -> bool {
+        // Ordering: Release; pairs with the Acquire load in `find_block`: the header of `next`, which we have
+        // acquired, comes along, and `settled_block` of this epoch. Relaxed on failure: nothing is read through the
+        // value.
+        self.gate
+            .tail_block
+            .compare_exchange(tag(block, epoch), tag(next, epoch), Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Moves `settled_block` on, over blocks whose claims are all published, and marks those that it leaves behind.
+    ///
+    /// For a sender that has moved `tail_block` as far as its own block: so both pointers are beyond
+    /// what it marks, and with its own claim still to be published it cannot go further than that block.
+    fn settle(&self, epoch: usize) {
+        let first = self.settled(epoch);
+        let mut last = first;
+        for _ in 0..SETTLED_AT_ONCE {
+            if !self.is_final(last) {
+                break;
+            }
+            last = self.next_or_grow(last);
+        }
+        if last == first {
+            return;
+        }
+        // Relaxed: see `settled`. When it fails, another sender has moved it, and marks what it has left behind.
+        let moved = self.settled_block.compare_exchange(
+            tag(first, epoch),
+            tag(last, epoch),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if moved.is_err() {
+            return;
+        }
+        let observed = self.gate.word.mark_advance();
+        let mut block = first;
+        while block != last {
+            // SAFETY: a block without a mark is not reclaimed, and this one gets its mark below.
+            let Block { next, observed: mark, .. } = unsafe { &*block };
+            // Relaxed: acquired above.
+            block = next.load(Ordering::Relaxed);
+            // Relaxed: see `reclaim`.
+            mark.store(observed + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Owner: where message `head` is, that is the next one that was not moved out of slots yet.
+    #[inline]
+    pub(crate) fn locate(&self, head: u64) -> Place<M> {
+        if self.inline.stamp() == head + 1 {
+            return Place::Slot(&self.inline);
+        }
+        // SAFETY: only the owner touches the cursor.
+        let mut block = self.gate.cursor.with(|cursor| unsafe { (*cursor).current });
+        if block.is_null() {
+            block = self.adopt();
+            if block.is_null() {
+                return Place::Nowhere;
+            }
+        }
+        // SAFETY: blocks from `current` on are released by the owner alone.
+        let mut number = head - unsafe { Block::start(block) };
+        if number >= Shape::<M>::SLOTS as u64 {
+            block = self.step(block, head);
+            if block.is_null() {
+                return Place::Nowhere;
+            }
+            number = 0;
+        }
+        // SAFETY: as above; the number is in range.
+        let slot = unsafe { Shape::<M>::slot(block, number as usize) };
+        // SAFETY: as above.
+        if unsafe { (*slot).stamp() == Block::generation(block) } {
+            Place::Slot(slot)
+        } else {
+            Place::Nowhere
+        }
+    }
+
+    /// Makes the chain that a sender installed in this epoch the owner's; null if there is none.
+    #[cold]
+    fn adopt(&self) -> *mut Block {
+        // Ordering: Acquire; pairs with the Release store in `install`.
+        let first = self.gate.first_block.load(Ordering::Acquire);
+        if !first.is_null() {
+            // Relaxed: the next to write it is the installer of a later epoch, which has seen the idle
+            // transition in between.
+            self.gate.first_block.store(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: only the owner touches the cursor.
+            self.gate.cursor.with_mut(|cursor| unsafe { *cursor = Cursor { current: first, oldest: first } });
+        }
+        first
+    }
+
+    /// Goes on to the block after `block`, all of whose messages are taken; null if there is none yet.
+    #[cold]
+    fn step(&self, block: *mut Block, head: u64) -> *mut Block {
+        // SAFETY: as in `locate`.
+        let link = unsafe { &(*block).next };
+        // Ordering: Acquire; pairs with the Release exchanges in `next_or_grow` and `recycle`.
+        let next = link.load(Ordering::Acquire);
+        if !next.is_null() {
+            // SAFETY: only the owner touches the cursor.
+            self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).current = next });
+            self.reclaim(head, next);
+        }
+        next
+    }
+
+    /// Recycles the blocks before `current` that no sender can reach any more.
+    fn reclaim(&self, head: u64, current: *mut Block) {
+        // SAFETY: only the owner touches the cursor.
+        let mut oldest = self.gate.cursor.with(|cursor| unsafe { (*cursor).oldest });
+        while oldest != current {
+            // SAFETY: blocks from `oldest` on are released by the owner alone.
+            let mark = unsafe { &(*oldest).observed };
+            // Relaxed: who made the mark had claimed an index below it and is done with blocks when that is published
+            // (M2), which we have acquired if `head` has reached the mark.
+            let observed = mark.load(Ordering::Relaxed);
+            // A claim at or behind the observed index saw `tail_block` and `settled_block` beyond the block. All claims
+            // before it are published once `head`, the next index to be moved out of a slot, has reached it, and then their
+            // senders are done with blocks (M2).
+            if observed == 0 || observed - 1 > head {
+                break;
+            }
+            // SAFETY: as above. Relaxed: the cursor has gone this way before.
+            let next = unsafe { (*oldest).next.load(Ordering::Relaxed) };
+            // SAFETY: unreachable by the argument above, hence ours alone; its messages are taken.
+            unsafe { self.recycle(oldest) };
+            oldest = next;
+        }
+        // SAFETY: only the owner touches the cursor.
+        self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).oldest = oldest });
+    }
+
+    /// Appends a block to the chain it came from, so that a steady stream needs no cache; after three failed
+    /// tries it is released.
+    ///
+    /// # Safety
+    /// The caller alone can reach `block`; its messages are taken.
+    unsafe fn recycle(&self, block: *mut Block) {
+        // Ordering: Acquire; pairs with the Release exchanges in `install` and `advance`, which published the block.
+        let mut end = untag(self.gate.tail_block.load(Ordering::Acquire));
+        // SAFETY: ours alone.
+        unsafe { Block::renew(block, 0) };
+        for _ in 0..3 {
+            // SAFETY: `tail_block` has moved past every block with a mark in `observed`, so `end` lies among those
+            // not reclaimed, which the owner alone releases.
+            let start = unsafe { Block::start(end) } + Shape::<M>::SLOTS as u64;
+            // SAFETY: ours alone until the exchange succeeds.
+            unsafe { Block::set_start(block, start) };
+            // SAFETY: as for `start`.
+            let link = unsafe { &(*end).next };
+            // Ordering: Release; pairs with the Acquire loads of `next`. Acquire on failure: we follow it.
+            match link.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(next) => end = next,
+            }
+        }
+        // SAFETY: the caller's promise; the block was not published again.
+        unsafe { Shape::<M>::release(block) };
+    }
+
+    /// Owner: lays the token down under IDLE if the word is still `seen`, which says that all claims are taken
+    /// and the lane was looked at. The chain, if there is one, comes back to the caller.
+    ///
+    /// # Safety
+    /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of
+    /// it, and it may be gone (M3).
+    pub(crate) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
+        let Cursor { current, oldest } = {
+            // SAFETY: we are the owner.
+            let gate = unsafe { &*gate };
+            // Relaxed: published by the exchange below. A sender that saw IDLE reads it before the owner can
+            // come here again, because its claim is not taken before.
+            gate.inline_index.store(seen.index(), Ordering::Relaxed);
+            // SAFETY: only the owner touches the cursor. It is emptied before the exchange, for the next
+            // owner may come with it.
+            gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) })
+        };
+        // The epoch flips if and only if a chain was installed in it, or a later claim would take a chain
+        // released earlier for its own: after two flips the epoch bit is back where it was. `current` tells
+        // exactly: a chain is installed only for a claim that goes into it, we get here only when that claim
+        // is taken, and messages in blocks are taken only through `current`.
+        let chain = if current.is_null() { Chain::None } else { Chain::Released };
+        // SAFETY: we are the owner; the reference to the word lives for the exchange only.
+        if unsafe { (*gate).word.lay_down(seen, chain) } {
+            return Ok(oldest);
+        }
+        // SAFETY: the exchange failed, we are still the owner, as for the cursor.
+        unsafe { (*gate).cursor.with_mut(|cursor| *cursor = Cursor { current, oldest }) };
+        Err(())
+    }
+}

@@ -1,0 +1,584 @@
+//! The kinds of mailbox that users choose from.
+
+use crate::mailbox::mailbox;
+use crate::mailbox::priority::{Key, Order, Shape};
+use crate::util::panic::Guarded;
+use std::any::{Any, type_name};
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// More lanes than this are an error: each costs the owner a look for each message.
+const LANES_MAX: usize = 64;
+/// The largest capacity of what takes its room at once: more is a mistake, which would end the process for want of memory.
+const AT_ONCE_MAX: usize = 1 << 24;
+/// How many messages a mailbox holds that nobody gave a capacity, where a bounded one is required. Akka's.
+const REQUIRED_CAPACITY: usize = 1000;
+
+/// Which mailbox an actor has. The default is [unbounded](Self::unbounded).
+///
+/// | kind | here | in Akka |
+/// |---|---|---|
+/// | any number, in the order sent | [`unbounded`](Self::unbounded) | `UnboundedMailbox`, and `SingleConsumerOnlyUnboundedMailbox`: an actor's mailbox has one consumer in any case |
+/// | at most so many; more are refused | [`bounded`](Self::bounded) | `NonBlockingBoundedMailbox` |
+/// | at most so many; senders wait | `bounded(n).on_full(Full::Wait(limit))` | `BoundedMailbox` with a push timeout; `Duration::MAX` is a negative one |
+/// | at most so many; the oldest or newest is dropped | `bounded(n).on_full(Full::DropOldest)` | – |
+/// | by rank, equal ones in the order sent | [`priority`](Self::priority) | `UnboundedStablePriorityMailbox`; `UnboundedPriorityMailbox` leaves the order of equal ones open, so this is one, too |
+/// | control first | [`control_aware`](Self::control_aware) | `UnboundedControlAwareMailbox` |
+/// | so many lanes, with a guard against starvation | [`lanes`](Self::lanes) | – |
+/// | the last three, at most so many | `.capacity(n)`, `.on_full(policy)` | `BoundedStablePriorityMailbox`, `BoundedPriorityMailbox`, `BoundedControlAwareMailbox` |
+/// | the same, and some classes always taken | [`.never_discard(class)`](Self::never_discard) | – |
+/// | with a front to put messages back to | none: a stash has a place of its own, whatever the mailbox | `UnboundedDequeBasedMailbox`, `BoundedDequeBasedMailbox` |
+///
+/// # Order
+///
+/// Messages of one sender and one class are handled in the order sent; a class is a rank or a lane, and in the
+/// other kinds there is only one. In the kinds that sort, a message overtakes what has arrived and is not yet
+/// begun.
+///
+/// What has a place among messages, as a poison pill, a timer's tick or the notice of a watched actor's end, acts
+/// when all messages that were there before it are handled. In a mailbox that sorts, messages that came later
+/// may overtake it, and a message that starves without a guard holds it up.
+///
+/// # Concurrency
+///
+/// The function that ranks a message runs once for each, in the actor's turn, before it is known which message
+/// comes next; so it should be quick. Where some classes are [never discarded](Self::never_discard), it also runs on
+/// the threads of senders that find the mailbox full. When it panics, the message goes behind all others and the actor fails as
+/// if the message had been at fault. What is left when the actor ends is not ranked any more.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// enum Job {
+///     Cancel(u64),
+///     Run(u64),
+/// }
+///
+/// let small = Mailbox::bounded(4096).on_full(Full::Reject);
+/// let cancel_first = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)));
+/// let shortest_first = Mailbox::priority(|job: &Job| match job {
+///     Job::Cancel(_) => i64::MIN,
+///     Job::Run(length) => *length as i64,
+/// })
+/// .capacity(10_000);
+/// let two_lanes = Mailbox::lanes(2, |job: &Job| if let Job::Cancel(_) = job { 0 } else { 1 }).guard(8);
+/// ```
+#[derive(Clone)]
+pub struct Mailbox {
+    pub(crate) capacity: Option<usize>,
+    pub(crate) on_full: Full,
+    pub(crate) guard: Option<u32>,
+    never_discards: Option<i64>,
+    /// How much the actor may stash; `None` for any number.
+    pub(crate) stash_capacity: Option<u32>,
+    sorting: Option<Sorting>,
+}
+
+/// What is known of a sorting mailbox without knowing its messages.
+#[derive(Clone)]
+struct Sorting {
+    classes: Classes,
+    /// A `StdArc<Key<M>>`.
+    key: StdArc<dyn Any + Send + Sync>,
+    /// The name of `M`.
+    messages: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Classes {
+    Ranks,
+    Control,
+    Lanes(usize),
+}
+
+/// What happens to a message that finds its bounded mailbox full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Full {
+    /// It is refused: `try_tell` hands it back, `tell` makes it a dead letter.
+    Reject,
+    /// It takes the place of the oldest message, which is dropped and counted. Not in a mailbox that sorts:
+    /// there the sender cannot know which is the one to go. Room for all is allocated at once; a capacity of more than
+    /// 2^24 is an error when the actor is created.
+    DropOldest,
+    /// It is dropped and counted.
+    DropNewest,
+    /// The sender waits for room, for this long at most by the [system's clock](crate::core::system::SystemBuilder::clock), and is then
+    /// refused. A question waits no longer than its own [limit](crate::ask::ask::Ask::within). On a work-stealing worker and in a turn on
+    /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
+    /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
+    /// runs: the room would never be made. The owner pays a fence for each message.
+    ///
+    /// Sent through a router by `tell` or `try_tell`, the wait happens while the sender reads the router's table: until it
+    /// ends, no replaced table of any router in the process is freed, and the changes of a router whose tables take
+    /// [as much as they may](crate::routing::RouterPlan::old_tables_max) wait for that. Give routees a short limit.
+    Wait(Duration),
+}
+
+impl Mailbox {
+    /// Takes any number of messages.
+    pub fn unbounded() -> Self {
+        Self {
+            capacity: None,
+            on_full: Full::Reject,
+            guard: None,
+            never_discards: None,
+            stash_capacity: None,
+            sorting: None,
+        }
+    }
+
+    /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
+    /// otherwise. A capacity of 0 is an error when the actor is created.
+    pub fn bounded(capacity: usize) -> Self {
+        Self::unbounded().capacity(capacity)
+    }
+
+    /// Hands out messages by rank, lower ones first, and those of equal rank in the order sent. Takes any number
+    /// of messages unless given a [`capacity`](Self::capacity).
+    ///
+    /// The idea is Akka's `PriorityGenerator`.
+    pub fn priority<M: Send + 'static>(rank: impl Fn(&M) -> i64 + Send + Sync + 'static) -> Self {
+        let rank = Guarded::new(rank);
+        Self::sorted::<M>(Classes::Ranks, StdArc::new(move |message: &M| rank(message)))
+    }
+
+    /// Hands out the messages that are control before all others, each kind in the order sent. Takes any number
+    /// of messages unless given a [`capacity`](Self::capacity).
+    pub fn control_aware<M: Send + 'static>(is_control: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
+        let is_control = Guarded::new(is_control);
+        Self::sorted::<M>(Classes::Control, StdArc::new(move |message: &M| i64::from(!is_control(message))))
+    }
+
+    /// Hands out the messages of `count` lanes, the lowest number first, and within a lane in the order sent.
+    /// `lane` gives a message's lane, from 0; what is beyond the last counts as the last. A count of 0 or of more
+    /// than 64 is an error when the actor is created. Takes any number of messages unless given a
+    /// [`capacity`](Self::capacity), which is one for all lanes.
+    ///
+    /// A lane waits for as long as a higher one has something, unless there is a [`guard`](Self::guard).
+    pub fn lanes<M: Send + 'static>(
+        count: usize,
+        lane: impl Fn(&M) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        let lane = Guarded::new(lane);
+        let key = move |message: &M| i64::try_from(lane(message)).unwrap_or(i64::MAX);
+        Self::sorted::<M>(Classes::Lanes(count), StdArc::new(key))
+    }
+
+    fn sorted<M: Send + 'static>(classes: Classes, key: StdArc<Key<M>>) -> Self {
+        let sorting = Sorting { classes, key: StdArc::new(key), messages: type_name::<M>() };
+        Self { sorting: Some(sorting), ..Self::unbounded() }
+    }
+
+    /// Holds at most so many messages, the one being handled not counted. A capacity of 0 is an error when the
+    /// actor is created.
+    pub fn capacity(mut self, message_count: usize) -> Self {
+        self.capacity = Some(message_count);
+        self
+    }
+
+    /// Says what happens when a bounded mailbox is full; an unbounded one never is.
+    /// [`Full::DropOldest`] in a mailbox that sorts is an error when the actor is created.
+    pub fn on_full(mut self, policy: Full) -> Self {
+        self.on_full = policy;
+        self
+    }
+
+    /// Guards lanes against starvation: once `message_count` messages of higher lanes have been handled while a
+    /// lane waits, one of its own goes. If that is true of several lanes, each gets its turn, the highest first.
+    /// So with 3 lanes, a guard of 10, and all lanes full, of 12 messages 10 are of the first lane and one is of
+    /// each other one.
+    ///
+    /// For [`lanes`](Self::lanes) and [`control_aware`](Self::control_aware), whose second lane is that of the
+    /// other messages. A guard of 0, or on a mailbox without lanes, is an error when the actor is created.
+    pub fn guard(mut self, message_count: u32) -> Self {
+        self.guard = Some(message_count);
+        self
+    }
+
+    /// Takes messages of this class, and of more urgent ones, beyond the [capacity](Self::capacity): whatever
+    /// [`on_full`](Self::on_full) says, none of them is dropped, refused, or waits for room. The class is a
+    /// [rank](Self::priority), the number of a [lane](Self::lanes), or 0 for the messages of a
+    /// [control-aware](Self::control_aware) mailbox that are control.
+    ///
+    /// They count as queued like others, so the mailbox takes no other message before it has fewer than its capacity.
+    /// Nothing bounds them, so choose a class that is rare.
+    ///
+    /// The function that ranks messages runs on the sender's thread then, where the mailbox is full. A panic in it does not
+    /// unwind to the sender: the message is treated as any other.
+    ///
+    /// Without a capacity, on a mailbox that does not sort, and for a class that all messages of lanes or of a
+    /// control-aware mailbox are in, or none, it is an error when the actor is created
+    /// ([`MailboxFault::NeverDiscard`]).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// enum Job {
+    ///     Cancel(u64),
+    ///     Run(u64),
+    /// }
+    ///
+    /// /// At most 1,000 jobs wait, more are dropped; but a cancellation always arrives.
+    /// let jobs = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)))
+    ///     .capacity(1000)
+    ///     .on_full(Full::DropNewest)
+    ///     .never_discard(0);
+    /// ```
+    pub fn never_discard(mut self, class: i64) -> Self {
+        self.never_discards = Some(class);
+        self
+    }
+
+    /// How many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; any number unless said
+    /// otherwise. With 0 it can stash none. What the actor's
+    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::deployment::deployment::Deployment::stash_capacity) says counts more.
+    ///
+    /// In a configuration this is `stash-capacity` of the mailbox's section (Akka's).
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let small = Mailbox::bounded(1000).stash_capacity(100);
+    /// let system = System::builder("shop").mailbox("small", small).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stash_capacity(mut self, message_count: usize) -> Self {
+        self.stash_capacity = Some(u32::try_from(message_count).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Whether urgent messages overtake in it.
+    #[cfg(feature = "config")]
+    pub(crate) fn sorts(&self) -> bool {
+        self.sorting.is_some()
+    }
+
+    /// Whether several actors can take from it: unsorted, and without senders that wait.
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest | Full::DropOldest)
+    }
+
+    /// Whether it is what is required.
+    pub(crate) fn fulfils(&self, requirement: MailboxRequirement) -> bool {
+        match requirement {
+            MailboxRequirement::Bounded => self.capacity.is_some(),
+            MailboxRequirement::Unbounded => self.capacity.is_none(),
+            MailboxRequirement::Sorted => self.sorting.is_some(),
+            MailboxRequirement::ControlAware => {
+                self.sorting.as_ref().is_some_and(|sorting| sorting.classes == Classes::Control)
+            }
+        }
+    }
+
+    /// What is wrong with it, whatever the actor.
+    ///
+    /// # Errors
+    ///
+    /// Any [`MailboxFault`] but [`MailboxFault::MessageType`], and those about names and requirements.
+    pub(crate) fn check(&self) -> Result<(), MailboxFault> {
+        if self.capacity == Some(0) {
+            return Err(MailboxFault::ZeroCapacity);
+        }
+        let lanes = match self.sorting.as_ref().map(|sorting| sorting.classes) {
+            None | Some(Classes::Ranks) => 0,
+            Some(Classes::Control) => 2,
+            Some(Classes::Lanes(count)) if (1..=LANES_MAX).contains(&count) => count,
+            Some(Classes::Lanes(count)) => return Err(MailboxFault::LaneCount { count }),
+        };
+        if let Some(class) = self.never_discards {
+            let some_are = match self.sorting.as_ref().map(|sorting| sorting.classes) {
+                None => false,
+                Some(Classes::Ranks) => class < i64::MAX,
+                // At least the last one may be discarded.
+                Some(Classes::Control | Classes::Lanes(_)) => {
+                    usize::try_from(class).is_ok_and(|class| class + 1 < lanes)
+                }
+            };
+            if !some_are || self.capacity.is_none() {
+                return Err(MailboxFault::NeverDiscard { class, mailbox: self.to_string() });
+            }
+        }
+        match self.guard {
+            Some(guard) if guard == 0 || lanes == 0 => Err(MailboxFault::Guard { guard, lanes }),
+            _ if self.sorting.is_some() && self.on_full == Full::DropOldest => Err(MailboxFault::DropOldest),
+            _ if self.on_full == Full::DropOldest => self.check_room_at_once(),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`check`](Self::check), of one whose room is allocated at once.
+    pub(crate) fn check_room_at_once(&self) -> Result<(), MailboxFault> {
+        match self.capacity {
+            Some(capacity) if capacity > AT_ONCE_MAX => Err(MailboxFault::LargeCapacity { capacity }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it takes to make the mailbox of an actor that handles `M`.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check), and [`MailboxFault::MessageType`].
+    pub(crate) fn prepare<M: Send + 'static>(&self) -> Result<Prepared<M>, MailboxFault> {
+        self.check()?;
+        let order = match &self.sorting {
+            None => None,
+            Some(Sorting { classes, key, messages }) => {
+                let Some(key) = key.downcast_ref::<StdArc<Key<M>>>() else {
+                    return Err(MailboxFault::MessageType { mailbox: messages, actor: type_name::<M>() });
+                };
+                let lanes = match classes {
+                    Classes::Ranks => None,
+                    Classes::Control => NonZeroUsize::new(2),
+                    Classes::Lanes(count) => NonZeroUsize::new(*count),
+                };
+                let guard = self.guard.and_then(NonZeroU32::new);
+                let shape = lanes.map_or(Shape::Ranks, |count| Shape::Lanes { count, guard });
+                Some(Order::new(shape, key.clone()).never_discarding(self.never_discards))
+            }
+        };
+        let capacity = self.capacity.and_then(NonZeroUsize::new);
+        Ok(Prepared { capacity, on_full: self.on_full, stash_capacity: self.stash_capacity, order })
+    }
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self::unbounded()
+    }
+}
+
+/// Says what kind it is, as in `bounded priority mailbox (capacity 10, on full Reject)`.
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.capacity.is_some() { "bounded" } else { "unbounded" })?;
+        match self.sorting.as_ref().map(|sorting| sorting.classes) {
+            None => {}
+            Some(Classes::Ranks) => f.write_str(" priority")?,
+            Some(Classes::Control) => f.write_str(" control-aware")?,
+            Some(Classes::Lanes(count)) => write!(f, " {count}-lane")?,
+        }
+        f.write_str(" mailbox")?;
+        match self.capacity {
+            Some(capacity) => write!(f, " (capacity {capacity}, on full {:?})", self.on_full),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("capacity", &self.capacity)
+            .field("on_full", &self.on_full)
+            .field("guard", &self.guard)
+            .field("never_discards", &self.never_discards)
+            .field("stash_capacity", &self.stash_capacity)
+            .field("classes", &self.sorting.as_ref().map(|sorting| sorting.classes))
+            .field("messages", &self.sorting.as_ref().map(|sorting| sorting.messages))
+            .finish()
+    }
+}
+
+/// A checked recipe for messages of type `M`.
+pub struct Prepared<M> {
+    capacity: Option<NonZeroUsize>,
+    pub on_full: Full,
+    /// How much the actor may stash, unless something else says so; `None` for any number.
+    pub stash_capacity: Option<u32>,
+    order: Option<Order<M>>,
+}
+
+impl<M> Prepared<M> {
+    pub fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
+        let waiting = matches!(self.on_full, Full::Wait(_));
+        match (self.order, self.capacity) {
+            (None, None) => mailbox::Mailbox::unbounded(header),
+            (None, Some(capacity)) if self.on_full == Full::DropOldest => {
+                mailbox::Mailbox::ring(header, capacity)
+            }
+            (None, Some(capacity)) => mailbox::Mailbox::bounded(header, capacity, waiting),
+            (Some(order), capacity) => {
+                mailbox::Mailbox::ordered(header, order, capacity.map(|capacity| (capacity, waiting)))
+            }
+        }
+    }
+}
+
+/// What an actor or a dispatcher demands of mailboxes. Checked when an actor is created.
+///
+/// An actor for which nobody has chosen a mailbox gets one that is bounded or unbounded as is demanded: a bounded one
+/// holds 1,000 messages, and refuses more. One that sorts needs to be told how, so that must be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MailboxRequirement {
+    /// There is a capacity.
+    Bounded,
+    /// There is none.
+    Unbounded,
+    /// Urgent messages overtake: by priority, control-aware, or in lanes.
+    Sorted,
+    /// Control overtakes: [`Mailbox::control_aware`].
+    ControlAware,
+}
+
+impl MailboxRequirement {
+    /// The mailbox of an actor for which nobody has chosen one, if there is one that fulfils this: bounded ones
+    /// hold 1,000 messages. One that sorts needs to know how.
+    pub(crate) fn mailbox(self) -> Option<Mailbox> {
+        match self {
+            Self::Bounded => Some(Mailbox::bounded(REQUIRED_CAPACITY)),
+            Self::Unbounded => Some(Mailbox::unbounded()),
+            Self::Sorted | Self::ControlAware => None,
+        }
+    }
+}
+
+impl fmt::Display for MailboxRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bounded => "a bounded mailbox",
+            Self::Unbounded => "an unbounded mailbox",
+            Self::Sorted => "a mailbox that sorts",
+            Self::ControlAware => "a control-aware mailbox",
+        })
+    }
+}
+
+/// A mailbox itself, or the name of one that the system knows:
+/// [`SystemBuilder::mailbox`](crate::core::system::SystemBuilder::mailbox).
+#[derive(Debug, Clone)]
+pub struct MailboxChoice(pub(crate) Choice);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Choice {
+    Recipe(Mailbox),
+    Name(String),
+}
+
+impl From<Mailbox> for MailboxChoice {
+    fn from(mailbox: Mailbox) -> Self {
+        Self(Choice::Recipe(mailbox))
+    }
+}
+
+impl From<&str> for MailboxChoice {
+    fn from(name: &str) -> Self {
+        Self(Choice::Name(name.to_owned()))
+    }
+}
+
+/// What is wrong with the mailbox that an actor was to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MailboxFault {
+    /// It is bounded with capacity 0.
+    ZeroCapacity,
+    /// Room for all its messages is allocated at once, and these are more than 2^24.
+    LargeCapacity {
+        /// The capacity.
+        capacity: usize,
+    },
+    /// It has no lane, or more than 64.
+    LaneCount {
+        /// How many it has.
+        count: usize,
+    },
+    /// Its starvation guard is 0, or it has no lanes.
+    Guard {
+        /// The guard.
+        guard: u32,
+        /// How many lanes it has.
+        lanes: usize,
+    },
+    /// It sorts, and is to drop the oldest message when full.
+    DropOldest,
+    /// A class is [never to be discarded](Mailbox::never_discard), and the mailbox has no capacity, does not sort, or has
+    /// no other class or no such class.
+    NeverDiscard {
+        /// The class.
+        class: i64,
+        /// The mailbox.
+        mailbox: String,
+    },
+    /// It sorts other messages than the actor's.
+    MessageType {
+        /// The type of messages that it sorts.
+        mailbox: &'static str,
+        /// The type of messages that the actor handles.
+        actor: &'static str,
+    },
+    /// It is no queue that several actors can share: see [`Balancing`](crate::routing::Balancing).
+    NotShareable {
+        /// The mailbox.
+        mailbox: String,
+    },
+    /// The system knows no mailbox of this name.
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The names that it knows.
+        known: Vec<String>,
+    },
+    /// It is not what is required.
+    Unmet {
+        /// What is required.
+        requirement: MailboxRequirement,
+        /// The name of the dispatcher that requires it; `None` if the actor does.
+        dispatcher: Option<String>,
+        /// The mailbox.
+        mailbox: String,
+    },
+}
+
+impl fmt::Display for MailboxFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroCapacity => f.write_str("capacity 0: must be at least 1"),
+            Self::LargeCapacity { capacity } => write!(
+                f,
+                "capacity {capacity}, for which room is allocated at once: must be at most {AT_ONCE_MAX}"
+            ),
+            Self::LaneCount { count } => write!(f, "{count} lanes: must be within 1 and {LANES_MAX}"),
+            Self::Guard { guard, lanes: 0 } => {
+                write!(f, "a guard of {guard} on a mailbox without lanes: use lanes or no guard")
+            }
+            Self::Guard { guard, .. } => write!(f, "a guard of {guard}: must be at least 1"),
+            Self::DropOldest => f.write_str(
+                "DropOldest in a mailbox that sorts, whose senders cannot know the oldest: use DropNewest, Reject or \
+                 Wait",
+            ),
+            Self::NeverDiscard { class, mailbox } => write!(
+                f,
+                "messages up to class {class} are never to be discarded by this: {mailbox}; it must sort, have a capacity, \
+                 and have this class and one below it that may be discarded"
+            ),
+            Self::MessageType { mailbox, actor } => {
+                write!(f, "it sorts messages of type {mailbox}, and the actor handles {actor}: make one for these")
+            }
+            Self::NotShareable { mailbox } => write!(
+                f,
+                "routees cannot share this: {mailbox}; use Mailbox::unbounded(), or Mailbox::bounded(n) with Reject, \
+                 DropNewest or DropOldest"
+            ),
+            Self::UnknownName { name, known } => write!(
+                f,
+                "unknown mailbox {name:?}: declare it with System::builder(..).mailbox({name:?}, ..), there are \
+                 {known:?}"
+            ),
+            Self::Unmet { requirement, dispatcher, mailbox } => {
+                match dispatcher {
+                    Some(name) => write!(f, "dispatcher {name:?} requires {requirement}")?,
+                    None => write!(f, "the actor requires {requirement}")?,
+                }
+                write!(f, ", and it was to have this: {mailbox}; choose another mailbox")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MailboxFault {}

@@ -1,0 +1,968 @@
+//! The mailbox: its gate, its senders' side, and its owner's side.
+
+use crate::mailbox::backpressure::{Bell, Room};
+use crate::mailbox::block::{Block, Shape};
+use crate::mailbox::bounded::{Bound, Policy, Ring};
+use crate::mailbox::chain::{Cursor, Place};
+use crate::mailbox::priority::Order;
+use crate::mailbox::slot::Slot;
+use crate::mailbox::state::{State, Word};
+use crate::mailbox::system_queue::{Batch, Lane, Position};
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::cell::UnsafeCell;
+use crate::util::panic;
+use std::any::Any;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::time::Instant;
+
+/// The part of a mailbox that does not depend on the type of its messages.
+///
+/// `H` is what the cell keeps on the senders' line and lies at offset 0; 40 bytes of it fill the line. `S` is
+/// the type of system messages. Nothing here is padded or over-aligned, so that a reference to the gate covers
+/// no byte of the inline slot behind it. The cell around it is to be aligned to a line.
+#[repr(C)]
+pub struct Gate<H, S> {
+    pub header: H,
+    pub(crate) word: Word,
+    /// A block from which the next claim is a short walk; bit 0 is the epoch of its chain.
+    pub(crate) tail_block: AtomicPtr<Block>,
+    /// The index of a claim on the idle mailbox: who gets it, and sees IDLE, uses the inline slot.
+    pub(crate) inline_index: AtomicU64,
+    // Up to here senders; from here on the owner.
+    /// Messages handed to the actor, and in a ring displaced, so far. A ring's senders change it too, by
+    /// read-modify-writes.
+    pub(crate) head: AtomicU64,
+    /// The chain installed in this epoch, until the owner has adopted it.
+    pub(crate) first_block: AtomicPtr<Block>,
+    pub(crate) cursor: UnsafeCell<Cursor>,
+    /// How many claims hold; meaningful once closed.
+    close_index: AtomicU64,
+    lane: Lane<S>,
+}
+
+// SAFETY: senders change atomics and the lane, which moves `S` between threads; `cursor` is the owner's, and
+// the token that makes one moves by Release and Acquire on `word`.
+unsafe impl<H: Send, S: Send> Send for Gate<H, S> {}
+// SAFETY: as above; `header` is shared.
+unsafe impl<H: Sync, S: Send> Sync for Gate<H, S> {}
+
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+const _: () = {
+    type Packed = Gate<[u64; 5], ()>;
+    assert!(std::mem::offset_of!(Packed, header) == 0);
+    assert!(std::mem::offset_of!(Packed, head) == 64 || size_of::<usize>() != 8);
+    assert!(size_of::<Packed>() == 112 || size_of::<usize>() != 8);
+    assert!(std::mem::offset_of!(Mailbox<[u64; 5], (), u64>, inline) == 128 || size_of::<usize>() != 8);
+};
+
+/// A mailbox for messages of type `M`; see the [module](self).
+#[repr(C)]
+pub struct Mailbox<H, S, M> {
+    pub gate: Gate<H, S>,
+    policy: Option<Box<Policy<M>>>,
+    /// The first block that may have claims not yet published, or one before it, never beyond `tail_block`; bit 0 as
+    /// there. Senders change it only once in a block.
+    pub(crate) settled_block: AtomicPtr<Block>,
+    /// Begins a line: the sender that wakes the actor writes it, and the owner's line would come along.
+    pub(crate) inline: Slot<M>,
+}
+
+// SAFETY: see `Gate`; messages move from senders to the owner.
+unsafe impl<H: Send, S: Send, M: Send> Send for Mailbox<H, S, M> {}
+// SAFETY: as above; no thread gets a reference to a message in here.
+unsafe impl<H: Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
+
+/// What an accepted push asks of its caller.
+#[must_use = "whoever is told to wake holds the token and must schedule the actor"]
+pub enum Pushed<M> {
+    /// Nothing: the actor is on its way.
+    Queued,
+    /// The caller holds the ownership token now, and must schedule the actor.
+    Wake,
+    /// The message took the place of the oldest one.
+    Displaced {
+        oldest: M,
+        /// As [`Wake`](Self::Wake).
+        wake: bool,
+    },
+}
+
+/// Why a push was refused; the message comes back.
+pub enum Refused<M> {
+    /// The mailbox is at its capacity.
+    Full(M),
+    /// The mailbox is closed for good.
+    Closed(M),
+}
+
+/// What an accepted system message asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "whoever is told to wake holds the token and must schedule the actor"]
+pub enum SystemPushed {
+    /// Nothing: the owner will look at the lane.
+    Queued,
+    /// The caller holds the ownership token now, and must schedule the actor.
+    Wake,
+}
+
+/// What an onlooker sees; of several that hold, the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    /// No more messages are taken.
+    Closed,
+    /// The owner has said that the actor takes no user messages for now; see [`Owner::set_suspended`].
+    Suspended,
+    /// Nobody runs the actor and nothing is queued.
+    Idle,
+    /// Somebody runs the actor or is about to.
+    Busy {
+        /// Messages that are accepted and not yet taken.
+        queued: u64,
+    },
+}
+
+/// What the owner finds at the head.
+pub enum Ready<'o, 'a, H, S, M> {
+    /// A message, still in its place.
+    Message(Front<'o, 'a, H, S, M>),
+    /// Nothing was claimed beyond the head: go idle.
+    Empty,
+    /// The next message is claimed and not published yet: come back later.
+    Busy,
+    /// In an ordered mailbox the user's function that places a message has panicked. The message has gone
+    /// behind all others; the panic comes once.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// What is left of a closed mailbox.
+pub enum Drained<M> {
+    /// The next message that was accepted before the close.
+    Message(M),
+    /// The next one is claimed and not published yet: come back later.
+    Busy,
+    /// All that were accepted have been taken.
+    Done,
+}
+
+impl<H, S> Gate<H, S> {
+    fn new(header: H, limited: bool) -> Self {
+        Self {
+            header,
+            word: Word::new(limited),
+            tail_block: AtomicPtr::new(ptr::null_mut()),
+            inline_index: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            first_block: AtomicPtr::new(ptr::null_mut()),
+            cursor: UnsafeCell::new(Cursor::NONE),
+            close_index: AtomicU64::new(0),
+            lane: Lane::new(),
+        }
+    }
+
+    /// Sends a system message; an error hands it back because the lane is closed.
+    ///
+    /// Works on a closed mailbox as long as its lane is open.
+    pub fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
+        self.lane.push(message, position)?;
+        Ok(if self.word.announce_lane() { SystemPushed::Wake } else { SystemPushed::Queued })
+    }
+
+    /// Gives the actor a turn, or a further look if it has one; true if the caller holds the token now, and must
+    /// schedule the actor. Without a node in the lane: nothing is allocated, and an owner learns of it only by
+    /// [`Owner::try_idle_unless_nudged`].
+    #[must_use = "who holds the token must schedule the actor"]
+    pub fn nudge(&self) -> bool {
+        self.word.announce_lane()
+    }
+
+    /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
+    /// sender has it then; before the mailbox is known to others, always true.
+    pub fn begin(&self) -> bool {
+        self.word.wake_idle()
+    }
+
+    /// The index behind all claims that the caller made or knows of, for [`Position::At`].
+    pub fn position(&self) -> u64 {
+        self.word.look_acquire().index()
+    }
+
+    /// Messages that are accepted and not yet taken, those not yet published included. Never below 0; exact
+    /// when nobody sends meanwhile, and otherwise a value that was true during the call or nearly so.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        let mut before = self.word.look_acquire();
+        let mut tries = 3;
+        loop {
+            // Ordering: Acquire; pairs with the Release of `head` in `Front::take`. Message h is claimed
+            // before head is h + 1, so the word read below has an index of at least this head.
+            let head = self.head.load(Ordering::Acquire);
+            let after = self.word.look_acquire();
+            tries -= 1;
+            if before.index() == after.index() || tries == 0 {
+                if !after.is_closed() {
+                    return after.index() - head;
+                }
+                // Relaxed: a number, and nothing behind it. Until it is seen: none are left.
+                return self.close_index.load(Ordering::Relaxed).saturating_sub(head);
+            }
+            before = after;
+        }
+    }
+
+    /// Whether nobody runs the actor, it has no message, and no control is on its way to it. Whoever reads true sees all that
+    /// its owners have done up to the moment when the last of them laid the token down.
+    #[cfg(any(feature = "testkit", pointsman_loom))]
+    pub fn is_at_rest(&self) -> bool {
+        // Before the word. Ordering: Acquire; pairs with the Release of `head` in `Front::take` and of a displacement.
+        // Of a message that is taken by this head, the word below is not the one between its claim and its wake-up.
+        let head = self.head.load(Ordering::Acquire);
+        let state = self.word.look_acquire();
+        // Relaxed: written before the token was laid down, which the word shows.
+        let index = if state.is_closed() { self.close_index.load(Ordering::Relaxed) } else { state.index() };
+        state.is_unowned() && !state.has_lane() && index == head
+    }
+
+    /// Whether nobody runs the actor or is about to.
+    #[cfg(feature = "testkit")]
+    pub fn has_no_turn(&self) -> bool {
+        self.word.look_acquire().is_unowned()
+    }
+
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.word.look_acquire().is_closed()
+    }
+
+    /// What routers choose by: one look at the word, and one at the head where the word does not say enough.
+    ///
+    /// Cheaper than [`len`](Self::len), and less exact while others send: of the messages that were queued
+    /// when the word was read, so many were left when the head was. Exact when nobody sends meanwhile.
+    #[inline]
+    pub fn glance(&self) -> Glance {
+        let state = self.word.look_acquire();
+        if !state.is_busy() {
+            if state.is_closed() {
+                return Glance::Closed;
+            }
+            if state.is_suspended() {
+                return Glance::Suspended;
+            }
+            // IDLE alone is not empty: a sender may have claimed and not yet woken.
+            if state.index() == self.inline_index.load(Ordering::Relaxed) {
+                return Glance::Idle;
+            }
+        }
+        // Relaxed: nothing is read through it, and the Acquire of the word keeps it behind. So it may have passed the
+        // index.
+        Glance::Busy { queued: state.index().saturating_sub(self.head.load(Ordering::Relaxed)) }
+    }
+}
+
+impl<H, S, M> Mailbox<H, S, M> {
+    /// Takes any number of messages.
+    pub fn unbounded(header: H) -> Self {
+        Self::with(Gate::new(header, false), None)
+    }
+
+    /// Refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
+    /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
+    pub fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
+        Self::with_policy(header, true, Policy::Refuse(Bound::new(capacity, waiting)))
+    }
+
+    /// Keeps the newest `capacity` messages and hands the oldest to whoever displaces it. One more may be
+    /// held while the owner looks at it.
+    pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
+        Self::with_policy(header, true, Policy::Displace(Ring::new(capacity.get())))
+    }
+
+    /// Hands messages to the owner as `order` says. With a bound, and `waiting` in its second place, it is as
+    /// [`bounded`](Self::bounded).
+    pub fn ordered(header: H, order: Order<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
+        let bound = bound.map(|(capacity, waiting)| Bound::new(capacity, waiting));
+        Self::with_policy(header, bound.is_some(), Policy::Sort(order, bound))
+    }
+
+    fn with_policy(header: H, limited: bool, policy: Policy<M>) -> Self {
+        Self::with(Gate::new(header, limited), Some(Box::new(policy)))
+    }
+
+    fn with(gate: Gate<H, S>, policy: Option<Box<Policy<M>>>) -> Self {
+        Self { gate, inline: Slot::new(), policy, settled_block: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Sends a message; never waits.
+    #[inline]
+    pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.go_on(claimed, message))
+    }
+
+    /// Sends a message in the usual way, to an open mailbox without a bound whose actor is on its way, and answers
+    /// `queued`. Where it is otherwise, `otherwise` is to [go on](Self::go_on) with what it gets. So the usual way has
+    /// no outcome to look at, and its caller need not have the rest in line. `otherwise` goes on before anything else,
+    /// for the claim may be made (M5).
+    #[inline(always)]
+    pub fn push_or<R>(&self, message: M, queued: R, otherwise: impl FnOnce(Option<State>, M) -> R) -> R {
+        if !self.gate.word.look().is_plain_and_unbounded() {
+            return otherwise(None, message);
+        }
+        let old = self.gate.word.claim();
+        if !old.is_plain() {
+            return otherwise(Some(old), message);
+        }
+        self.publish_in_block(old, message);
+        queued
+    }
+
+    /// As [`push`](Self::push), but waits for room, until the deadline if there is one; then `Full`.
+    ///
+    /// Only mailboxes made with `waiting` wait. Not for workers: the actor that would make room may need
+    /// this thread.
+    pub fn push_waiting(&self, message: M, deadline: Option<Instant>) -> Result<Pushed<M>, Refused<M>> {
+        let message = match self.push(message) {
+            Err(Refused::Full(message)) => message,
+            done => return done,
+        };
+        let Some(room) = self.room() else { return Err(Refused::Full(message)) };
+        let mut message = Some(message);
+        let outcome = room.wait(deadline, || match self.push(message.take()?) {
+            Err(Refused::Full(refused)) => {
+                message = Some(refused);
+                None
+            }
+            done => Some(done),
+        });
+        match (outcome, message) {
+            (Some(done), _) => done,
+            (None, Some(message)) => Err(Refused::Full(message)),
+            (None, None) => unreachable!("the message is either refused or pushed"),
+        }
+    }
+
+    /// As [`push`](Self::push), and beyond the capacity where there is one that refuses.
+    pub fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        match self.policy.as_deref().and_then(Policy::bound) {
+            Some(_) => self.push_bounded(u64::MAX, message),
+            None => self.push(message),
+        }
+    }
+
+    /// Has `bell` rung whenever there may be room, until it is dismissed; only mailboxes made with `waiting` do so.
+    pub fn enlist(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.enlist(bell);
+        }
+    }
+
+    /// Undoes one [`enlist`](Self::enlist).
+    pub fn dismiss(&self, bell: &Arc<Bell>) {
+        if let Some(room) = self.room() {
+            room.dismiss(bell);
+        }
+    }
+
+    /// Changes how many messages it takes before it refuses; false if it has no such bound. Shrinking drops nothing:
+    /// the mailbox refuses until it has fewer. Growing wakes those who wait for room.
+    pub fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
+        let bound = self.policy.as_ref().and_then(|policy| policy.bound());
+        bound.map(|bound| bound.set_capacity(capacity)).is_some()
+    }
+
+    fn room(&self) -> Option<&Room> {
+        self.policy.as_ref().and_then(|policy| policy.room())
+    }
+
+    /// All but the usual push: idle, closed, or limited. Completes the claim that was made, if one was.
+    #[inline]
+    pub fn go_on(&self, claimed: Option<State>, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if let Some(old) = claimed {
+            return self.finish(old, message);
+        }
+        let seen = self.gate.word.look();
+        // One exchange claims and takes the token. Equal words are equal states, whatever lay between.
+        if seen.is_idle_and_unbounded() && self.gate.word.try_claim(seen).is_ok() {
+            self.publish(seen, message);
+            return Ok(Pushed::Wake);
+        }
+        self.push_otherwise(message)
+    }
+
+    #[inline(never)]
+    fn push_otherwise(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if let Some(policy) = &self.policy {
+            match &**policy {
+                Policy::Displace(ring) => return self.push_displacing(ring, message),
+                Policy::Refuse(bound) => return self.push_bounded(bound.capacity(), message),
+                Policy::Sort(order, Some(bound)) => {
+                    return match self.push_bounded(bound.capacity(), message) {
+                        // User code, and no claim is made (M5).
+                        Err(Refused::Full(message)) if order.takes_beyond(&message) => {
+                            self.push_bounded(u64::MAX, message)
+                        }
+                        done => done,
+                    };
+                }
+                // The order is the owner's matter.
+                Policy::Sort(_, None) => {}
+            }
+        }
+        if self.gate.word.look().is_closed() {
+            // Without the claim: the index of a closed mailbox is left alone where possible.
+            return Err(Refused::Closed(message));
+        }
+        let old = self.gate.word.claim();
+        self.finish(old, message)
+    }
+
+    /// Completes a claim made in state `old` without the token.
+    #[cold]
+    #[inline(never)]
+    fn finish(&self, old: State, message: M) -> Result<Pushed<M>, Refused<M>> {
+        if old.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        self.publish(old, message);
+        Ok(if self.wake_after(old) { Pushed::Wake } else { Pushed::Queued })
+    }
+
+    /// Whoever claimed on an idle word tries to take the token, after publishing.
+    fn wake_after(&self, old: State) -> bool {
+        old.is_idle() && self.gate.word.wake_idle()
+    }
+
+    fn push_bounded(&self, capacity: u64, message: M) -> Result<Pushed<M>, Refused<M>> {
+        let mut seen = self.gate.word.look_acquire();
+        loop {
+            if seen.is_closed() {
+                return Err(Refused::Closed(message));
+            }
+            // Relaxed: it is only compared. Whoever sees the claim that we make by it sees no older head, for the claim is
+            // released behind this load; when a slot may be used again is not for the head to say.
+            let head = self.gate.head.load(Ordering::Relaxed);
+            // Behind a stale word the head may be ahead; the exchange fails then.
+            if seen.index().saturating_sub(head) >= capacity {
+                return Err(Refused::Full(message));
+            }
+            match self.gate.word.try_claim(seen) {
+                Ok(()) => break,
+                Err(now) => seen = now,
+            }
+        }
+        self.publish(seen, message);
+        Ok(if seen.is_idle() { Pushed::Wake } else { Pushed::Queued })
+    }
+
+    fn push_displacing(&self, ring: &Ring<M>, message: M) -> Result<Pushed<M>, Refused<M>> {
+        let seen = self.gate.word.look();
+        if seen.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        let (old, woke) = if seen.is_idle() && self.gate.word.try_claim(seen).is_ok() {
+            (seen, true)
+        } else {
+            (self.gate.word.claim(), false)
+        };
+        if old.is_closed() {
+            return Err(Refused::Closed(message));
+        }
+        let displaced = ring.push(old.index(), message);
+        if displaced.is_some() {
+            // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the displaced message's claim,
+            // which the ring has shown us, comes before.
+            self.gate.head.fetch_add(1, Ordering::Release);
+        }
+        let wake = woke || self.wake_after(old);
+        Ok(match displaced {
+            Some(oldest) => Pushed::Displaced { oldest, wake },
+            None if wake => Pushed::Wake,
+            None => Pushed::Queued,
+        })
+    }
+
+    /// Puts the message where the claim made in state `old` leads.
+    fn publish(&self, old: State, message: M) {
+        let index = old.index();
+        // Relaxed: the claim's Acquire has made the value of the last idle transition visible (M4).
+        if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
+            // SAFETY: only this claim has this index, and it saw IDLE: the slot's last message was taken
+            // before the token was laid down.
+            unsafe { self.inline.publish(message, index + 1) };
+        } else {
+            self.publish_in_block(old, message);
+        }
+    }
+
+    #[inline(always)]
+    fn publish_in_block(&self, old: State, message: M) {
+        let index = old.index();
+        let block = self.find_block(index, old.epoch());
+        // SAFETY: the block is of our chain, which cannot be released while our claim is unpublished (M2).
+        let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
+        // SAFETY: `find_block` returns the block with this index.
+        let slot = unsafe { &*Shape::<M>::slot(block, (index - start) as usize) };
+        // SAFETY: only this claim has this index, and it did not use it before.
+        unsafe { slot.publish(message, generation) };
+    }
+
+    /// The owner's view.
+    ///
+    /// # Safety
+    /// The caller holds the ownership token: it was told to [`Wake`](Pushed::Wake), or was handed the token by
+    /// one who was, and has not laid it down since. There is one view at a time.
+    pub unsafe fn owner(&self) -> Owner<'_, H, S, M> {
+        // SAFETY: the caller's promise.
+        unsafe { Owner::from_raw(NonNull::from(self)) }
+    }
+}
+
+impl<H, S, M> Drop for Mailbox<H, S, M> {
+    fn drop(&mut self) {
+        // SAFETY: `&mut self`: nobody else has any view, whoever holds the token.
+        let owner = unsafe { self.owner() };
+        let panic = drop_each(|| match owner.ready_unsorted() {
+            Ready::Message(front) => Some(front.take()),
+            Ready::Empty | Ready::Busy | Ready::Panicked(_) => None,
+        });
+        // SAFETY: as above. `ready_unsorted` has adopted whatever chain was installed for a message.
+        let cursor =
+            self.gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) });
+        // SAFETY: nobody else is left, and all messages are out.
+        unsafe { Shape::<M>::release_chain(cursor.oldest) };
+        propagate(panic);
+    }
+}
+
+/// The holder of the ownership token at work.
+///
+/// Dropping it does nothing: the token stays with whoever drops it, to be handed on or laid down by
+/// [`try_idle`](Self::try_idle) or [`try_suspend`](Self::try_suspend).
+pub struct Owner<'a, H, S, M> {
+    /// A pointer and no reference: once the token is laid down, the mailbox may go while we return.
+    mailbox: NonNull<Mailbox<H, S, M>>,
+    lifetime: PhantomData<&'a Mailbox<H, S, M>>,
+}
+
+impl<'a, H, S, M> Owner<'a, H, S, M> {
+    /// # Safety
+    /// As [`Mailbox::owner`]; the mailbox stays where it is for as long as the token is not laid down.
+    pub unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
+        Self { mailbox, lifetime: PhantomData }
+    }
+
+    fn mailbox(&self) -> &Mailbox<H, S, M> {
+        // SAFETY: alive by the promise given to `from_raw`.
+        unsafe { self.mailbox.as_ref() }
+    }
+
+    pub fn gate(&self) -> &Gate<H, S> {
+        &self.mailbox().gate
+    }
+
+    /// Messages handed to the actor, and in a ring displaced, so far.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.gate().head.load(Ordering::Relaxed)
+    }
+
+    /// Looks for the next message and leaves it where it is, so that the owner can look at the lane before
+    /// it takes it: a system message sent before a user message is then seen before it.
+    #[inline(always)]
+    pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
+        match self.mailbox().policy.as_deref() {
+            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+            Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
+            Some(Policy::Sort(order, _)) => match self.sort(order) {
+                Ok(()) => self.ready_unsorted(),
+                Err(panic) => Ready::Panicked(panic),
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
+        match self.mailbox().locate(head) {
+            // Never null.
+            Place::Slot(slot) => {
+                Ready::Message(Front { owner: self, index: head, slot: NonNull::new(slot.cast_mut()) })
+            }
+            Place::Nowhere => self.nothing_ready(head),
+        }
+    }
+
+    #[inline(never)]
+    fn ready_in_ring(&self, ring: &Ring<M>) -> Ready<'_, 'a, H, S, M> {
+        // SAFETY: we are the owner.
+        match unsafe { ring.fetch_front() } {
+            Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+            None => self.nothing_ready(self.head()),
+        }
+    }
+
+    /// As [`ready`](Self::ready), and runs no user code: what an ordered mailbox has not sorted yet comes
+    /// behind what it has, as it was sent.
+    fn ready_unsorted(&self) -> Ready<'_, 'a, H, S, M> {
+        match self.mailbox().policy.as_deref() {
+            Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
+            // SAFETY: we are the owner.
+            Some(Policy::Sort(order, _)) => match unsafe { order.lowest() } {
+                Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+                None => self.ready_at(self.head()),
+            },
+            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+        }
+    }
+
+    /// Moves what is published to the order; stops at a panic of the user's function, which is returned.
+    #[inline(never)]
+    fn sort(&self, order: &Order<M>) -> Result<(), Box<dyn Any + Send>> {
+        let mailbox = self.mailbox();
+        // SAFETY: we are the owner.
+        let mut next = self.head() + unsafe { order.len() };
+        let mut end = None;
+        while let Place::Slot(slot) = mailbox.locate(next) {
+            // No further than claims went at the beginning: senders that go on must not keep us here.
+            let end = *end.get_or_insert_with(|| mailbox.gate.word.look().index());
+            // SAFETY: we own the mailbox and saw the stamp; the order grows below, so this happens once.
+            let message = unsafe { (*slot).take() };
+            // SAFETY: we are the owner; messages come in the order of their indices.
+            unsafe { order.insert(next, message) }?;
+            next += 1;
+            if next >= end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn nothing_ready(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
+        let state = self.gate().word.look_acquire();
+        // Refused claims move the index of a closed mailbox, and lead nowhere.
+        let end =
+            if state.is_closed() { self.gate().close_index.load(Ordering::Relaxed) } else { state.index() };
+        if end == head { Ready::Empty } else { Ready::Busy }
+    }
+
+    /// True if every message with a claim below `index` has been taken or displaced, those of one sender at
+    /// least: a system message at that position is due.
+    ///
+    /// In a ring messages of different senders may lie in another order than their claims; there the answer
+    /// is about the message that [`ready`](Self::ready) has shown, and exact for each sender.
+    pub fn has_reached(&self, index: u64) -> bool {
+        let front = match self.mailbox().policy.as_deref() {
+            // SAFETY: we are the owner.
+            Some(Policy::Displace(ring)) => unsafe { ring.front() },
+            // SAFETY: as above.
+            Some(Policy::Sort(order, _)) => unsafe { order.lowest() },
+            None | Some(Policy::Refuse(_)) => None,
+        };
+        front.unwrap_or_else(|| self.head()) >= index
+    }
+
+    /// True if the lane has something; a plain load.
+    #[inline(always)]
+    pub fn has_system(&self) -> bool {
+        self.gate().lane.has_any()
+    }
+
+    /// True if there may be a user message: one that was claimed and not taken. On a closed mailbox also for ever
+    /// after one was refused. Two plain loads.
+    #[inline(always)]
+    pub fn has_claims(&self) -> bool {
+        self.gate().word.look().index() != self.head()
+    }
+
+    /// Makes [`try_idle_unless_nudged`](Self::try_idle_unless_nudged) pass over the nudges that came before: the caller
+    /// looks at what they are about.
+    pub fn forget_nudges(&self) {
+        if self.gate().word.look().has_lane() {
+            self.gate().word.forget_lane();
+        }
+    }
+
+    /// Takes all system messages, oldest first.
+    ///
+    /// LANE is left as it is: it is cleared where the token is laid down, and there a look at the lane lies
+    /// between clearing it and the exchange.
+    pub fn take_system(&mut self) -> Batch<S> {
+        self.gate().lane.take()
+    }
+
+    /// Says to onlookers whether the actor takes user messages. Only advice: the owner itself must know.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.gate().word.set_suspended(suspended);
+    }
+
+    /// Lays the token down if there is nothing to do; `Err` returns the view because there is: look at the
+    /// lane and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
+    #[inline]
+    pub fn try_idle(self) -> Result<(), Self> {
+        let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+        self.go_idle(seen)
+    }
+
+    /// As [`try_idle`](Self::try_idle), and fails after a [nudge](Gate::nudge), once for any number of them: the
+    /// caller looks at what they are about.
+    pub fn try_idle_unless_nudged(self) -> Result<(), Self> {
+        let seen = self.gate().word.look();
+        if seen.has_lane() {
+            // A nudge or a system message that was taken since: they look alike.
+            self.gate().word.forget_lane();
+            return Err(self);
+        }
+        if self.gate().lane.has_any() {
+            return Err(self);
+        }
+        self.go_idle(seen)
+    }
+
+    /// The lane was looked at when the word was `seen`.
+    #[inline]
+    fn go_idle(self, seen: State) -> Result<(), Self> {
+        if seen.is_closed() || seen.index() != self.head() {
+            return Err(self);
+        }
+        // SAFETY: the mailbox is alive until the token is laid down.
+        let gate = unsafe { ptr::addr_of!((*self.mailbox.as_ptr()).gate) };
+        // SAFETY: we are the owner; all claims are taken and the lane was looked at.
+        match unsafe { Mailbox::<H, S, M>::lay_down(gate, seen) } {
+            Ok(chain) => {
+                // SAFETY: the exchange made the chain ours: no claim is unpublished, and none made later
+                // leads into it (M2).
+                unsafe { Shape::<M>::release_chain(chain) };
+                Ok(())
+            }
+            Err(()) => Err(self),
+        }
+    }
+
+    /// Lays the token down under PARKED, so that only a system message wakes the actor; `Err` returns the view
+    /// because the lane has something. User messages may queue up meanwhile, unless the mailbox is closed.
+    pub fn try_suspend(self) -> Result<(), Self> {
+        loop {
+            let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+            // SAFETY: alive until the token is laid down; the reference lives for the exchange only.
+            let parked = unsafe { (*self.mailbox.as_ptr()).gate.word.park(seen) };
+            // A failure is a claim, which does not matter here, or a system message, which the next round sees.
+            if parked.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Clears LANE and then looks at the lane. A system message announced later changes the word again, so an
+    /// exchange that expects the state returned here fails. `None` if the lane has something.
+    #[inline]
+    fn nothing_in_lane(&self) -> Option<State> {
+        let gate = self.gate();
+        let mut seen = gate.word.look();
+        if seen.has_lane() {
+            seen = gate.word.forget_lane();
+        }
+        (!gate.lane.has_any()).then_some(seen)
+    }
+
+    /// Refuses all further messages and returns how many were accepted in all. The lane stays open until
+    /// [`close_lane`](Self::close_lane); the token stays with the owner for good.
+    pub fn close(&mut self) -> u64 {
+        let gate = self.gate();
+        let before = gate.word.close();
+        if before.is_closed() {
+            return gate.close_index.load(Ordering::Relaxed);
+        }
+        // Relaxed: see `Gate::len`; the other readers are owners.
+        gate.close_index.store(before.index(), Ordering::Relaxed);
+        if let Some(room) = self.mailbox().room() {
+            room.closed();
+        }
+        before.index()
+    }
+
+    /// As [`close`](Self::close), but only if nothing is claimed beyond the head; false otherwise, and on a closed mailbox.
+    /// So either no sender's message was accepted that the owner has not taken, or the mailbox stays open.
+    pub fn close_if_empty(&mut self) -> bool {
+        let gate = self.gate();
+        loop {
+            let seen = gate.word.look();
+            if seen.is_closed() || seen.index() != self.head() {
+                return false;
+            }
+            // A failure is a claim, or news of the lane, which stays open.
+            if gate.word.try_close(seen) {
+                // Relaxed: as in `close`.
+                gate.close_index.store(seen.index(), Ordering::Relaxed);
+                if let Some(room) = self.mailbox().room() {
+                    room.closed();
+                }
+                return true;
+            }
+        }
+    }
+
+    /// Takes what a closed mailbox still holds. Compares with the close before looking, since refused pushes
+    /// leave no message. Nothing is sorted any more.
+    pub fn drain_next(&mut self) -> Drained<M> {
+        debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
+        if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
+            return Drained::Done;
+        }
+        match self.ready_unsorted() {
+            Ready::Message(front) => Drained::Message(front.take()),
+            Ready::Busy => Drained::Busy,
+            Ready::Empty | Ready::Panicked(_) => Drained::Done,
+        }
+    }
+
+    /// Closes the lane and returns what was accepted until now.
+    pub fn close_lane(&mut self) -> Batch<S> {
+        self.gate().lane.close()
+    }
+}
+
+/// The next message, still in the mailbox; dropping this leaves it there.
+pub struct Front<'o, 'a, H, S, M> {
+    owner: &'o Owner<'a, H, S, M>,
+    /// The message's index; in an ordered mailbox the lowest index that is not handled.
+    index: u64,
+    /// Where it is; none in a ring or an order.
+    slot: Option<NonNull<Slot<M>>>,
+}
+
+impl<H, S, M> Front<'_, '_, H, S, M> {
+    /// As [`Owner::has_system`]: the look that belongs between `ready` and `take`.
+    #[inline(always)]
+    pub fn has_system(&self) -> bool {
+        self.owner.has_system()
+    }
+
+    /// The index that the message's sender claimed, or in an ordered mailbox the lowest one that is not
+    /// handled: a system message positioned at or below it goes first.
+    #[inline(always)]
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Takes the message out.
+    #[inline]
+    pub fn take(self) -> M {
+        let mailbox = self.owner.mailbox();
+        let Some(slot) = self.slot else { return Self::take_from_policy(self.owner) };
+        // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
+        let message = unsafe { slot.as_ref().take() };
+        // Ordering: Release; pairs with the Acquire load in `Gate::len`.
+        mailbox.gate.head.store(self.index + 1, Ordering::Release);
+        if let Some(room) = mailbox.room() {
+            room.made();
+        }
+        message
+    }
+
+    #[inline(never)]
+    fn take_from_policy(owner: &Owner<'_, H, S, M>) -> M {
+        let mailbox = owner.mailbox();
+        let message = match mailbox.policy.as_deref() {
+            // SAFETY: we own the mailbox.
+            Some(Policy::Displace(ring)) => unsafe { ring.take_front() },
+            // SAFETY: as above.
+            Some(Policy::Sort(order, _)) => unsafe { order.take() },
+            None | Some(Policy::Refuse(_)) => None,
+        };
+        // Ordering: Release; as in `take`.
+        mailbox.gate.head.fetch_add(1, Ordering::Release);
+        if let Some(room) = mailbox.room() {
+            room.made();
+        }
+        message.expect("a front without a slot was seen in a ring or an order")
+    }
+}
+
+#[cfg(any(test, pointsman_loom))]
+impl<M> Pushed<M> {
+    /// True if the caller holds the token now.
+    pub fn wakes(&self) -> bool {
+        matches!(self, Self::Wake | Self::Displaced { wake: true, .. })
+    }
+}
+
+#[cfg(pointsman_loom)]
+impl<M> Refused<M> {
+    pub fn into_message(self) -> M {
+        match self {
+            Self::Full(message) | Self::Closed(message) => message,
+        }
+    }
+}
+
+impl<H, S> std::fmt::Debug for Gate<H, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate")
+            .field("state", &self.word.look())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<H, S, M> std::fmt::Debug for Mailbox<H, S, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Mailbox").field(&self.gate).finish()
+    }
+}
+
+impl<H, S, M> std::fmt::Debug for Owner<'_, H, S, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Owner").field(self.gate()).finish()
+    }
+}
+
+impl<M> std::fmt::Debug for Pushed<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Queued => f.write_str("Queued"),
+            Self::Wake => f.write_str("Wake"),
+            Self::Displaced { wake, .. } => {
+                f.debug_struct("Displaced").field("wake", wake).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<M> std::fmt::Debug for Refused<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(_)",
+            Self::Closed(_) => "Closed(_)",
+        })
+    }
+}
+
+/// Drops what `next` yields, one by one, so that a panic in one drop does not leak the rest; returns the first.
+pub(crate) fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dyn Any + Send>> {
+    let mut first = None;
+    while let Some(item) = next() {
+        match catch_unwind(AssertUnwindSafe(|| drop(item))) {
+            Ok(()) => {}
+            Err(panic) if first.is_some() => panic::discard(panic),
+            Err(panic) => first = Some(panic),
+        }
+    }
+    first
+}
+
+/// Lets a caught panic go on, unless the thread unwinds already.
+pub(crate) fn propagate(panic: Option<Box<dyn Any + Send>>) {
+    if let Some(panic) = panic {
+        if crate::sync::thread::panicking() {
+            std::mem::forget(panic);
+        } else {
+            resume_unwind(panic);
+        }
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests;

@@ -1,0 +1,161 @@
+//! The system lane: control for the actor, beside its messages.
+//!
+//! A stack that senders push to and the owner takes as a whole. Immediate control goes before every message
+//! not yet begun. Positioned control carries the tail index that its sender saw, and is due when the owner
+//! has reached that index: after everything its sender sent before, before everything it sends later.
+//!
+//! The lane closes when the owner swaps a mark in for the list, so that every push is either in what that
+//! last swap returned or refused: a close flag beside the list would leave a gap between the two.
+
+use crate::sync::atomic::{AtomicPtr, Ordering, fence};
+use crate::sync::fence_for_tsan;
+use std::ptr;
+
+/// When a system message takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// Before every message not yet begun.
+    Immediate,
+    /// When every claim below this index has been taken.
+    At(u64),
+}
+
+struct Node<S> {
+    next: *mut Node<S>,
+    position: Position,
+    message: S,
+}
+
+/// The list, newest first; null when empty, [`closed`] after the end.
+#[repr(transparent)]
+pub struct Lane<S>(AtomicPtr<Node<S>>);
+
+/// The mark of a closed lane: no node lies at address 1.
+fn closed<S>() -> *mut Node<S> {
+    ptr::without_provenance_mut(1)
+}
+
+impl<S> Lane<S> {
+    pub fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Adds a message, or hands it back when the lane is closed.
+    pub fn push(&self, message: S, position: Position) -> Result<(), S> {
+        let node = Box::into_raw(Box::new(Node { next: ptr::null_mut(), position, message }));
+        let mut newest = self.0.load(Ordering::Relaxed);
+        loop {
+            if newest == closed() {
+                // Ordering: Acquire; pairs with the Release in `close`: who is refused sees what the owner did before,
+                // as who watches an actor that has ended sees what its last hook wrote.
+                fence(Ordering::Acquire);
+                fence_for_tsan!(self.0);
+                // SAFETY: the node was never published.
+                return Err(unsafe { Box::from_raw(node) }.message);
+            }
+            // SAFETY: as above.
+            unsafe { (*node).next = newest };
+            // Ordering: Release; pairs with the Acquire swaps in `take` and `close`: they see the node.
+            match self.0.compare_exchange_weak(newest, node, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(current) => newest = current,
+            }
+        }
+    }
+
+    /// True if there is something to take.
+    ///
+    /// Relaxed: what must be seen here was made visible by a stamp (a push before a tell) or by clearing LANE
+    /// (a push before its announcement).
+    #[inline(always)]
+    pub fn has_any(&self) -> bool {
+        let newest = self.0.load(Ordering::Relaxed);
+        !newest.is_null() && newest != closed()
+    }
+
+    /// Owner only: takes everything, oldest first.
+    pub fn take(&self) -> Batch<S> {
+        if !self.has_any() {
+            return Batch { next: ptr::null_mut() };
+        }
+        // Ordering: Acquire; pairs with the Release in `push`. The lane is not closed: only the owner closes it.
+        Batch::reverse(self.0.swap(ptr::null_mut(), Ordering::Acquire))
+    }
+
+    /// Owner only: refuses all further pushes and returns what was accepted before.
+    pub fn close(&self) -> Batch<S> {
+        // Ordering: AcqRel; Acquire as in `take`, and Release for the Acquire fence in `push`.
+        let newest = self.0.swap(closed(), Ordering::AcqRel);
+        Batch::reverse(if newest == closed() { ptr::null_mut() } else { newest })
+    }
+}
+
+impl<S> Drop for Lane<S> {
+    fn drop(&mut self) {
+        drop(self.close());
+    }
+}
+
+/// System messages taken from a lane, oldest first. What is not taken out is dropped with it.
+pub struct Batch<S> {
+    next: *mut Node<S>,
+}
+
+impl<S> Batch<S> {
+    fn reverse(mut newest: *mut Node<S>) -> Self {
+        let mut oldest_first = ptr::null_mut();
+        while !newest.is_null() {
+            // SAFETY: the swap made the list ours.
+            let next = unsafe { std::mem::replace(&mut (*newest).next, oldest_first) };
+            oldest_first = newest;
+            newest = next;
+        }
+        Self { next: oldest_first }
+    }
+}
+
+impl<S> Iterator for Batch<S> {
+    type Item = (Position, S);
+
+    fn next(&mut self) -> Option<(Position, S)> {
+        if self.next.is_null() {
+            return None;
+        }
+        // SAFETY: the list is ours, and each node leaves it here.
+        let node = *unsafe { Box::from_raw(self.next) };
+        self.next = node.next;
+        Some((node.position, node.message))
+    }
+}
+
+impl<S> Drop for Batch<S> {
+    fn drop(&mut self) {
+        crate::mailbox::mailbox::propagate(crate::mailbox::mailbox::drop_each(|| self.next()));
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{Lane, Position};
+    use crate::sync::thread;
+
+    #[test]
+    fn what_others_push_is_taken_whole_and_in_their_order() {
+        const EACH: usize = if cfg!(miri) { 20 } else { 5_000 };
+        let lane = &Lane::new();
+        thread::scope(|scope| {
+            for sender in 0..2 {
+                let push = move |number| lane.push((sender, number), Position::Immediate);
+                scope.spawn(move || assert!((0..EACH).all(|number| push(number).is_ok())));
+            }
+            let mut next = [0; 2];
+            while next != [EACH; 2] {
+                for (_, (sender, number)) in lane.take() {
+                    assert_eq!(number, next[sender]);
+                    next[sender] += 1;
+                }
+                thread::yield_now();
+            }
+        });
+    }
+}

@@ -1,0 +1,513 @@
+//! The scheduler service: code that runs later, or again and again, outside any actor of the user's.
+//!
+//! The timer thread only sends: tasks run in a *runner*, a small actor that each dispatcher of a system gets
+//! when it is first asked for, under `/system`. So tasks go by the rules of the dispatcher, end with the system,
+//! and are in its books: each run is one message to the runner. What that costs is that the tasks of one
+//! dispatcher run one after the other.
+//!
+//! Each task is in one phase, changed under the lock of its state:
+//!
+//! ```text
+//! Waiting ──run──▶ Running ──▶ Over           once, a panic, a target that has ended, cancelled meanwhile
+//!    ▲ │              │
+//!    │ └──cancel, shutdown──▶ Over
+//!    └──── set again ─┘                       repeating
+//! ```
+//!
+//! It is `Waiting` from when it is scheduled until its run begins, whether its timer is under way or the runner
+//! has it in its mailbox. Whoever takes it out of that phase decides its fate: so a cancel tells the truth.
+
+use crate::actor::actor::{Actor, Done};
+use crate::actor::context::Context;
+use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::timers::next_in_rate;
+use crate::actor::turn::{ByContext, drop_guarded, guarded};
+use crate::core::actor_ref::ActorRef;
+use crate::core::error::{ScheduleError, SpawnError};
+use crate::core::system::SystemRef;
+use crate::sync::{Mutex, lock};
+use crate::time::timers::TimerHandle;
+use crate::util::panic::Guarded;
+use std::fmt;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// Runs code later, or again and again, on a dispatcher; from [`SystemRef::scheduler`].
+///
+/// For what belongs to an actor use the actor's own timers ([`Context::timers`], [`Context::after`]), which end
+/// with it. This is for what belongs to none.
+///
+/// Tasks of one dispatcher run one after the other: one that takes long delays the others, and belongs on a
+/// dispatcher of its own ([`SystemRef::scheduler_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
+/// run is a message to the runner, `/system/scheduler-…`.
+///
+/// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at
+/// once. When the system ends, tasks that wait are dropped, but for
+/// [those that say otherwise](Self::once_or_on_close). As Akka's, but that a fixed rate skips the runs that it
+/// missed.
+///
+/// ```
+/// use pointsman::ManualClock;
+/// use pointsman::prelude::*;
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = ManualClock::new();
+/// let system = System::builder("shop").clock(clock.clone()).build()?;
+/// let scheduler = system.scheduler()?;
+/// let (report, reports) = mpsc::channel();
+/// let hour = Duration::from_secs(3600);
+/// let hourly = scheduler.fixed_rate(hour, hour, move || drop(report.send("on the hour")))?;
+///
+/// clock.advance(hour);
+/// assert_eq!(reports.recv()?, "on the hour");
+/// assert!(hourly.cancel(), "there will be no other run");
+/// clock.advance(hour);
+/// assert!(reports.recv().is_err(), "the task is gone, and what it held");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Scheduler {
+    system: SystemRef,
+    runner: ActorRef<Job>,
+}
+
+/// A scheduled task, to cancel it. Dropping this leaves the task alone.
+#[derive(Clone)]
+pub struct Cancellable(StdArc<Scheduled>);
+
+/// One task.
+pub struct Scheduled {
+    system: SystemRef,
+    runner: ActorRef<Job>,
+    repeat: Repeat,
+    on_close: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Never,
+    /// So long after each run.
+    After(Duration),
+    /// At multiples of this.
+    Every(Duration),
+}
+
+struct State {
+    phase: Phase,
+    due: Duration,
+    /// The timer set last.
+    timer: Option<TimerHandle>,
+    /// Not there while it runs, and when all is over.
+    work: Option<Work>,
+}
+
+/// Runs once; false if it is not to run again.
+type Work = Box<dyn FnMut() -> bool + Send>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Running,
+    Over,
+}
+
+/// Lets a runner run a task. `None` once it has been taken out.
+pub struct Job(Option<StdArc<Scheduled>>);
+
+/// Runs the tasks of one dispatcher.
+struct Runner;
+
+impl Actor for Runner {
+    type Message = Job;
+    fn receive(&mut self, mut job: Job, _: &mut Context<Job>) -> Done {
+        if let Some(task) = job.0.take() {
+            task.run();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Job {
+    /// A runner that ends leaves its jobs behind.
+    fn drop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.left_behind();
+        }
+    }
+}
+
+impl SystemRef {
+    /// Runs code later, on the dispatcher `"default"`.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::ShutDown`] when the system has ended.
+    pub fn scheduler(&self) -> Result<Scheduler, ScheduleError> {
+        self.scheduler_on("default")
+    }
+
+    /// Runs code later, on the dispatcher of this name. Keep what it returns for the next time: finding it
+    /// takes three locks.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Dispatcher`] when there is none of this name, or it has no thread to give;
+    /// [`ScheduleError::ShutDown`] when the system has ended.
+    pub fn scheduler_on(&self, dispatcher: &str) -> Result<Scheduler, ScheduleError> {
+        let shut_down = || ScheduleError::ShutDown { system: self.name().to_owned() };
+        let parent = self.core().system_guardian().map_err(|_| shut_down())?;
+        let name = runner_name(dispatcher);
+        let find = || parent.core().children.get(&name).and_then(|runner| runner.typed::<Job>().ok());
+        let runner = match find() {
+            Some(runner) => runner,
+            None => {
+                let plan = Plan {
+                    parent: Ok(parent.clone()),
+                    name: Some(name.clone()),
+                    dispatcher: Some(dispatcher.to_owned()),
+                    mailbox: MailboxKind::Unbounded,
+                    on_failure: None,
+                    routee_index: 0,
+                    stash_capacity: None,
+                };
+                match spawn_cell::<Runner, _>(plan, ByContext(|_: &mut Context<Job>| Runner)) {
+                    Ok(runner) => runner,
+                    // Another thread was faster.
+                    Err(SpawnError::NameTaken { .. }) => find().ok_or_else(shut_down)?,
+                    Err(SpawnError::ParentStopped { .. } | SpawnError::ShutDown { .. }) => {
+                        return Err(shut_down());
+                    }
+                    Err(error) => return Err(ScheduleError::Dispatcher(error)),
+                }
+            }
+        };
+        Ok(Scheduler { system: self.clone(), runner })
+    }
+}
+
+/// The runner of a dispatcher, whose name may have characters that an actor's can't.
+fn runner_name(dispatcher: &str) -> String {
+    let mut name = String::from("scheduler-");
+    for byte in dispatcher.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => name.push(char::from(byte)),
+            other => name.push_str(&format!("%{other:02X}")),
+        }
+    }
+    name
+}
+
+impl Scheduler {
+    /// The longest delay or period: some 292 million years.
+    pub const DELAY_MAX: Duration = Duration::from_millis(u64::MAX >> 1);
+
+    /// Runs `task` once, `delay` from now; at once if that is zero.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::TooLong`], [`ScheduleError::ShutDown`]; the task is dropped.
+    pub fn once(
+        &self,
+        delay: Duration,
+        task: impl FnOnce() + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(delay, Repeat::Never, false, one_time(task))
+    }
+
+    /// As [`once`](Self::once), but a task that still waits when the system ends runs then, instead of being
+    /// dropped: after the last actor has ended, on the thread that ends the system.
+    ///
+    /// # Errors
+    ///
+    /// As [`once`](Self::once).
+    pub fn once_or_on_close(
+        &self,
+        delay: Duration,
+        task: impl FnOnce() + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(delay, Repeat::Never, true, one_time(task))
+    }
+
+    /// Runs `task` `initial` from now, and again `delay` after the end of each run. A panic of it ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::ZeroPeriod`] for a `delay` of zero; else as [`once`](Self::once).
+    pub fn fixed_delay(
+        &self,
+        initial: Duration,
+        delay: Duration,
+        task: impl FnMut() + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(initial, Repeat::After(delay), false, repeated(task))
+    }
+
+    /// Runs `task` `initial` from now, and again at whole multiples of `period` after that: a late run does not
+    /// make the next one late. Runs that were missed altogether are skipped, and no two overlap. A panic of it
+    /// ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::ZeroPeriod`] for a `period` of zero; else as [`once`](Self::once).
+    pub fn fixed_rate(
+        &self,
+        initial: Duration,
+        period: Duration,
+        task: impl FnMut() + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(initial, Repeat::Every(period), false, repeated(task))
+    }
+
+    /// Sends `message` to `target`, `delay` from now.
+    ///
+    /// # Errors
+    ///
+    /// As [`once`](Self::once); the message is dropped.
+    pub fn tell_once<M: Send + 'static>(
+        &self,
+        delay: Duration,
+        target: &ActorRef<M>,
+        message: impl Into<M>,
+    ) -> Result<Cancellable, ScheduleError> {
+        let (target, message) = (target.clone(), message.into());
+        self.once(delay, move || target.tell(message))
+    }
+
+    /// As [`fixed_delay`](Self::fixed_delay): sends what `make` makes to `target`, until that has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`fixed_delay`](Self::fixed_delay).
+    pub fn tell_fixed_delay<M: Send + 'static>(
+        &self,
+        initial: Duration,
+        delay: Duration,
+        target: &ActorRef<M>,
+        make: impl FnMut() -> M + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(initial, Repeat::After(delay), false, telling(target, make))
+    }
+
+    /// As [`fixed_rate`](Self::fixed_rate): sends what `make` makes to `target`, until that has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`fixed_rate`](Self::fixed_rate).
+    pub fn tell_fixed_rate<M: Send + 'static>(
+        &self,
+        initial: Duration,
+        period: Duration,
+        target: &ActorRef<M>,
+        make: impl FnMut() -> M + Send + 'static,
+    ) -> Result<Cancellable, ScheduleError> {
+        self.schedule(initial, Repeat::Every(period), false, telling(target, make))
+    }
+
+    fn schedule(
+        &self,
+        delay: Duration,
+        repeat: Repeat,
+        on_close: bool,
+        work: Work,
+    ) -> Result<Cancellable, ScheduleError> {
+        // What is refused is dropped while the error is on its way.
+        let work = Guarded::new(work);
+        match repeat {
+            Repeat::After(Duration::ZERO) | Repeat::Every(Duration::ZERO) => {
+                return Err(ScheduleError::ZeroPeriod);
+            }
+            Repeat::After(period) | Repeat::Every(period) if period > Self::DELAY_MAX => {
+                return Err(ScheduleError::TooLong { delay: period });
+            }
+            _ if delay > Self::DELAY_MAX => return Err(ScheduleError::TooLong { delay }),
+            _ => {}
+        }
+        let shut_down = || ScheduleError::ShutDown { system: self.system.name().to_owned() };
+        if self.runner.is_closed() {
+            return Err(shut_down());
+        }
+        let due = self.system.now().saturating_add(delay);
+        let state = State { phase: Phase::Waiting, due, timer: None, work: Some(work.into_inner()) };
+        let task = StdArc::new(Scheduled {
+            system: self.system.clone(),
+            runner: self.runner.clone(),
+            repeat,
+            on_close,
+            state: Mutex::new(state),
+        });
+        if delay.is_zero() {
+            if let Err(refused) = self.runner.try_tell(Job(Some(task.clone()))) {
+                // Not to be closed: it was never scheduled.
+                refused.into_inner().0.take();
+                drop_guarded(task);
+                return Err(shut_down());
+            }
+        } else {
+            let mut state = lock(&task.state);
+            if !task.set_timer(&mut state) {
+                drop(state);
+                drop_guarded(task);
+                return Err(shut_down());
+            }
+        }
+        Ok(Cancellable(task))
+    }
+}
+
+fn one_time(task: impl FnOnce() + Send + 'static) -> Work {
+    let mut task = Some(task);
+    Box::new(move || {
+        if let Some(task) = task.take() {
+            task();
+        }
+        false
+    })
+}
+
+fn repeated(mut task: impl FnMut() + Send + 'static) -> Work {
+    Box::new(move || {
+        task();
+        true
+    })
+}
+
+fn telling<M: Send + 'static>(target: &ActorRef<M>, mut make: impl FnMut() -> M + Send + 'static) -> Work {
+    let target = target.clone();
+    Box::new(move || {
+        if target.is_closed() {
+            return false;
+        }
+        target.tell(make());
+        true
+    })
+}
+
+impl Scheduled {
+    /// Sets the timer for when the task is due; false if there are no timers any more.
+    fn set_timer(self: &StdArc<Self>, state: &mut State) -> bool {
+        state.timer = self.system.core().timers().schedule_at(state.due, self.clone());
+        state.timer.is_some()
+    }
+
+    /// The timer has fired.
+    pub fn fired(self: StdArc<Self>) {
+        let runner = self.runner.clone();
+        // Refused, it is closed like all that wait.
+        runner.tell(Job(Some(self)));
+    }
+
+    /// Runs the task, if nobody has decided otherwise.
+    fn run(self: StdArc<Self>) {
+        let work = {
+            let mut state = lock(&self.state);
+            if state.phase != Phase::Waiting {
+                return;
+            }
+            state.phase = Phase::Running;
+            state.work.take()
+        };
+        let Some(mut work) = work else { return };
+        let more = guarded(|| Ok(work())).unwrap_or_else(|failure| {
+            drop_guarded(failure);
+            false
+        });
+        let now = self.system.now();
+        {
+            let mut state = lock(&self.state);
+            let due = match self.repeat {
+                Repeat::Never => None,
+                Repeat::After(delay) => Some(now.saturating_add(delay)),
+                Repeat::Every(period) => Some(next_in_rate(state.due, period, now)),
+            };
+            if let (Phase::Running, true, Some(due)) = (state.phase, more, due) {
+                state.due = due;
+                if self.set_timer(&mut state) {
+                    state.phase = Phase::Waiting;
+                    state.work = Some(work);
+                    return;
+                }
+            }
+            state.phase = Phase::Over;
+        }
+        drop_guarded(work);
+    }
+
+    /// Its runner has ended and will not come to it. What is to run at the end waits for that: other actors may be there
+    /// yet.
+    fn left_behind(self: StdArc<Self>) {
+        if self.on_close {
+            let mut state = lock(&self.state);
+            if state.phase == Phase::Waiting {
+                state.timer = self.system.core().timers().keep_until_the_end(self.clone());
+                if state.timer.is_some() {
+                    return;
+                }
+            }
+        }
+        self.close();
+    }
+
+    /// The system ends: what waits is dropped, or has its run now.
+    pub fn close(self: StdArc<Self>) {
+        if self.on_close {
+            self.run();
+        } else {
+            self.end();
+        }
+    }
+
+    /// Sees to it that no run begins any more. True if one would have.
+    fn end(&self) -> bool {
+        let (prevents, timer, work) = {
+            let mut state = lock(&self.state);
+            let prevents = match state.phase {
+                Phase::Waiting => true,
+                Phase::Running => self.repeat != Repeat::Never,
+                Phase::Over => false,
+            };
+            if prevents {
+                state.phase = Phase::Over;
+            }
+            (prevents, state.timer.take(), if prevents { state.work.take() } else { None })
+        };
+        if let Some(timer) = timer {
+            self.system.core().timers().cancel(timer);
+        }
+        drop_guarded(work);
+        prevents
+    }
+}
+
+impl Cancellable {
+    /// Cancels the task. True if that has prevented a run: the only one, or the next one of a task that repeats.
+    /// False if the only run has begun or is over, if the task was cancelled before, or if the system has ended.
+    ///
+    /// It does not wait for a run that has begun. A repeating task that is just having its last run (it will
+    /// panic, or finds its target ended) can't be told from others: true.
+    pub fn cancel(&self) -> bool {
+        self.0.end()
+    }
+
+    /// Whether no run will begin any more: cancelled, over, or dropped with the system.
+    pub fn is_over(&self) -> bool {
+        let phase = lock(&self.0.state).phase;
+        phase == Phase::Over || phase == Phase::Running && self.0.repeat == Repeat::Never
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler").field("runner", &self.runner.path()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Cancellable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancellable").field("is_over", &self.is_over()).finish_non_exhaustive()
+    }
+}

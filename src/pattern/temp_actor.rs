@@ -1,0 +1,84 @@
+//! Promises: short-lived actors under `/temp` that serve one ask each.
+
+use crate::actor::actor::{Actor, Done};
+use crate::actor::builder::ActorBuilder;
+use crate::actor::context::Context;
+use crate::ask::ask;
+use crate::ask::ask::{Ask, Timekeeper};
+use crate::ask::reply::ReplyTo;
+use crate::core::actor_ref::ActorRef;
+use crate::core::system::{SystemCore, SystemRef};
+use crate::failure::Failure;
+use std::sync::Arc as StdArc;
+
+impl SystemRef {
+    /// A reference whose first message is the answer of the ask that comes with it; later ones are dead letters.
+    ///
+    /// For protocols whose replies go to an [`ActorRef`]. Behind it is a small actor under `/temp`, found by its
+    /// exact path, which ends with the ask: when it is answered, when its deadline has passed, or when it is
+    /// dropped. It can be watched.
+    ///
+    /// If the actor ends otherwise, as all do at a shutdown, the ask fails with
+    /// [`AskError::NoReply`](crate::ask::ask::AskError::NoReply).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let (reply_here, reply) = system.promise::<u32>();
+    /// std::thread::spawn(move || reply_here.tell(7u32));
+    /// assert_eq!(reply.within(std::time::Duration::from_secs(5)).wait()?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn promise<R: Send + 'static>(&self) -> (ActorRef<R>, Ask<R>) {
+        let (made, ask) = self.core().serve(|port| Promise { port: Some(port) });
+        (made.unwrap_or_else(|| self.dead_letters_ref()), ask)
+    }
+}
+
+impl SystemCore {
+    /// Begins an ask that an actor under `/temp` serves, and that actor, which ends with the ask. No actor if
+    /// the system is at its end; the ask has failed then.
+    pub(crate) fn serve<R: Send + 'static, A: Actor>(
+        self: &StdArc<Self>,
+        make: impl FnOnce(ReplyTo<R>) -> A,
+    ) -> (Option<ActorRef<A::Message>>, Ask<R>) {
+        let tree = self.tree();
+        let timekeeper = match &tree {
+            Some(tree) => Timekeeper::Target(tree.temp.clone()),
+            None => Timekeeper::Static(&ask::NO_SYSTEM),
+        };
+        let (reply_to, mut ask) = ask::begin(timekeeper);
+        let mut state = Some(make(reply_to));
+        let parent = tree.map(|tree| tree.temp).ok_or_else(|| self.name.clone());
+        let recipe = move || state.take().ok_or_else(|| Failure::msg("it serves one ask"));
+        let made = ActorBuilder::new(parent, None).internal().spawn(recipe).ok();
+        if let Some(actor) = &made {
+            ask::served_by(&mut ask, actor.any_local());
+        }
+        (made, ask)
+    }
+}
+
+/// Waits for one message.
+struct Promise<R: Send + 'static> {
+    port: Option<ReplyTo<R>>,
+}
+
+impl<R: Send + 'static> Actor for Promise<R> {
+    type Message = R;
+
+    fn receive(&mut self, message: R, ctx: &mut Context<R>) -> Done {
+        // Before the next message is looked at, which is a dead letter then.
+        ctx.stop();
+        let refused = match self.port.take() {
+            Some(port) => port.send(message).map_err(|late| late.into_inner()),
+            None => Err(message),
+        };
+        if let Err(message) = refused {
+            ctx.give_up(message);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The controller of a routing logic: an actor that changes the logic while it routes.
+//!
+//! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and
+//! nothing to the head. It is created once, with the router, so that a restart of the head finds it in its
+//! place, and begins when the router routes.
+
+use crate::actor::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::turn::ByContext;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::failure::Failure;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::RouterPlan;
+use crate::routing::router::Router;
+use crate::selection::lookup::LookupError;
+use crate::util::panic::Guarded;
+use std::any::Any;
+use std::sync::{Arc as StdArc, OnceLock};
+
+/// The controller's name below the head.
+const NAME: &str = "routingLogicController";
+
+/// Creates the controller of a logic as a child of the head, on the head's dispatcher.
+pub type MakeController<L> =
+    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
+
+/// A controller before its first turn, which it has when this is dropped. It ends there without having been
+/// made, unless the router is complete.
+pub struct HeldController {
+    pub actor: AnyRef,
+    router_is_complete: StdArc<OnceLock<()>>,
+    /// A `Held`, of whatever messages.
+    _first_turn: Box<dyn Any>,
+}
+
+impl HeldController {
+    /// The router routes: begins.
+    pub fn start(self) {
+        let _ = self.router_is_complete.set(());
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
+    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it
+    /// takes. To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
+    ///
+    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It
+    /// begins when the router routes already, and is no routee. A restart of the head restarts it in its
+    /// place. It manages the router by asking the [head](Router::head) with [`Context::ask`]: waiting for the head,
+    /// on whose dispatcher it is, may be [refused](crate::routing::head::messages::ManageError::WouldBlockWorker). Its own failures are judged as by default, whatever [`on_failure`](Self::on_failure) says of
+    /// routees, and should it end, the router goes on without.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// /// All to one routee.
+    /// #[derive(Default)]
+    /// struct Favourite(AtomicUsize);
+    /// impl RoutingLogic<u64> for Favourite {
+    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+    ///         match routees.len() {
+    ///             0 => Pick::None,
+    ///             n => Pick::One(self.0.load(Ordering::Relaxed) % n),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// /// Says which.
+    /// struct Chooser(Arc<Favourite>);
+    /// impl Actor for Chooser {
+    ///     type Message = usize;
+    ///     fn receive(&mut self, index: usize, _: &mut Context<usize>) -> Done {
+    ///         self.0.0.store(index, Ordering::Relaxed);
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let router = system
+    ///     .router("workers")
+    ///     .pool(4, |_| Worker)
+    ///     .logic(Favourite::default())
+    ///     .controller(|logic, _| Chooser(logic.clone()))
+    ///     .spawn()?;
+    /// router.controller::<usize>()?.tell(3usize);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn controller<C, I>(
+        mut self,
+        recipe: impl FnMut(&StdArc<L>, &mut Context<C::Message>) -> I + Send + 'static,
+    ) -> Self
+    where
+        C: Actor,
+        I: IntoActor<Actor = C>,
+    {
+        let mut recipe = Guarded::new(recipe);
+        self.controller = Some(Box::new(move |head: &AnyRef, dispatcher, logic: StdArc<L>| {
+            let plan = Plan {
+                parent: Ok(head.clone()),
+                name: Some(NAME.to_owned()),
+                dispatcher,
+                mailbox: MailboxKind::Chosen(None),
+                on_failure: Some(crate::core::strategy::Strategy::default()),
+                routee_index: 0,
+                stash_capacity: None,
+            };
+            let router_is_complete: StdArc<OnceLock<()>> = StdArc::default();
+            let is_complete = router_is_complete.clone();
+            let recipe = ByContext(move |ctx: &mut Context<C::Message>| match is_complete.get() {
+                Some(()) => recipe(&logic, ctx).into_actor(),
+                None => Err(Failure::msg("the router was not completed")),
+            });
+            let held = spawn_held::<C, _>(plan, recipe)?;
+            let actor = held.actor().any_local();
+            Ok(HeldController { actor, router_is_complete, _first_turn: Box::new(held) })
+        }));
+        self
+    }
+}
+
+impl<M: Send + 'static> Router<M> {
+    /// The [controller](RouterPlan::controller) of the router's logic, which takes `C`.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError::NoActor`]: it has none, or it has ended; [`LookupError::WrongType`]: it takes other messages.
+    pub fn controller<C: Send + 'static>(&self) -> Result<ActorRef<C>, LookupError> {
+        let head = &self.shared.info.head;
+        let Some(controller) = head.core().children.get(NAME) else {
+            return Err(LookupError::NoActor { path: head.path().join(NAME)? });
+        };
+        Ok(controller.typed()?)
+    }
+}

@@ -1,0 +1,281 @@
+//! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is
+//! in `leaving.rs`.
+//!
+//! **How a change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list
+//! before list and table change, and routees made for it end unless they get there. A panic in it is logged
+//! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
+//! them.
+
+use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::context::Context;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::core::any_ref::AnyRef;
+use crate::core::strategy::Strategy;
+use crate::dispatch::dispatcher::without_waiting;
+use crate::failure::Failure;
+use crate::routing::head::messages::{Manage, ManageError};
+use crate::routing::head::old_tables::WaitingChanges;
+use crate::routing::head::removal::watch;
+use crate::routing::head::state::{Board, Member};
+use crate::routing::logic::RoutingLogic;
+use crate::routing::routees::Routee;
+use crate::sync::lock;
+use crate::util::reclaim;
+use std::sync::Arc as StdArc;
+
+/// The actor. Its state is on the board, but for the changes that wait: they are there only over a restart.
+pub struct Head<M: Send + 'static, L> {
+    pub board: StdArc<Board<M, L>>,
+    pub waiting: WaitingChanges<M>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
+    type Message = Manage<M>;
+
+    fn receive(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Done {
+        if let Some(message) = self.unless_waiting(message, ctx) {
+            self.handle(message, ctx);
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+        self.take_waiting(ctx);
+        self.begin_ticks(ctx);
+        Ok(())
+    }
+
+    fn stopped(&mut self, ctx: &mut Context<Manage<M>>) {
+        self.board.shared.close();
+        let former = {
+            let mut members = lock(&self.board.members);
+            members.is_ending = true;
+            std::mem::take(&mut members.list)
+        };
+        drop(former);
+        self.refuse_waiting(ctx);
+        // Tables that nobody reads any more go now rather than with the next change somewhere.
+        reclaim::process_domain().collect();
+    }
+
+    /// The routees outlive a restart of the head, which restarts them in their places: the board has them.
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> Done {
+        self.leave_waiting();
+        Ok(())
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
+        // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
+        self.change(ctx, |head, _| head.forget(&terminated.actor));
+        self.end_if_empty(ctx);
+        self.stop_if_drained(ctx);
+        Ok(())
+    }
+
+    fn supervision(&self) -> Strategy {
+        self.board.strategy.clone()
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// Does what a message asks for.
+    pub fn handle(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) {
+        match message {
+            Manage::ResizeTo(call) => {
+                let size = call.request.size;
+                if let Some(outcome) = self.change(ctx, |head, ctx| head.resize_to(size, ctx)) {
+                    call.answer(|_| outcome);
+                }
+            }
+            Manage::Adjust(call) => {
+                let delta = call.request.delta;
+                if let Some(outcome) = self.change(ctx, |head, ctx| head.adjust(delta, ctx)) {
+                    call.answer(|_| outcome);
+                }
+            }
+            Manage::Add(call) => {
+                let (request, reply_to) = call.into_parts();
+                if let Some(count) = self.change(ctx, |head, ctx| head.add(request.routee, ctx)) {
+                    let _ = reply_to.send(count);
+                }
+            }
+            Manage::Remove(call) => {
+                let (request, reply_to) = call.into_parts();
+                if let Some(removed) = self.change(ctx, |head, ctx| head.remove(&request.routee, ctx)) {
+                    let _ = reply_to.send(removed);
+                    self.end_if_empty(ctx);
+                }
+            }
+            Manage::Routees(call) => {
+                let list =
+                    self.board.list().into_iter().map(|member| member.routee.actor().clone()).collect();
+                call.answer(|_| list);
+            }
+            Manage::RouteesInfo(call) => {
+                let list = self.board.list().into_iter().map(Member::into_info).collect();
+                call.answer(|_| list);
+            }
+            Manage::Drain(call) => {
+                if self.change(ctx, |head, ctx| head.drain(ctx)).is_some() {
+                    call.answer(|_| ());
+                }
+            }
+            Manage::AskResizer(_) => self.ask_resizer(ctx),
+        }
+    }
+
+    /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and
+    /// whoever asked for it learns from the reply port, which is dropped.
+    pub fn change<R>(
+        &mut self,
+        ctx: &mut Context<Manage<M>>,
+        change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
+    ) -> Option<R> {
+        // Whoever manages this router from in here would wait for this very turn.
+        match guarded(|| Ok(without_waiting(|| change(self, ctx)))) {
+            Ok(changed) => Some(changed),
+            Err(failure) => {
+                // The cause and its text are the user's, and so is the logger.
+                let text = guarded(|| Ok(failure.to_string()));
+                let logged = guarded(|| {
+                    let text = text.as_deref().unwrap_or_default();
+                    log::error!(target: "pointsman", "{} could not be changed: {text}", ctx.path());
+                    Ok(())
+                });
+                drop_guarded((logged, text, failure));
+                None
+            }
+        }
+    }
+
+    /// Whether the routees may be changed.
+    ///
+    /// A request that could wait for old tables has done so by now.
+    fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
+        if self.board.is_ending() {
+            return Err(ManageError::Stopped { path: ctx.path().to_string() });
+        }
+        match self.old_tables() {
+            Some(waiting) => Err(ManageError::OldTables { path: ctx.path().to_string(), waiting }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_pool(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
+        if self.board.make.is_none() {
+            return Err(ManageError::NotAPool { path: ctx.path().to_string() });
+        }
+        self.check_open(ctx)
+    }
+
+    pub fn resize_to(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+        self.check_pool(ctx)?;
+        let size = self.board.clamp(size);
+        if size == 0 && !self.board.stays_when_empty {
+            return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
+        }
+        self.forget_closed();
+        self.set_size(size, ctx)?;
+        Ok(size)
+    }
+
+    fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+        self.check_pool(ctx)?;
+        self.forget_closed();
+        let before = self.board.count();
+        if before == 0 && delta <= 0 {
+            return Ok(0);
+        }
+        let size = match self.board.clamp(before.saturating_add_signed(delta)) {
+            // Its head would live on, and refuse everything.
+            0 if !self.board.stays_when_empty => 1,
+            size => size,
+        };
+        self.set_size(size, ctx)?;
+        Ok(size)
+    }
+
+    /// Makes so many routees of it, by new ones at the end or by letting the last go.
+    fn set_size(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<(), ManageError> {
+        let before = self.board.count();
+        if size > before {
+            let mut made = self.board.make(size - before).map_err(ManageError::Spawn)?;
+            self.board.publish_with(&mut made);
+            self.board.list()[before..].iter().for_each(|member| watch(ctx, &member.routee));
+        } else if size < before {
+            let mut staying = self.board.list();
+            let leaving = staying.split_off(size);
+            let leavers = self.board.prepare_to_leave(&leaving);
+            self.board.publish(staying);
+            self.board.let_go(leavers, ctx);
+            if size == 0 {
+                // Also those that were ending before, or whose notices are on their way: a pool that becomes empty by this
+                // lives on. (`drain` watches its children again.)
+                ctx.unwatch_all();
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, routee: Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+        self.check_open(ctx)?;
+        if self.board.shares_queue {
+            return Err(ManageError::SharedQueue { path: ctx.path().to_string() });
+        }
+        let routee = routee.for_router(&self.board.shared.info);
+        let mut list = self.board.list();
+        list.push(Member { routee: routee.clone(), own: false });
+        let count = list.len();
+        self.board.publish(list);
+        watch(ctx, &routee);
+        Ok(count)
+    }
+
+    fn remove(&mut self, routee: &Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<bool, ManageError> {
+        self.check_open(ctx)?;
+        let (leaving, staying): (Vec<_>, Vec<_>) =
+            self.board.list().into_iter().partition(|member| member.routee.is_meant_by(routee));
+        if leaving.is_empty() {
+            return Ok(false);
+        }
+        let leavers = self.board.prepare_to_leave(&leaving);
+        self.board.publish(staying);
+        self.board.let_go(leavers, ctx);
+        Ok(true)
+    }
+
+    /// Takes a routee that has ended out of the table, and any that [takes nothing](Self::forget_closed) any more, as one
+    /// whose notice came while the logic panicked.
+    fn forget(&mut self, ended: &AnyRef) {
+        self.forget_all(|any| any == ended || any.is_closed());
+    }
+
+    /// Takes those out of the table that have ended, or are ending and take nothing any more: their notices are still to
+    /// come, and who changes a pool's size is to count those that live.
+    ///
+    /// Not where routees share a queue: the last of them handles what is in it before it ends, whatever it takes else.
+    fn forget_closed(&mut self) {
+        if self.board.shares_queue {
+            return;
+        }
+        // One that stops keeps its mailbox open until its children have ended; what comes into it is not handled.
+        self.forget_all(|any| any.is_closed() || any.core().children.is_closed());
+    }
+
+    fn forget_all(&mut self, is_gone: impl Fn(&AnyRef) -> bool) {
+        let list = self.board.list();
+        let count = list.len();
+        let stays = |member: &Member<M>| member.routee.watched().is_none_or(|any| !is_gone(&any));
+        let staying: Vec<_> = list.into_iter().filter(stays).collect();
+        if staying.len() < count {
+            self.board.publish(staying);
+        }
+    }
+
+    /// Asked where a routee was to be removed (also one that was none: Akka's rule) or has ended, and nowhere else.
+    fn end_if_empty(&mut self, ctx: &mut Context<Manage<M>>) {
+        if !self.board.stays_when_empty && self.board.count() == 0 {
+            self.drain(ctx);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The messages that a router's head takes, and why one may fail.
+
+use crate::ask::reply::{Call, Request};
+use crate::core::actor_ref::ActorRef;
+use crate::core::error::SpawnError;
+use crate::routing::resizer::resizer::AskResizer;
+use crate::routing::routees::Routee;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{AdjustPoolSize, ManageError};
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+///
+/// /// Makes its pool larger, and does not wait for it.
+/// struct Master {
+///     workers: Router<u64>,
+/// }
+///
+/// enum MasterMsg {
+///     Busy,
+///     Grown(Result<Result<usize, ManageError>, AskError>),
+/// }
+///
+/// impl Actor for Master {
+///     type Message = MasterMsg;
+///     fn receive(&mut self, message: MasterMsg, ctx: &mut Context<MasterMsg>) -> Done {
+///         match message {
+///             MasterMsg::Busy => {
+///                 ctx.ask(self.workers.head(), AdjustPoolSize { delta: 2 }, MasterMsg::Grown);
+///             }
+///             // What is sent from here on meets the new routees, too.
+///             MasterMsg::Grown(size) => assert_eq!(size??, 6),
+///         }
+///         Ok(())
+///     }
+/// }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+/// system.spawn(move || Master { workers: workers.clone() })?.tell(MasterMsg::Busy);
+/// # Ok(())
+/// # }
+/// ```
+#[non_exhaustive]
+pub enum Manage<M: Send + 'static> {
+    /// Change a pool's size.
+    ResizeTo(Call<ResizeTo>),
+    /// Change a pool's size by a number.
+    Adjust(Call<AdjustPoolSize>),
+    /// Add a routee.
+    Add(Call<AddRoutee<M>>),
+    /// Remove a routee.
+    Remove(Call<RemoveRoutee<M>>),
+    /// List the routees.
+    Routees(Call<GetRoutees<M>>),
+    /// List the routees with what is known of them.
+    RouteesInfo(Call<GetRouteesInfo<M>>),
+    /// End the router without loss.
+    Drain(Call<Drain>),
+    /// Ask the resizer.
+    AskResizer(AskResizer),
+}
+
+/// Make a pool's size `size`; the reply is the size after. See
+/// [`Router::resize_to`](super::Router::resize_to).
+#[derive(Debug, Clone, Copy)]
+pub struct ResizeTo {
+    /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
+    pub size: usize,
+}
+
+/// Make a pool larger, or smaller, by `delta` routees; the reply is the size after. See
+/// [`Router::adjust`](super::Router::adjust).
+#[derive(Debug, Clone, Copy)]
+pub struct AdjustPoolSize {
+    /// How many more, or if negative, fewer: down to 1, or to 0 if the pool
+    /// [stays when empty](super::RouterPlan::stay_when_empty) or its resizer allows that.
+    pub delta: isize,
+}
+
+/// End the router without loss; the reply comes when it refuses messages. See
+/// [`Router::drain`](super::Router::drain).
+#[derive(Debug, Clone, Copy)]
+pub struct Drain;
+
+/// Add a routee at the end; the reply is how many there are then. See [`Router::add`](super::Router::add).
+#[derive(Debug, Clone)]
+pub struct AddRoutee<M: Send + 'static> {
+    /// The routee: `reference.into()`, or more than a reference.
+    pub routee: Routee<M>,
+}
+
+/// Remove every entry of a routee; the reply is whether it was one. See
+/// [`Router::remove`](super::Router::remove).
+#[derive(Debug, Clone)]
+pub struct RemoveRoutee<M: Send + 'static> {
+    /// The routee: `reference.into()`, or more than a reference.
+    pub routee: Routee<M>,
+}
+
+/// List the routees.
+#[derive(Debug, Clone, Copy)]
+pub struct GetRoutees<M>(PhantomData<fn(M)>);
+
+impl<M> GetRoutees<M> {
+    /// The request.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M> Default for GetRoutees<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// List the routees with what is known of them. See [`Router::routees_info`](super::Router::routees_info).
+#[derive(Debug, Clone, Copy)]
+pub struct GetRouteesInfo<M>(PhantomData<fn(M)>);
+
+impl<M> GetRouteesInfo<M> {
+    /// The request.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M> Default for GetRouteesInfo<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What is known of a routee.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RouteeInfo<M: Send + 'static> {
+    /// The routee, which has the reference and the identity.
+    pub routee: Routee<M>,
+    /// Whether the pool has made it, so that it ends when it is removed.
+    pub is_own: bool,
+    /// How often the actor behind it was restarted; 0 where there is none, or several. (GoAkt counts restarts, too:
+    /// `RestartCount`.)
+    pub restarts: u32,
+}
+
+impl Request for ResizeTo {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl Request for AdjustPoolSize {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl Request for Drain {
+    type Reply = ();
+}
+
+impl<M: Send + 'static> Request for AddRoutee<M> {
+    type Reply = Result<usize, ManageError>;
+}
+
+impl<M: Send + 'static> Request for RemoveRoutee<M> {
+    type Reply = Result<bool, ManageError>;
+}
+
+impl<M: Send + 'static> Request for GetRoutees<M> {
+    type Reply = Vec<ActorRef<M>>;
+}
+
+impl<M: Send + 'static> Request for GetRouteesInfo<M> {
+    type Reply = Vec<RouteeInfo<M>>;
+}
+
+impl<M: Send + 'static> From<Call<GetRouteesInfo<M>>> for Manage<M> {
+    fn from(call: Call<GetRouteesInfo<M>>) -> Self {
+        Manage::RouteesInfo(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
+    fn from(call: Call<ResizeTo>) -> Self {
+        Manage::ResizeTo(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AdjustPoolSize>> for Manage<M> {
+    fn from(call: Call<AdjustPoolSize>) -> Self {
+        Manage::Adjust(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<Drain>> for Manage<M> {
+    fn from(call: Call<Drain>) -> Self {
+        Manage::Drain(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<AddRoutee<M>>> for Manage<M> {
+    fn from(call: Call<AddRoutee<M>>) -> Self {
+        Manage::Add(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<RemoveRoutee<M>>> for Manage<M> {
+    fn from(call: Call<RemoveRoutee<M>>) -> Self {
+        Manage::Remove(call)
+    }
+}
+
+impl<M: Send + 'static> From<Call<GetRoutees<M>>> for Manage<M> {
+    fn from(call: Call<GetRoutees<M>>) -> Self {
+        Manage::Routees(call)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Manage<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Manage::ResizeTo(_) => "ResizeTo",
+            Manage::Adjust(_) => "Adjust",
+            Manage::Add(_) => "Add",
+            Manage::Remove(_) => "Remove",
+            Manage::Routees(_) => "Routees",
+            Manage::RouteesInfo(_) => "RouteesInfo",
+            Manage::Drain(_) => "Drain",
+            Manage::AskResizer(_) => "AskResizer",
+        })
+    }
+}
+
+/// Why a router could not be managed.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ManageError {
+    /// The router has stopped, or is [draining](super::Router::drain).
+    Stopped {
+        /// Its path.
+        path: String,
+    },
+    /// The router's head failed at the request, as when the logic's [`prepare`](super::RoutingLogic::prepare)
+    /// or a [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
+    HeadFailed {
+        /// The router's path.
+        path: String,
+    },
+    /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher,
+    /// on the only thread of the blocking dispatcher that the router's head runs on, in what a timer runs, or in what a router's head runs (a farewell, a logic's
+    /// [`prepare`](super::RoutingLogic::prepare), a resizer).
+    WouldBlockWorker {
+        /// The router's path.
+        path: String,
+    },
+    /// A size of 0 was asked for, of a pool that does not stay when empty.
+    EmptyPool {
+        /// The router's path.
+        path: String,
+    },
+    /// A size was asked of a router whose routees were made by others.
+    NotAPool {
+        /// The router's path.
+        path: String,
+    },
+    /// A routee was to be added to a pool whose routees share a queue, in which it would have no part.
+    SharedQueue {
+        /// The router's path.
+        path: String,
+    },
+    /// The change has waited [as long as it may](super::RouterPlan::change_within) for memory: old tables of this router
+    /// take [what they may](super::RouterPlan::old_tables_max) and cannot be freed. The routees are what they were.
+    ///
+    /// A table that was replaced is freed once no thread can be reading it any more, and each of these keeps all of them, of
+    /// every router in the process, while it lasts:
+    ///
+    /// * a handler on a work-stealing worker of any system that does not return, unless it waits in
+    ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
+    /// * a routed send, a broadcast, or control for all routees that does not return: the sender waits for room in a
+    ///   routee's mailbox ([`Full::Wait`](crate::mailbox::kind::Full::Wait)); a logic, or a function or
+    ///   [`Recipient`](crate::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
+    ///   routee's turn, on a [calling thread](crate::dispatch::dispatcher::Dispatcher::calling_thread);
+    /// * a thread that is in the middle of any of these and is stopped from outside, as by a debugger.
+    OldTables {
+        /// The router's path.
+        path: String,
+        /// How many old tables wait to be freed.
+        waiting: usize,
+    },
+    /// A routee could not be created; the router keeps the size that it had.
+    Spawn(SpawnError),
+}
+
+impl fmt::Display for ManageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManageError::Stopped { path } => {
+                write!(f, "router {path} has stopped or is draining: create it anew when it has ended")
+            }
+            ManageError::HeadFailed { path } => write!(
+                f,
+                "head of router {path} failed at the request, and the routees are what they were: look for a \
+                 panic in the logic's `prepare` or in the farewell"
+            ),
+            ManageError::WouldBlockWorker { path } => write!(
+                f,
+                "managing router {path} waits for its head, which a work-stealing worker, a timer, a head and the \
+                 only thread of the head's dispatcher must not: ask `router.head()` with `ctx.ask`, or run the actor \
+                 on a blocking or pinned dispatcher that the head is not on"
+            ),
+            ManageError::EmptyPool { path } => write!(
+                f,
+                "pool size 0 for {path}: must be at least 1; drain or stop the router, or create it with \
+                 `stay_when_empty`"
+            ),
+            ManageError::NotAPool { path } => {
+                write!(f, "router {path} is a group: add and remove routees instead of resizing it")
+            }
+            ManageError::SharedQueue { path } => write!(
+                f,
+                "the routees of router {path} share a queue, from which only those take that it has made: resize \
+                 it instead of adding a routee"
+            ),
+            ManageError::OldTables { path, waiting } => write!(
+                f,
+                "router {path} was not changed: {waiting} old tables of its routees cannot be freed, look for a \
+                 handler that does not return, for a sender that waits long for room in a mailbox, and for a logic that \
+                 takes long; `old_tables_max` and `change_within` of the router's plan are the limits"
+            ),
+            ManageError::Spawn(error) => write!(f, "cannot create a routee: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ManageError {}

@@ -1,0 +1,251 @@
+//! Tables that a router has replaced and that may still be read: how much memory they may take, and how a change waits
+//! while they take more.
+//!
+//! **Why they pile up.** A table is freed once each thread that could be reading it has come on (`grace.rs`). One thread
+//! that does not, anywhere in the process, keeps all tables that were replaced meanwhile, of all routers.
+//!
+//! **What is bounded.** Each router counts the bytes of its own, so that one that is often changed keeps no other from
+//! changes. A router whose old tables take as much as they may changes nothing: the change waits on the head's list,
+//! in the order in which changes were asked for, and is done when enough tables have been freed. Only the head
+//! publishes, so nothing here is shared with senders.
+//!
+//! **Who ends the wait.** A thread that leaves a section frees nothing by itself, so the head looks again after a pause
+//! that grows to [`PAUSE_MAX`], by the system's clock. A change that has waited as long as it may is refused. So a thread
+//! that changes a router while it reads a table itself, as from a logic, waits for itself no longer than that.
+//!
+//! What the head does by itself is never kept waiting: the end of a routee, which is followed by no further one, and the
+//! end of the router.
+
+use crate::actor::actor::Done;
+use crate::actor::context::Context;
+use crate::core::cell::Control;
+use crate::routing::head::head::Head;
+use crate::routing::head::messages::Manage;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::RouterPlan;
+use crate::sync::lock;
+use crate::util::reclaim;
+use std::collections::VecDeque;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::time::Duration;
+
+/// What old tables of one router may take, unless the plan says otherwise.
+const BYTES_MAX: usize = 16 << 20;
+
+/// How long a change may wait, unless the plan says otherwise.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The pauses between two looks: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(16);
+
+/// What a plan says of them.
+#[derive(Debug, Clone, Copy)]
+pub struct OldTablesPlan {
+    /// How many bytes they may take.
+    pub bytes_max: usize,
+    /// How long a change may wait.
+    pub within: Duration,
+}
+
+impl Default for OldTablesPlan {
+    fn default() -> Self {
+        Self { bytes_max: BYTES_MAX, within: WITHIN }
+    }
+}
+
+/// The tables of a router that may not be freed yet.
+#[derive(Debug, Default)]
+pub struct OldTables {
+    /// The one in use.
+    current: Option<Weighed>,
+    /// Those before it, the oldest first. They are freed in this order.
+    old: VecDeque<Weighed>,
+    /// What `old` takes.
+    bytes: usize,
+}
+
+/// A table that is watched.
+#[derive(Debug)]
+struct Weighed {
+    token: StdWeak<()>,
+    bytes: usize,
+}
+
+impl OldTables {
+    /// A table of so many bytes replaces the one in use; returns what it is to hold for as long as it lives.
+    pub fn replace(&mut self, bytes: usize) -> StdArc<()> {
+        let token = StdArc::new(());
+        let new = Weighed { token: StdArc::downgrade(&token), bytes };
+        if let Some(former) = self.current.replace(new) {
+            self.bytes += former.bytes;
+            self.old.push_back(former);
+        }
+        token
+    }
+
+    /// How many old tables are not freed, if there is one and they take `bytes_max` or more.
+    pub fn too_many(&mut self, bytes_max: usize) -> Option<usize> {
+        while self.old.front().is_some_and(|oldest| oldest.token.strong_count() == 0) {
+            self.bytes -= self.old.pop_front().map_or(0, |freed| freed.bytes);
+        }
+        (!self.old.is_empty() && self.bytes >= bytes_max).then_some(self.old.len())
+    }
+}
+
+/// Changes that wait, in the order in which they were asked for.
+pub struct WaitingChanges<M: Send + 'static> {
+    /// Each with the time until which it may wait.
+    list: VecDeque<(Duration, Manage<M>)>,
+    /// The pause before the look that is under way; `None` if none is.
+    pause: Option<Duration>,
+}
+
+impl<M: Send + 'static> Default for WaitingChanges<M> {
+    fn default() -> Self {
+        Self { list: VecDeque::new(), pause: None }
+    }
+}
+
+impl<M: Send + 'static, L> RouterPlan<M, L> {
+    /// How many bytes this router's old tables may take, 16 MiB unless said otherwise.
+    ///
+    /// Each change of the routees leaves a table behind, which is freed once no thread can be reading it any more. One
+    /// thread that does not come on, anywhere in the process, keeps them all: see
+    /// [`ManageError::OldTables`] for what that can be. While those of this router take as much as they may, its changes
+    /// wait, in their order, [for a while](Self::change_within). Messages are routed meanwhile as before.
+    ///
+    /// What is counted is the table itself and what the logic says that its
+    /// [index takes](RoutingLogic::prepared_bytes). One old table may be there in any case, however large; with 0 each
+    /// change waits until the table before the last one is freed.
+    pub fn old_tables_max(mut self, bytes: usize) -> Self {
+        self.old_tables.bytes_max = bytes;
+        self
+    }
+
+    /// How long a change of this router may wait for old tables to be [freed](Self::old_tables_max), by the system's
+    /// clock: 10 seconds unless said otherwise. Then it is refused, by [`ManageError::OldTables`], and the routees are what
+    /// they were. With zero it is refused at once.
+    ///
+    /// Who asks for the [routees](super::Router::routees) while changes wait that were asked for before waits for those, and
+    /// is never refused. A resizer's change is refused at once, with a warning: the resizer is asked again anyway. A router
+    /// that [drains](super::Router::drain) or stops refuses what waits, by [`ManageError::Stopped`].
+    pub fn change_within(mut self, limit: Duration) -> Self {
+        self.old_tables.within = limit;
+        self
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// How many old tables keep the routees from being changed, if they do, once all are freed that can be.
+    pub fn old_tables(&self) -> Option<usize> {
+        reclaim::process_domain().collect();
+        self.old_tables_by_now()
+    }
+
+    /// As [`old_tables`](Self::old_tables), of those that are not freed by now.
+    fn old_tables_by_now(&self) -> Option<usize> {
+        lock(&self.board.members).old_tables.too_many(self.board.old_tables.bytes_max)
+    }
+
+    /// Whether the routees cannot be changed. Looks at readers only if there is something to be freed.
+    fn is_full(&self) -> bool {
+        self.old_tables_by_now().is_some() && self.old_tables().is_some()
+    }
+
+    /// Gives a request back that can be handled at once; keeps any other for later.
+    pub fn unless_waiting(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Option<Manage<M>> {
+        let changes = match message {
+            Manage::ResizeTo(_) | Manage::Adjust(_) | Manage::Add(_) | Manage::Remove(_) => true,
+            // A list of the routees comes behind the changes that were asked for before.
+            Manage::Routees(_) | Manage::RouteesInfo(_) => false,
+            Manage::Drain(_) | Manage::AskResizer(_) => return Some(message),
+        };
+        let within = self.board.old_tables.within;
+        let must_wait = !self.waiting.list.is_empty() || (changes && !within.is_zero() && self.is_full());
+        if !must_wait || self.board.is_ending() {
+            return Some(message);
+        }
+        let until = ctx.now().saturating_add(within);
+        self.waiting.list.push_back((until, message));
+        self.look_later(PAUSE_MIN, ctx);
+        None
+    }
+
+    /// Looks again after a pause, unless that is to happen anyway.
+    fn look_later(&mut self, pause: Duration, ctx: &Context<Manage<M>>) {
+        if self.waiting.list.is_empty() || self.waiting.pause.is_some() {
+            return;
+        }
+        self.waiting.pause = Some(pause);
+        let head = self.board.shared.info.head.clone();
+        let look = move || {
+            // Where the head has ended, so have the changes that waited.
+            let _ = head.send_positioned(Control::apply(Self::look_again));
+        };
+        let timers = self.board.shared.info.system.timers();
+        timers.call_at(ctx.now().saturating_add(pause), Box::new(look));
+    }
+
+    /// The pause is over: does the changes for which there is room, and refuses those that have waited too long.
+    fn look_again(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+        let pause = self.waiting.pause.take().unwrap_or(PAUSE_MIN);
+        let before = self.waiting.list.len();
+        while let Some((until, message)) = self.waiting.list.pop_front() {
+            let changes = !matches!(message, Manage::Routees(_) | Manage::RouteesInfo(_));
+            if changes && ctx.now() < until && !self.board.is_ending() && self.is_full() {
+                self.waiting.list.push_front((until, message));
+                break;
+            }
+            self.handle(message, ctx);
+        }
+        let has_moved = self.waiting.list.len() < before;
+        self.look_later(if has_moved { PAUSE_MIN } else { PAUSE_MAX.min(pause * 2) }, ctx);
+        Ok(())
+    }
+
+    /// The router ends: what waits is refused.
+    pub fn refuse_waiting(&mut self, ctx: &mut Context<Manage<M>>) {
+        for (_, message) in std::mem::take(&mut self.waiting.list) {
+            self.handle(message, ctx);
+        }
+    }
+
+    /// The head is restarted: the changes wait on the board meanwhile.
+    pub fn leave_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        lock(&self.board.members).waiting = waiting;
+    }
+
+    /// The head has started, perhaps anew.
+    pub fn take_waiting(&mut self, ctx: &Context<Manage<M>>) {
+        self.waiting = std::mem::take(&mut lock(&self.board.members).waiting);
+        self.waiting.pause = None;
+        self.look_later(PAUSE_MIN, ctx);
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::OldTables;
+
+    #[test]
+    fn old_tables_are_weighed_until_they_are_freed_and_one_is_always_allowed() {
+        let mut tables = OldTables::default();
+        let first = tables.replace(100);
+        assert_eq!(tables.too_many(0), None, "the one in use is not old");
+        let second = tables.replace(10);
+        assert_eq!(
+            (tables.too_many(101), tables.too_many(100), tables.too_many(0)),
+            (None, Some(1), Some(1))
+        );
+        let third = tables.replace(1);
+        assert_eq!((tables.too_many(111), tables.too_many(110)), (None, Some(2)));
+        drop(first);
+        assert_eq!((tables.too_many(11), tables.too_many(10)), (None, Some(1)));
+        drop(second);
+        assert_eq!(tables.too_many(0), None);
+        drop(third);
+        assert_eq!(tables.too_many(0), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! How routees leave a router, and how a router ends without loss.
+//!
+//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request.
+//! When it gets there it closes, handles also what senders with the old table have put behind that position,
+//! and ends. A push that comes later is refused, and its sender chooses again. No step waits for anybody: the
+//! old table is freed once nobody can read it.
+//!
+//! **The last one leaves.** It closes at once. Whoever is refused finds the empty table, or the closed
+//! router.
+//!
+//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none
+//! of its children is left but the controller, it stops.
+//!
+//! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its
+//! farewell: what it has left is routed again, to one other. Not where copies may be among it:
+//! `actor_ref/copies.rs`.
+//!
+//! The farewell travels with the request, so no full mailbox can refuse it.
+
+use crate::actor::context::Context;
+use crate::actor::leave_router::Leave;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Leaving;
+use crate::routing::head::head::Head;
+use crate::routing::head::messages::Manage;
+use crate::routing::head::state::{Board, Member};
+use crate::routing::logic::RoutingLogic;
+use crate::routing::routees::Routee;
+use crate::sync::{HashSet, lock};
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// What a plan says of routees that leave.
+pub struct LeavePlan<M> {
+    /// How long one may take.
+    pub within: Option<Duration>,
+    /// Makes the message by which one is told to end.
+    pub farewell: Option<StdArc<dyn Fn() -> M + Send + Sync>>,
+}
+
+impl<M> Default for LeavePlan<M> {
+    fn default() -> Self {
+        Self { within: None, farewell: None }
+    }
+}
+
+/// Those that are to leave once they are in no table any more, each with its last message. Made before
+/// anything is changed: it takes user code.
+pub struct Leavers<M: Send + 'static> {
+    own: Vec<(ActorRef<M>, Option<M>)>,
+    others: Vec<Routee<M>>,
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    pub fn prepare_to_leave(&self, leaving: &[Member<M>]) -> Leavers<M> {
+        let mut leavers = Leavers { own: Vec::new(), others: Vec::new() };
+        for member in leaving {
+            if member.own {
+                let farewell = self.leave.farewell.as_ref().map(|make| make());
+                leavers.own.push((member.routee.actor().clone(), farewell));
+            } else {
+                leavers.others.push(member.routee.clone());
+            }
+        }
+        leavers
+    }
+
+    /// Lets routees go that are no longer in the published table.
+    pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
+        let list = self.list();
+        // Listed in another place, too, or by another reference, one is still watched.
+        // One that the pool has made is in its list once, so where only such leave their own entries need no
+        // look.
+        let others = list.iter().filter(|member| !member.own || !leavers.others.is_empty());
+        let listed: HashSet<AnyRef> = others.filter_map(|member| member.routee.watched()).collect();
+        let own = leavers.own.iter().map(|(actor, _)| actor.any());
+        let gone = own.chain(leavers.others.iter().map(Routee::watched)).flatten();
+        gone.filter(|actor| !listed.contains(actor)).for_each(|actor| ctx.unwatch(&actor));
+        for (actor, farewell) in leavers.own {
+            let leaving = match farewell {
+                Some(_) => Leaving::ByItself,
+                None if list.is_empty() => Leaving::AtOnce,
+                None => Leaving::AtPosition,
+            };
+            let leave = Leave { router: self.reference.clone(), farewell };
+            actor.send_leave(leave, leaving);
+            match self.leave.within {
+                None => {}
+                Some(Duration::ZERO) => actor.stop(),
+                Some(within) => {
+                    let due = ctx.now().saturating_add(within);
+                    let timers = self.shared.info.system.timers();
+                    timers.call_at(due, Box::new(move || actor.stop()));
+                }
+            }
+        }
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// Refuses messages from now on, and stops once the router's own routees have handled what they have.
+    pub fn drain(&mut self, ctx: &mut Context<Manage<M>>) {
+        if self.board.is_ending() {
+            return;
+        }
+        let leavers = self.board.prepare_to_leave(&self.board.list());
+        self.board.shared.close();
+        let former = {
+            let mut members = lock(&self.board.members);
+            members.is_ending = true;
+            std::mem::take(&mut members.list)
+        };
+        drop(former);
+        self.board.let_go(leavers, ctx);
+        // Those, and those that were leaving before.
+        for child in ctx.children() {
+            if Some(&child) != self.board.controller.as_ref() {
+                let _ = ctx.watch(&child);
+            }
+        }
+        self.refuse_waiting(ctx);
+        self.stop_if_drained(ctx);
+    }
+
+    pub fn stop_if_drained(&self, ctx: &Context<Manage<M>>) {
+        if self.board.is_ending()
+            && ctx.children().iter().all(|child| Some(child) == self.board.controller.as_ref())
+        {
+            ctx.stop();
+        }
+    }
+}
+
+pub fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+    if let Some(any) = routee.watched() {
+        // Watched already is what was wanted.
+        let _ = ctx.watch(&any);
+    }
+}

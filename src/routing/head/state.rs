@@ -1,0 +1,226 @@
+//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are
+//! made.
+
+use crate::actor::spawn::Held;
+use crate::ask::fork::Answerable;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::strategy::Strategy;
+use crate::routing::head::messages::RouteeInfo;
+use crate::routing::head::old_tables::{OldTables, OldTablesPlan, WaitingChanges};
+use crate::routing::head::removal::LeavePlan;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::routees::{Routee, Routees};
+use crate::routing::routing_ref::SharedRouter;
+use crate::sync::{Mutex, lock};
+use std::any::Any;
+use std::sync::Arc as StdArc;
+
+/// More routees than this are a mistake, such as a difference below zero.
+pub const ROUTEES_MAX: usize = 1 << 24;
+
+/// Creates one routee of a pool as a child of the head, before its first turn.
+pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+
+/// A routee that a pool has made, which has its first turn when this is dropped.
+pub enum NewRoutee<M: Send + 'static> {
+    /// It takes the router's messages.
+    Own(Held<M>),
+    /// It takes what another reference makes of them.
+    Behind { actor: ActorRef<M>, held: Box<dyn HeldBehind> },
+}
+
+/// An actor before its first turn whose messages are not the router's.
+pub trait HeldBehind: Send {
+    /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
+    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
+}
+
+impl<B: Send + 'static> HeldBehind for Held<B> {
+    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>) {
+        if let Some(is_wanted) = is_wanted.and_then(|is_wanted| is_wanted.downcast().ok()) {
+            self.skip_unless(*is_wanted);
+        }
+    }
+}
+
+impl<M: Send + 'static> NewRoutee<M> {
+    /// The reference that is in the table.
+    pub fn actor(&self) -> &ActorRef<M> {
+        match self {
+            Self::Own(held) => held.actor(),
+            Self::Behind { actor, .. } => actor,
+        }
+    }
+}
+
+impl<M: Answerable + Send + 'static> NewRoutee<M> {
+    /// Has the routee skip messages that nobody wants any more.
+    pub fn skip_unwanted(self) -> Self {
+        match self {
+            Self::Own(held) => Self::Own(held.skip_unwanted()),
+            Self::Behind { actor, mut held } => {
+                held.skip_unwanted(M::is_bare_wanted());
+                Self::Behind { actor, held }
+            }
+        }
+    }
+}
+
+/// What the head knows, and keeps over its own restarts.
+pub struct Board<M: Send + 'static, L> {
+    pub shared: StdArc<SharedRouter<M>>,
+    pub logic: StdArc<L>,
+    /// How routees are made; `None` for a group.
+    pub make: Option<StdArc<MakeRoutee<M>>>,
+    /// Changed by the head alone.
+    pub members: Mutex<Members<M>>,
+    pub stays_when_empty: bool,
+    /// The routees take from one queue, so only the pool can make one.
+    pub shares_queue: bool,
+    pub strategy: Strategy,
+    /// How routees go.
+    pub leave: LeavePlan<M>,
+    /// What tables that were replaced may take.
+    pub old_tables: OldTablesPlan,
+    /// The child that is no routee.
+    pub controller: Option<AnyRef>,
+    /// The reference that routes, for what a leaving routee hands back.
+    pub reference: ActorRef<M>,
+}
+
+/// The routees as the head sees them.
+pub struct Members<M: Send + 'static> {
+    pub list: Vec<Member<M>>,
+    /// The number of the next routee that the pool makes.
+    pub next_index: u32,
+    pub version: u64,
+    /// The router refuses messages and waits for its own routees to end.
+    pub is_ending: bool,
+    /// The tables that were published.
+    pub old_tables: OldTables,
+    /// Changes that wait, while the head is restarted; the head has them else.
+    pub waiting: WaitingChanges<M>,
+}
+
+pub struct Member<M: Send + 'static> {
+    pub routee: Routee<M>,
+    /// Made by the pool, so it ends when it is removed.
+    pub own: bool,
+}
+
+/// Routees that the pool has made, before their first turns. Those that were not
+/// [listed](Board::publish_with) by the time that this is dropped end.
+pub struct Made<M: Send + 'static> {
+    routees: Vec<NewRoutee<M>>,
+    are_listed: bool,
+}
+
+impl<M: Send + 'static> Drop for Made<M> {
+    fn drop(&mut self) {
+        if !self.are_listed {
+            self.routees.iter().for_each(|routee| routee.actor().stop());
+        }
+        // The first made begins first.
+        self.routees.drain(..).for_each(drop);
+    }
+}
+
+impl<M: Send + 'static> Made<M> {
+    fn members(&self) -> impl Iterator<Item = Member<M>> {
+        self.routees.iter().map(|made| Member { routee: Routee::new(made.actor().clone()), own: true })
+    }
+}
+
+impl<M: Send + 'static> Member<M> {
+    pub fn into_info(self) -> RouteeInfo<M> {
+        let restarts = self.routee.watched().map_or(0, |actor| actor.restarts());
+        RouteeInfo { routee: self.routee, is_own: self.own, restarts }
+    }
+}
+
+impl<M: Send + 'static> Clone for Member<M> {
+    fn clone(&self) -> Self {
+        Self { routee: self.routee.clone(), own: self.own }
+    }
+}
+
+impl<M: Send + 'static> Members<M> {
+    pub fn none() -> Self {
+        Self {
+            list: Vec::new(),
+            next_index: 0,
+            version: 0,
+            is_ending: false,
+            old_tables: OldTables::default(),
+            waiting: WaitingChanges::default(),
+        }
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    /// The routees. No user code runs under the lock: neither theirs nor the logic's.
+    pub fn list(&self) -> Vec<Member<M>> {
+        lock(&self.members).list.clone()
+    }
+
+    pub fn count(&self) -> usize {
+        lock(&self.members).list.len()
+    }
+
+    pub fn is_ending(&self) -> bool {
+        lock(&self.members).is_ending
+    }
+
+    /// Makes `count` more routees, or none.
+    pub fn make(&self, count: usize) -> Result<Made<M>, SpawnError> {
+        let mut made = Made { routees: Vec::new(), are_listed: false };
+        let Some(make) = &self.make else { return Ok(made) };
+        check_size(self.count().saturating_add(count), &|| self.shared.info.head.path().to_string())?;
+        made.routees.reserve(count);
+        for _ in 0..count {
+            let index = {
+                let mut members = lock(&self.members);
+                let next = members.next_index.wrapping_add(1);
+                std::mem::replace(&mut members.next_index, next)
+            };
+            made.routees.push(make(&self.shared.info.head, index)?);
+        }
+        Ok(made)
+    }
+
+    /// Publishes `list` as the table that senders read from now on. When the logic's code panics, nothing has
+    /// changed: all of the user's code runs before the first step that can be seen.
+    pub fn publish(&self, list: Vec<Member<M>>) {
+        let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
+        let prepared = self.logic.prepare(&routees);
+        let index_bytes = prepared.as_deref().map_or(0, |prepared| self.logic.prepared_bytes(prepared));
+        let bytes = Routees::<M>::bytes(routees.len()).saturating_add(index_bytes);
+        let (former, version, token) = {
+            let mut members = lock(&self.members);
+            members.version += 1;
+            let former = std::mem::replace(&mut members.list, list);
+            (former, members.version, members.old_tables.replace(bytes))
+        };
+        self.shared.replace(Routees::new(routees, prepared, version).holding(token));
+        drop(former);
+    }
+
+    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
+    /// dropped.
+    pub fn publish_with(&self, made: &mut Made<M>) {
+        let mut list = self.list();
+        list.extend(made.members());
+        self.publish(list);
+        made.are_listed = true;
+    }
+}
+
+/// Refuses a pool of more routees than there can be.
+pub fn check_size(size: usize, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+    if size > ROUTEES_MAX {
+        return Err(SpawnError::PoolTooLarge { path: path(), size, max: ROUTEES_MAX });
+    }
+    Ok(())
+}

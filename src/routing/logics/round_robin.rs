@@ -1,0 +1,407 @@
+//! Each routee in turn.
+//!
+//! Who sends has a cursor of its own with each router: an actor in its cell (`actor/sender.rs`), which it takes with it
+//! from thread to thread; a thread in the router. An actor's cursor begins where the cursor of the thread is that the
+//! actor runs on, and moves that one on: so actors that send one message each serve the routees alike.
+//!
+//! A [`RouterValue`](crate::routing::router_value::RouterValue) has one owner at a time, who may be handed another thread or be another actor
+//! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
+//! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
+
+use crate::core::sender::{Position, with_cursors};
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
+use crate::sync::CachePadded;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::util::per_thread::PerThread;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc as StdArc;
+
+/// Chooses each routee in turn.
+///
+/// By default each sender has a cursor of its own, so that senders share no line. A sender is an actor, on whatever thread
+/// it runs, or outside actors a thread: what one of them sends goes exactly round, and over all of them the routees'
+/// totals differ by at most the number of senders. The first thread that sends starts at routee 0, the next at routee 1,
+/// and so on; an actor starts where the thread would go on that it runs on.
+/// [`exact`](Self::exact) has one cursor for all.
+///
+/// In a [`RouterValue`](crate::routing::router_value::RouterValue) the cursor goes with the value, from owner to owner.
+///
+/// The promise holds for a stable table; each change of the routees may shift the position, unless it is
+/// [kept](Self::keeping_position). A message for which there is no routee moves no cursor.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{RoundRobin, RouterValue};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let (sender, got) = std::sync::mpsc::channel();
+/// let routees = ["left", "right"].map(|name| {
+///     let sender = sender.clone();
+///     ActorRef::from_fn(move |_: u32| sender.send(name).expect("it is kept"))
+/// });
+/// let router = RouterValue::new(&system, RoundRobin::new())?.with_routees(&routees);
+/// (1..=3u32).for_each(|number| router.route(number));
+/// assert_eq!(got.try_iter().collect::<Vec<_>>(), ["left", "right", "left"]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct RoundRobin(Cursor);
+
+enum Cursor {
+    PerSender(Senders<usize>, Box<Handed>),
+    Keeping(Senders<Position>),
+    Shared(CachePadded<AtomicUsize>),
+}
+
+/// The cursors of the threads, and how actors find theirs.
+struct Senders<T> {
+    threads: PerThread<Cell<T>>,
+    identity: StdArc<()>,
+}
+
+/// The cursor of a router value: goes from owner to owner.
+struct Handed {
+    /// The actor that has used it last, by the number of its cursors; 0 for any thread.
+    owner: CachePadded<AtomicUsize>,
+    /// On another line, so that actors with clones, who look who the owner is, do not wait for what it writes.
+    index: CachePadded<AtomicUsize>,
+}
+
+impl RoundRobin {
+    /// A cursor for each sender.
+    pub fn new() -> Self {
+        Self(Cursor::PerSender(Senders::new(), Box::new(Handed::new())))
+    }
+
+    /// One cursor for all senders: any n messages in a row, whoever sends them, reach n different routees.
+    /// Costs a read-modify-write on a line that all senders write.
+    pub fn exact() -> Self {
+        Self(Cursor::Shared(CachePadded::new(AtomicUsize::new(0))))
+    }
+
+    /// As [`new`](Self::new), and when the routees change, each sender goes on where it was: with the routee
+    /// that was next, or if that has gone, with the one behind the routee that was last. Only if both have
+    /// gone it starts over at the front. So a change neither skips a routee nor serves one twice. From Akka's
+    /// typed routers.
+    ///
+    /// Costs a look at the next routee for each message, and a search through the table after a change.
+    ///
+    /// In a [`RouterValue`](crate::routing::router_value::RouterValue), too, the position is the sender's and does not go with the value.
+    pub fn keeping_position() -> Self {
+        Self(Cursor::Keeping(Senders::new()))
+    }
+}
+
+impl Default for RoundRobin {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
+    #[inline(always)]
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        let count = routees.len();
+        if count == 0 {
+            return Pick::None;
+        }
+        match &self.0 {
+            Cursor::PerSender(senders, _) if !cx.is_of_value() => {
+                Pick::One(with_cursors(|actor| match actor {
+                    None => senders.of_thread(count),
+                    Some((_, cursors)) => {
+                        let start = || Position::at(senders.of_thread(count));
+                        plain(&mut cursors.of(&senders.identity, start).index, count)
+                    }
+                }))
+            }
+            Cursor::PerSender(senders, handed) => with_cursors(|actor| match actor {
+                None => {
+                    handed.note_thread();
+                    handed.pick(routees, cx)
+                }
+                Some((number, cursors)) => {
+                    let position = cursors.of(&senders.identity, || handed.pass_to(number));
+                    if !handed.is_owned_by(number) {
+                        return Pick::One(plain(&mut position.index, count));
+                    }
+                    let pick = handed.pick(routees, cx);
+                    if let Pick::One(index) = pick {
+                        position.index = index + 1;
+                    }
+                    pick
+                }
+            }),
+            Cursor::Keeping(senders) => {
+                let advance = |position: Position| advance(position, count, |index| address(routees, index));
+                Pick::One(with_cursors(|actor| match actor {
+                    None => senders.of_thread(advance).0,
+                    Some((_, cursors)) => {
+                        let position = cursors.of(&senders.identity, || senders.of_thread(advance).1);
+                        let (index, after) = advance(*position);
+                        *position = after;
+                        index
+                    }
+                }))
+            }
+            Cursor::Shared(cursor) => match next(cursor, count) {
+                index if cx.refusals() == 0 => Pick::One(index),
+                // The others advance the cursor too: from here on it may never come to the one that lives.
+                _ => cx.next_in_turn(routees),
+            },
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("round-robin")
+    }
+}
+
+impl<T: Send> Senders<T> {
+    fn new() -> Self {
+        Self { threads: PerThread::new(), identity: StdArc::default() }
+    }
+}
+
+impl Senders<usize> {
+    /// The index to be used now by the calling thread.
+    #[inline(always)]
+    fn of_thread(&self, count: usize) -> usize {
+        self.threads.with(Cell::new, |cursor| {
+            let mut index = cursor.get();
+            let now = plain(&mut index, count);
+            cursor.set(index);
+            now
+        })
+    }
+}
+
+impl Senders<Position> {
+    /// The index to be used now by the calling thread, and the position before.
+    #[inline(always)]
+    fn of_thread(&self, advance: impl Fn(Position) -> (usize, Position)) -> (usize, Position) {
+        let make = |thread| Cell::new(Position::at(thread));
+        self.threads.with(make, |cursor| {
+            let before = cursor.get();
+            let (index, after) = advance(before);
+            cursor.set(after);
+            (index, before)
+        })
+    }
+}
+
+impl Handed {
+    fn new() -> Self {
+        Self { owner: CachePadded::new(AtomicUsize::new(0)), index: CachePadded::new(AtomicUsize::new(0)) }
+    }
+
+    /// Whether this actor has used it last.
+    #[inline]
+    fn is_owned_by(&self, actor: usize) -> bool {
+        // Ordering: Relaxed; an actor finds its own number only if it has written that, and any other number leads to its own
+        // cursor.
+        self.owner.load(Ordering::Relaxed) == actor
+    }
+
+    /// From now on this actor uses it, and goes on where the last owner was.
+    #[cold]
+    fn pass_to(&self, actor: usize) -> Position {
+        // Ordering: Relaxed; as in `is_owned_by`.
+        self.owner.store(actor, Ordering::Relaxed);
+        // Ordering: Relaxed; only the count matters.
+        Position::at(self.index.load(Ordering::Relaxed))
+    }
+
+    /// A thread outside actors uses it.
+    #[inline]
+    fn note_thread(&self) {
+        if !self.is_owned_by(0) {
+            // Ordering: Relaxed; as in `is_owned_by`.
+            self.owner.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The routee whose turn it is. Threads that share the value get different ones.
+    #[inline]
+    fn pick<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        if cx.refusals() > 0 {
+            return self.pick_again(routees, cx);
+        }
+        // Ordering: Relaxed; only the count matters.
+        let mut before = self.index.load(Ordering::Relaxed);
+        loop {
+            let mut after = before;
+            let now = plain(&mut after, routees.len());
+            // Ordering: Relaxed; as above.
+            match self.index.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Pick::One(now),
+                Err(other) => before = other,
+            }
+        }
+    }
+
+    /// The one behind a routee that has refused: by the cursor, which others move too, the one that lives may never come.
+    #[cold]
+    fn pick_again<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        let pick = cx.next_in_turn(routees);
+        if let Pick::One(index) = pick {
+            // Unless others have moved it meanwhile, the cursor goes on behind that one.
+            // Ordering: Relaxed; only the count matters.
+            let _ = self.index.compare_exchange(
+                cx.refused_by() + 1,
+                index + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        pick
+    }
+}
+
+/// The index to be used now, of `count` routees; moves the cursor on.
+#[inline(always)]
+fn plain(cursor: &mut usize, count: usize) -> usize {
+    // The table may have shrunk, and a thread's first position is its number.
+    let index = if *cursor < count { *cursor } else { *cursor % count };
+    *cursor = index + 1;
+    index
+}
+
+/// The index to be used now, of `count` routees, and the position after it.
+#[inline]
+fn advance(position: Position, count: usize, at: impl Fn(usize) -> usize) -> (usize, Position) {
+    let is_there = position.index < count && at(position.index) == position.next;
+    let index = if is_there { position.index } else { find(position, count, &at) };
+    let after = if index + 1 < count { index + 1 } else { 0 };
+    (index, Position { index: after, next: at(after), last: at(index) })
+}
+
+#[cold]
+fn find(position: Position, count: usize, at: &impl Fn(usize) -> usize) -> usize {
+    if position.next == 0 {
+        return position.index % count;
+    }
+    let place_of = |address: usize| (0..count).find(|index| at(*index) == address);
+    place_of(position.next).or_else(|| place_of(position.last).map(|last| (last + 1) % count)).unwrap_or(0)
+}
+
+#[inline]
+fn address<M: Send + 'static>(routees: &Routees<M>, index: usize) -> usize {
+    routees.get(index).map_or(0, |routee| routee.actor().address())
+}
+
+/// Where a shared cursor is set back: far from both ends, so that it never wraps around, which would skip
+/// routees (Akka 17738, 21800).
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+const SET_BACK: usize = 1 << (usize::BITS - 1);
+/// Soon enough for a model.
+#[cfg(any(pointsman_loom, pointsman_shuttle))]
+const SET_BACK: usize = 4;
+
+/// The next index of `count`, whoever asks.
+#[inline]
+fn next(cursor: &AtomicUsize, count: usize) -> usize {
+    // Ordering: Relaxed; only the count matters.
+    let place = cursor.fetch_add(1, Ordering::Relaxed);
+    if place == SET_BACK {
+        // By whole rounds, and by this thread alone, as each place is given once.
+        // Ordering: Relaxed; as above.
+        cursor.fetch_sub(place - place % count, Ordering::Relaxed);
+    }
+    place % count
+}
+
+impl fmt::Debug for RoundRobin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Cursor::PerSender(..) => "RoundRobin",
+            Cursor::Keeping(_) => "RoundRobin(keeping position)",
+            Cursor::Shared(_) => "RoundRobin(exact)",
+        })
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::SET_BACK;
+    use super::advance;
+    use super::next;
+    use crate::core::sender::Position;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{Arc, thread};
+
+    #[test]
+    fn a_shared_cursor_goes_on_in_turn_where_it_is_set_back() {
+        for count in [1, 2, 3, 7, 1000] {
+            let first = SET_BACK - 10;
+            let cursor = AtomicUsize::new(first);
+            let indices: Vec<usize> = (0..30).map(|_| next(&cursor, count)).collect();
+            let in_turn: Vec<usize> = (first..first + 30).map(|place| place % count).collect();
+            assert_eq!(indices, in_turn, "{count} routees");
+            assert!(cursor.load(Ordering::Relaxed) < 2 * 1000);
+        }
+    }
+
+    #[test]
+    fn threads_that_meet_where_the_cursor_is_set_back_serve_all_alike() {
+        const COUNT: usize = 7;
+        let cursor = Arc::new(AtomicUsize::new(SET_BACK - 700));
+        let threads = [(); 4].map(|()| {
+            let cursor = cursor.clone();
+            thread::spawn(move || {
+                let mut served = [0; COUNT];
+                (0..700).for_each(|_| served[next(&cursor, COUNT)] += 1);
+                served
+            })
+        });
+        let mut served = [0; COUNT];
+        for thread in threads {
+            let theirs = thread.join().expect("no panic");
+            served.iter_mut().zip(theirs).for_each(|(all, theirs)| *all += theirs);
+        }
+        assert_eq!(served, [400; COUNT]);
+    }
+
+    /// Routees are known by a letter. Takes `before` messages over the old list and says who gets the next
+    /// `count` over the new one.
+    fn goes_on(old: &str, before: usize, new: &str, count: usize) -> String {
+        let mut position = Position::at(0);
+        let mut take = |list: &str| {
+            let (index, after) = advance(position, list.len(), |index| list.as_bytes()[index].into());
+            position = after;
+            char::from(list.as_bytes()[index])
+        };
+        (0..before).for_each(|_| _ = take(old));
+        (0..count).map(|_| take(new)).collect()
+    }
+
+    #[test]
+    fn the_position_is_kept_over_changes() {
+        assert_eq!(goes_on("abc", 2, "abc", 3), "cab", "no change");
+        assert_eq!(goes_on("abc", 2, "bc", 3), "cbc", "one before the position has gone");
+        assert_eq!(goes_on("abc", 2, "ac", 3), "cac", "the last one served has gone");
+        assert_eq!(goes_on("abcd", 2, "abd", 3), "dab", "the one at the position has gone");
+        assert_eq!(goes_on("abcd", 1, "abc", 3), "bca", "one behind the position has gone");
+        assert_eq!(goes_on("abcd", 3, "ac", 2), "ac", "the one at the position and one before have gone");
+        assert_eq!(goes_on("abc", 2, "xabc", 4), "cxab", "one has come before the position");
+        assert_eq!(goes_on("abc", 2, "abcx", 4), "cxab", "one has come behind the position");
+        assert_eq!(goes_on("abc", 2, "xyz", 3), "xyz", "all are others");
+        assert_eq!(goes_on("abc", 2, "a", 2), "aa", "one is left");
+    }
+
+    #[test]
+    fn a_kept_position_goes_round_from_the_threads_number() {
+        let mut position = Position::at(5);
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            let (index, after) = advance(position, 3, |index| index + 1);
+            position = after;
+            taken.push(index);
+        }
+        assert_eq!(taken, [2, 0, 1, 2]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The routee with the least to do.
+
+use crate::core::actor_ref::Load;
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, Routees};
+use crate::util::per_thread::PerThread;
+use std::cell::Cell;
+use std::fmt;
+
+/// Chooses the routee with the least to do, by looking at all of them.
+///
+/// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
+/// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only
+/// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
+/// the scan starts behind the one that was chosen last, for each sending thread.
+///
+/// Where the one chosen is a router that turns out to be empty or full, or one that refuses and does not say that it has
+/// stopped, the others are tried in the same order. Routers known to be empty come last of all: by the message they learn
+/// that they are wanted, and may grow.
+///
+/// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
+/// Costs two loads for each routee; for large pools prefer [`TwoChoices`](crate::routing::logics::two_choices::TwoChoices).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::SmallestMailbox;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(8, |_| Worker).logic(SmallestMailbox::new()).spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct SmallestMailbox {
+    starts: PerThread<Cell<usize>>,
+}
+
+impl SmallestMailbox {
+    /// The logic.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
+    #[inline(always)]
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        let count = routees.len();
+        if count == 0 {
+            return Pick::None;
+        }
+        if cx.has_passed_over() {
+            // Its load may be the smallest again.
+            return least_of_the_others(routees, cx);
+        }
+        let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
+        // The table may have shrunk.
+        let start = if start < count { start } else { 0 };
+        let (before, from) = routees.as_slice().split_at(start);
+        let best = match least(from, start, (None, Load::Closed.rank())) {
+            (best, 0) => best,
+            best => least(before, 0, best).0,
+        };
+        // Not around the scan: a routee's load may be told by user code.
+        match best {
+            Some(index) => {
+                self.starts.with(Cell::new, |start| start.set(index + 1));
+                Pick::One(index)
+            }
+            None => first_of_the_empty(routees, cx),
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("smallest-mailbox")
+    }
+}
+
+/// The first with the smallest rank in a part of the table that begins at the index `first`, if that is below
+/// the rank of the one found before; with its rank. Ends at an idle one, which nobody beats.
+#[inline]
+fn least<M: Send + 'static>(
+    part: &[Routee<M>],
+    first: usize,
+    before: (Option<usize>, u64),
+) -> (Option<usize>, u64) {
+    let (mut best, mut least) = before;
+    for (index, routee) in (first..).zip(part) {
+        let rank = routee.actor().rank();
+        if rank < least {
+            (best, least) = (Some(index), rank);
+            if rank == 0 {
+                break;
+            }
+        }
+    }
+    (best, least)
+}
+
+/// The one with the least to do of those that were not passed over; of equals the first.
+#[cold]
+fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    let others = (0..routees.len()).filter(|index| !cx.was_passed_over(*index));
+    let ranked = others.map(|index| (routees.load(index).rank(), index));
+    match ranked.filter(|(rank, _)| *rank < Load::Closed.rank()).min() {
+        Some((_, index)) => Pick::One(index),
+        None => first_of_the_empty(routees, cx),
+    }
+}
+
+/// A router without routees that has not stopped, and was not passed over: nobody else is there, and by this message it
+/// learns that it is wanted, and may grow.
+#[cold]
+fn first_of_the_empty<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    let is_empty = |index: &usize| {
+        let routee = routees.get(*index).map(Routee::actor);
+        routee.is_some_and(|routee| routee.is_router() && !routee.is_closed()) && !cx.was_passed_over(*index)
+    };
+    (0..routees.len()).find(is_empty).map_or(Pick::None, Pick::One)
+}
+
+impl fmt::Debug for SmallestMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SmallestMailbox")
+    }
+}

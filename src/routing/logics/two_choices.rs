@@ -1,0 +1,86 @@
+//! Of two routees drawn at random, the one with less to do.
+
+use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logics::thread_rng::Generators;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
+use rand::RngExt;
+use std::fmt;
+
+/// Draws two different routees at random and chooses the one with less to do, in the order of
+/// [`SmallestMailbox`](crate::routing::logics::smallest_mailbox::SmallestMailbox); of equals, the one drawn first.
+///
+/// Its cost does not grow with the number of routees, and the longest of n queues stays within about log log
+/// n of the mean where one random draw lets it grow to log n / log log n (Mitzenmacher, "The Power of Two
+/// Choices in Randomized Load Balancing", 1996). It also keeps senders that look at the same time from all
+/// choosing the same routee.
+///
+/// Where the one chosen has stopped, or is a router that is empty or full, those behind it in the table are tried in
+/// turn. A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
+/// thread has a generator of its own, as in [`Random`](crate::routing::logics::random::Random).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::TwoChoices;
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(200, |_| Worker).logic(TwoChoices::new()).spawn()?;
+/// workers.tell(7u64);
+/// # Ok(())
+/// # }
+/// ```
+pub struct TwoChoices(Generators);
+
+impl TwoChoices {
+    /// Seeded by the system.
+    pub fn new() -> Self {
+        Self(Generators::new(None))
+    }
+
+    /// Seeded by `seed`: see [`Random::seeded`](crate::routing::logics::random::Random::seeded).
+    pub fn seeded(seed: u64) -> Self {
+        Self(Generators::new(Some(seed)))
+    }
+}
+
+impl Default for TwoChoices {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
+    #[inline(always)]
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+        let count = routees.len();
+        if count < 2 {
+            return if count == 0 { Pick::None } else { Pick::One(0) };
+        }
+        if cx.refusals() > 0 {
+            return cx.next_in_turn(routees);
+        }
+        let (first, second) = self.0.draw(cx, |generator| {
+            let first = generator.random_range(0..count);
+            // Among the others: those from `first` on are one further.
+            let other = generator.random_range(0..count - 1);
+            (first, other + usize::from(other >= first))
+        });
+        let list = routees.as_slice();
+        Pick::One(if list[second].actor().rank() < list[first].actor().rank() { second } else { first })
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some("two-choices")
+    }
+}
+
+impl fmt::Debug for TwoChoices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TwoChoices").field("seed", &self.0.seed).finish()
+    }
+}

@@ -1,0 +1,333 @@
+//! Routees that are paths: whoever stands there when a message is sent.
+//!
+//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here:
+//! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::dead_letters::DeadLetterReason;
+use crate::core::error::{SendError, SpawnError};
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::ref_identity::{Alike, Meaning};
+use crate::core::system::SystemRef;
+use crate::path::actor_path::ActorPath;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Routee, WrittenPath};
+use crate::routing::routing_ref::RouterInfo;
+use crate::selection::selection::{Found, Selection};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc as StdArc;
+
+impl RouterBuilder {
+    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So
+    /// actors may come, go and come again, before and after the router is created. As in Akka's groups,
+    /// nobody is watched, and no path ever leaves the list by itself.
+    ///
+    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
+    /// wildcards within one name, as in a [selection](crate::core::system::SystemRef::select); a path with wildcards is one
+    /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
+    /// wildcard. Paths can be added and removed while the router runs: see [`Routee::selected`].
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let group: Router<u64> = system.router("group").group_at(["/user/a", "../b"]).spawn()?;
+    /// system.actor("a").spawn(|| Worker)?;
+    /// system.actor("b").spawn(|| Worker)?;
+    /// group.tell(7u64);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Delivery
+    ///
+    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter
+    /// whose recipient is that path ([`DeadLetterReason::NoActor`],
+    /// [`OtherType`](DeadLetterReason::OtherType)); it does not go to the next routee, and
+    /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors those of another
+    /// type are passed over.
+    ///
+    /// # Cost
+    ///
+    /// Each message walks the tree: a lock for each name of the path, and where there is a wildcard an
+    /// allocation and a comparison for each child. [`group`](Self::group) costs none of that.
+    ///
+    /// # Errors
+    ///
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system.
+    pub fn group_at<M: Clone + Send + 'static>(
+        self,
+        paths: impl IntoIterator<Item = impl Into<String>>,
+    ) -> RouterPlan<M, RoundRobin> {
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.plan(Initial::Paths { paths, fan_out: Some(fan_out) })
+    }
+
+    /// As [`group_at`](Self::group_at), for messages that cannot be cloned: paths without wildcards.
+    ///
+    /// # Errors
+    ///
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system,
+    /// and [`SpawnError::RouteeWildcard`] for one with a wildcard.
+    pub fn group_at_exact<M: Send + 'static>(
+        self,
+        paths: impl IntoIterator<Item = impl Into<String>>,
+    ) -> RouterPlan<M, RoundRobin> {
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.plan(Initial::Paths { paths, fan_out: None })
+    }
+}
+
+impl<M: Clone + Send + 'static> Routee<M> {
+    /// A path as a routee: it stands for the actors that the selection finds when a message is sent. Akka's
+    /// `ActorSelectionRoutee`. `Routee::from(selection)` is the same, so that a selection can be given wherever a routee
+    /// is taken: to [`Router::add`](super::Router::add) and [`remove`](super::Router::remove), to
+    /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](crate::routing::router_value::RouterValue).
+    ///
+    /// The routee equals every other of an equal selection, and by such a routee it is removed. Its identity on hash
+    /// rings is the selection's text. Its load is unknown, so that
+    /// [`SmallestMailbox`](crate::routing::logics::smallest_mailbox::SmallestMailbox) takes it last, as in Akka. The selected actors are not watched, and the
+    /// routee never leaves a router by itself. A path with wildcards is one routee, and each actor that it selects gets a
+    /// copy; the router itself is never selected by a wildcard.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let pool = system.router("pool").pool(2, |_| Worker).spawn()?;
+    /// pool.add(system.select("/user/spare-*")?)?;
+    /// system.actor("spare-1").spawn(|| Worker)?; // has a share from now on
+    /// pool.tell(7u64);
+    /// assert!(pool.remove(system.select("/user/spare-*")?)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Delivery
+    ///
+    /// As in a [group by path](RouterBuilder::group_at): where nobody is, and where the only actors take another type of
+    /// message, the message is a dead letter with that path, and does not go to the next routee.
+    pub fn selected(selection: Selection) -> Self {
+        selected(selection, Some(fan_out))
+    }
+}
+
+impl<M: Send + 'static> Routee<M> {
+    /// As [`selected`](Self::selected), for messages that cannot be cloned: of a selection without wildcards.
+    ///
+    /// # Errors
+    ///
+    /// [`WildcardError`] hands back a selection with a wildcard.
+    pub fn selected_one(selection: Selection) -> Result<Self, WildcardError> {
+        if selection.has_wildcard() {
+            return Err(WildcardError { selection });
+        }
+        Ok(selected(selection, None))
+    }
+}
+
+impl<M: Clone + Send + 'static> From<Selection> for Routee<M> {
+    fn from(selection: Selection) -> Self {
+        Self::selected(selection)
+    }
+}
+
+impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
+    fn from(selection: &Selection) -> Self {
+        Self::selected(selection.clone())
+    }
+}
+
+/// A selection with a wildcard was to be a routee that needs no copies of messages: see [`Routee::selected_one`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WildcardError {
+    /// The selection.
+    pub selection: Selection,
+}
+
+impl fmt::Display for WildcardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { selection } = self;
+        write!(
+            f,
+            "{selection} has a wildcard, so that each message may need copies: name one actor, or use \
+             `Routee::selected`, for which the message must be `Clone`"
+        )
+    }
+}
+
+impl std::error::Error for WildcardError {}
+
+/// The routee of a selection before it belongs to a router.
+fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {
+    let info = StdArc::new(RouterInfo::without_router::<M>(selection.system()));
+    let text = selection.to_string().into();
+    at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
+}
+
+/// The routee of a path, which finds and counts as `info` says.
+pub fn at_path<M: Send + 'static>(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> Routee<M> {
+    let recipient = PathRecipient { path: path.clone(), info };
+    Routee::at(path, ActorRef::to_own_recipient(recipient))
+}
+
+/// Delivers a copy to each of several actors.
+pub type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
+
+pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
+    let Some((last, others)) = targets.split_last() else { return };
+    let cx = RouteContext::new(info.system.ledger().mine(), info);
+    cx.copies(targets.len());
+    for target in others {
+        cx.deliver_copy(target, message.clone());
+    }
+    cx.deliver_copy(last, message);
+    cx.settle();
+}
+
+/// Says what is wrong with a routee's path, seen from a router's parent or head.
+pub fn check<M: Send + 'static>(
+    paths: &[String],
+    fan_out: Option<FanOut<M>>,
+    anchor: &AnyRef,
+    router: &dyn Fn() -> String,
+) -> Result<(), SpawnError> {
+    for path in paths {
+        let selection = Selection::from_actor(anchor, path)
+            .map_err(|error| SpawnError::RouteePath { router: router(), error })?;
+        if fan_out.is_none() && selection.has_wildcard() {
+            return Err(SpawnError::RouteeWildcard { router: router(), path: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The routees of these paths, which have been [checked](check).
+pub fn routees<M: Send + 'static>(
+    paths: &[String],
+    fan_out: Option<FanOut<M>>,
+    info: &StdArc<RouterInfo>,
+) -> Result<Vec<Routee<M>>, SpawnError> {
+    let routee = |path: &String| {
+        let selection = Selection::from_actor(&info.head, path)
+            .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
+        let path = WrittenPath { selection, text: path.as_str().into(), fan_out };
+        Ok(at_path(StdArc::new(path), info.clone()))
+    };
+    paths.iter().map(routee).collect()
+}
+
+/// What stands behind the reference of such a routee.
+struct PathRecipient<M> {
+    path: StdArc<WrittenPath<M>>,
+    info: StdArc<RouterInfo>,
+}
+
+impl<M: Send + 'static> PathRecipient<M> {
+    /// Whom a message goes to now, and where nobody takes it.
+    fn find(&self) -> Result<Vec<ActorRef<M>>, Lost> {
+        let mut actors = match self.path.selection.resolve() {
+            Found::Missing(path) => return Err(Lost::Nobody(path)),
+            Found::Actors(actors) => actors,
+        };
+        if self.path.selection.has_wildcard() {
+            actors.retain(|actor| *actor != self.info.head);
+        }
+        let mut other = None;
+        let typed = |actor: AnyRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
+        let targets: Vec<ActorRef<M>> = actors.into_iter().filter_map(typed).collect();
+        match (targets.is_empty(), other) {
+            (false, _) => Ok(targets),
+            (true, Some(wrong)) => Err(Lost::OtherType(wrong)),
+            (true, None) => Err(Lost::Nobody(self.path.selection.path())),
+        }
+    }
+
+    /// Passes the message on as a copy. It may be one: who sends copies tells the routee so once, and that is the path,
+    /// where somebody else may stand by now. So whoever is found by a path is told before each message.
+    fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
+        target.expect_copies();
+        target.pass_on(message)
+    }
+
+    fn bury(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
+        let system = &self.info.system;
+        system.ledger().mine().dead_lettered(1);
+        system.dead_letters().bury(message, reason, || path);
+    }
+}
+
+/// Why nobody is there.
+enum Lost {
+    Nobody(ActorPath),
+    OtherType(WrongType),
+}
+
+impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        match self.find() {
+            Err(Lost::Nobody(path)) => self.bury(message, DeadLetterReason::NoActor, path),
+            Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
+            Ok(targets) => match (&*targets, self.path.fan_out) {
+                ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
+                ([target, ..], _) => match Self::pass_on(target, message) {
+                    // It is as if it had gone: the path is taken or not.
+                    Err(SendError::Closed(message)) => {
+                        self.bury(message, DeadLetterReason::Stopped, target.path());
+                    }
+                    done => return done,
+                },
+                ([], _) => unreachable!("somebody was found"),
+            },
+        }
+        Ok(Accepted::Passed)
+    }
+
+    /// Who is there now, if it can only be one.
+    fn any(&self) -> Option<AnyRef> {
+        match self.path.selection.resolve() {
+            Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
+            _ => None,
+        }
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        Some(SystemRef::new(self.info.system.clone()))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One path of one router is one place.
+impl<M: 'static> Alike for PathRecipient<M> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.path.selection == other.path.selection && self.info.head == other.info.head
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.path.selection.hash(&mut state);
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.info.head.cmp(&other.info.head).then_with(|| self.path.selection.order(&other.path.selection))
+    }
+}

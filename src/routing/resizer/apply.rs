@@ -1,0 +1,132 @@
+//! What becomes of a resizer's say: at the pool's creation, and on its head.
+
+use crate::actor::actor::Done;
+use crate::actor::context::Context;
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::core::actor_ref::Load;
+use crate::routing::head::head::Head;
+use crate::routing::head::messages::Manage;
+use crate::routing::head::state::Board;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::resizer::error::ResizerError;
+use crate::routing::resizer::resizer::{AskResizer, Resizer};
+use crate::routing::resizer::trigger::Resizing;
+use crate::routing::routing_ref::SharedRouter;
+use crate::util::panic::Guarded;
+use crate::util::reclaim;
+
+impl<M: Send + 'static, L> RouterPlan<M, L> {
+    /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with
+    /// size 0, and stays when it is empty. A second call replaces the first.
+    ///
+    /// What is wrong with the resizer's settings is an error of [`spawn`](Self::spawn):
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// use pointsman::routing::DefaultResizer;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let plan = system.router("workers").pool(4, |_| Worker);
+    /// let error = plan.resizer(DefaultResizer::new().lower_bound(20)).spawn().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "resizer of /user/workers: upper_bound is 10: must be at least lower_bound, 20"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// So is a resizer for a group, which makes no routees.
+    pub fn resizer(mut self, resizer: impl Resizer) -> Self {
+        self.resizer = Some(Guarded::new(Box::new(resizer)));
+        self
+    }
+}
+
+/// Refuses a resizer that the router cannot have.
+pub fn check<M: Send + 'static>(
+    resizer: &dyn Resizer,
+    members: &Initial<M>,
+    shares_queue: bool,
+) -> Result<(), ResizerError> {
+    if !matches!(members, Initial::Pool { .. }) {
+        return Err(ResizerError::NotAPool);
+    }
+    if shares_queue {
+        return Err(ResizerError::SharedQueue);
+    }
+    resizer.check()?;
+    resizer.tick().map_or(Ok(()), |every| ResizerError::unless_positive("tick", every))
+}
+
+impl Resizing {
+    /// How many routees a pool begins with that was described with `size`: they would be idle, so none need
+    /// be made to be looked at.
+    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
+        if !self.resizer.is_time_for_resize(0) {
+            return size;
+        }
+        let mut loads = self.no_loads(shared);
+        (0..size).for_each(|_| loads.push(Load::Idle, 0));
+        self.resizer.clamp(size.saturating_add_signed(self.resizer.resize(&loads)))
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+    /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
+    /// Runs its code.
+    pub fn clamp(&self, size: usize) -> usize {
+        self.shared.info.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
+    /// A sender has pulled the trigger.
+    pub fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+        if let Some(resizing) = &self.board.shared.info.resizing {
+            resizing.trigger.loosen();
+        }
+        self.ask_resizer(ctx);
+        Ok(())
+    }
+
+    /// Asks the resizer, and does what it says.
+    pub fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
+        let outcome = self.change(ctx, |head, ctx| {
+            let shared = head.board.shared.clone();
+            let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.board.is_ending()) else {
+                return Ok(0);
+            };
+            let loads = {
+                let section = reclaim::section();
+                resizing.loads(shared.table.read(&section), &shared)
+            };
+            match resizing.resizer.resize(&loads) {
+                0 => Ok(loads.len()),
+                delta => head.resize_to(loads.len().saturating_add_signed(delta), ctx),
+            }
+        });
+        if let Some(Err(error)) = outcome {
+            // The logger is user code, and the cause may be the user's.
+            let logged = guarded(|| {
+                log::warn!(target: "pointsman", "{} could not be resized: {error}", ctx.path());
+                Ok(())
+            });
+            drop_guarded((logged, error));
+        }
+    }
+
+    /// Asks the resizer from time to time, until the head ends.
+    pub fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
+        let Some(resizing) = &self.board.shared.info.resizing else { return };
+        if let Some(every) = resizing.resizer.tick() {
+            ctx.every(every, || Manage::AskResizer(AskResizer));
+        }
+    }
+}

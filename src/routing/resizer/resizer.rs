@@ -1,0 +1,148 @@
+//! The [`Resizer`] trait: it decides how many routees a pool has.
+
+use crate::routing::resizer::error::ResizerError;
+use crate::routing::resizer::loads::RouteeLoads;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+
+/// How long a pool without traffic waits for its resizer to be asked, if that is one of this crate's and is not told
+/// otherwise.
+pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](super::RouterPlan::resizer).
+///
+/// The pool asks its resizer [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize)
+/// says so, when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end,
+/// or lets its youngest routees go; those handle what they have, and what arrives behind that is routed
+/// again. So a pool that is resized while it is loaded loses nothing.
+///
+/// A resizer of your own needs two methods:
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::routing::{Resizer, RouteeLoads};
+///
+/// /// One routee for every hundred messages that wait, looked at every 50 messages.
+/// struct ByBacklog;
+///
+/// impl Resizer for ByBacklog {
+///     fn is_time_for_resize(&self, messages: u64) -> bool {
+///         messages % 50 == 0
+///     }
+///     fn resize(&self, loads: &RouteeLoads) -> isize {
+///         (1 + loads.queued() / 100) as isize - loads.len() as isize
+///     }
+/// }
+///
+/// # struct Worker;
+/// # impl Actor for Worker {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// let workers = system.router("workers").pool(3, |_| Worker).resizer(ByBacklog).spawn()?;
+/// assert_eq!(workers.routees()?.len(), 1, "nothing waits in a new pool");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cost
+///
+/// Each message to the router pays for a count of the sending thread's own, and for the call of
+/// [`is_time_for_resize`](Self::is_time_for_resize). Each time that says yes there is one read-modify-write
+/// of a flag that all senders share, and unless a trigger is pending already, two allocations and a system
+/// message to the head. Routers without a resizer pay nothing.
+///
+/// As in Akka, with a tick for those that want one, and with a count for each thread instead of one for all.
+pub trait Resizer: Send + Sync + 'static {
+    /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its
+    /// messages was routed, with the number of messages that this thread has sent to the router so far, that
+    /// one included; on many threads at a time. Called with 0 once, before the router routes: true resizes
+    /// the pool, as asked for, before it is created.
+    ///
+    /// A broadcast is one message, management is none. A thread that ends leaves its count to one that
+    /// begins. So with "every n-th", one thread triggers exactly at every n-th message; k threads together
+    /// trigger as often as one that had sent all of them, less at most once for each thread.
+    ///
+    /// A panic unwinds to the sender; the message is accounted for.
+    fn is_time_for_resize(&self, messages: u64) -> bool;
+
+    /// By how many routees the pool is to grow, or to shrink if negative. Called on the head only, one call
+    /// at a time. What it says is [clamped](Self::clamp).
+    ///
+    /// A panic is logged, and the size stays.
+    fn resize(&self, loads: &RouteeLoads) -> isize;
+
+    /// The size that the pool may have which is nearest to `size`: also for sizes that are asked for by hand.
+    /// By default at least 1.
+    fn clamp(&self, size: usize) -> usize {
+        size.max(1)
+    }
+
+    /// How often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool
+    /// shrinks. By default `None`: only traffic asks it, as in Akka. The resizers of this crate have a tick. Called when the
+    /// head starts.
+    fn tick(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Says what is wrong with the resizer's settings: the router is not created then.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    fn check(&self) -> Result<(), ResizerError> {
+        Ok(())
+    }
+}
+
+/// So that one may keep a handle to a resizer that a pool uses, or choose the resizer at run time.
+impl<R: Resizer + ?Sized> Resizer for StdArc<R> {
+    fn is_time_for_resize(&self, messages: u64) -> bool {
+        (**self).is_time_for_resize(messages)
+    }
+
+    fn resize(&self, loads: &RouteeLoads) -> isize {
+        (**self).resize(loads)
+    }
+
+    fn clamp(&self, size: usize) -> usize {
+        (**self).clamp(size)
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        (**self).tick()
+    }
+
+    fn check(&self) -> Result<(), ResizerError> {
+        (**self).check()
+    }
+}
+
+/// Ask the pool's resizer now: what its tick does. A router without a resizer takes no notice.
+///
+/// For resizers that look at something outside the pool, and want to be asked when that has changed:
+/// `router.head().tell(AskResizer)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskResizer;
+
+impl<M: Send + 'static> From<AskResizer> for crate::routing::head::messages::Manage<M> {
+    fn from(ask: AskResizer) -> Self {
+        crate::routing::head::messages::Manage::AskResizer(ask)
+    }
+}
+
+/// By how much `to` is more than `from`.
+pub(crate) fn difference(to: usize, from: usize) -> isize {
+    let signed = |size: usize| isize::try_from(size).unwrap_or(isize::MAX);
+    signed(to) - signed(from)
+}
+
+/// Bounds that both resizers have.
+pub(crate) fn check_bounds(lower: usize, upper: usize) -> Result<(), ResizerError> {
+    if upper < lower {
+        return Err(ResizerError::parameter("upper_bound", upper, format!("at least lower_bound, {lower}")));
+    }
+    Ok(())
+}

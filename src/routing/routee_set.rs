@@ -1,0 +1,153 @@
+//! Several routees in the place of one, and none.
+
+use crate::actor::turn::drop_guarded;
+use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::error::SendError;
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::ref_identity::{Alike, Meaning};
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::{Parts, Routee, order};
+use crate::routing::routing_ref::RouterInfo;
+use std::cmp::Ordering;
+use std::hash::Hasher;
+use std::sync::Arc as StdArc;
+
+impl<M: Clone + Send + 'static> Routee<M> {
+    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery
+    /// of its own, and a dead letter of its own if it is not taken. The parts may be made of several, too.
+    ///
+    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts;
+    /// its load is that of its busiest part. A router's head does not watch the parts.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{RoundRobin, Routee, RouterValue};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let (left, mut lefts) = inbox(&system)?;
+    /// let (right, mut rights) = inbox(&system)?;
+    /// let both = Routee::several([&left, &right]);
+    /// let router = RouterValue::new(&system, RoundRobin::new())?.with_routees([both, left.into()]);
+    /// router.route(1u32); // to both
+    /// router.route(2u32); // to the left
+    /// assert_eq!((lefts.recv()?, lefts.recv()?, rights.recv()?), (1, 2, 1));
+    /// # Ok(())
+    /// # }
+    /// # type Inbox = std::sync::mpsc::Receiver<u32>;
+    /// # fn inbox(_: &System) -> Result<(ActorRef<u32>, Inbox), Box<dyn std::error::Error>> {
+    /// #     let (sender, receiver) = std::sync::mpsc::channel();
+    /// #     Ok((ActorRef::from_fn(move |number| sender.send(number).expect("it is kept")), receiver))
+    /// # }
+    /// ```
+    pub fn several(parts: impl IntoIterator<Item = impl Into<Routee<M>>>) -> Self {
+        let list: Box<[Routee<M>]> = parts.into_iter().map(Into::into).collect();
+        let names: Vec<&str> = list.iter().map(Routee::identity).collect();
+        let identity = format!("({})", names.join(", "));
+        // A copy is counted by its part's system, and a message to all of them by the first system that
+        // counts.
+        let system = list.iter().find_map(|part| part.actor().system());
+        let info = system
+            .map(|system| RouterInfo::without_router::<M>(&crate::core::system::SystemRef::new(system)));
+        let again = |parts: Vec<Routee<M>>| Routee::several(parts);
+        let parts = StdArc::new(Parts { list, identity, again });
+        Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), info }), parts)
+    }
+}
+
+struct Several<M> {
+    parts: StdArc<Parts<M>>,
+    /// `None` if nobody counts what the parts get.
+    info: Option<RouterInfo>,
+}
+
+impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        if let Some(info) = &self.info {
+            let cx = RouteContext::new(info.system.ledger().mine(), info);
+            let done = cx.deliver_to_each(message, self.parts.list.iter());
+            cx.finish(&done);
+            return done.map(|()| Accepted::Passed);
+        }
+        let Some((last, others)) = self.parts.list.split_last() else {
+            return Err(SendError::NoRoutee(message));
+        };
+        // Whoever counts this message counts it once, and nobody its copies. So it comes back only if nobody has taken
+        // one: otherwise somebody else would get it, too.
+        let mut taken = None;
+        for part in others {
+            taken = part.actor().pass_on(message.clone()).ok().or(taken);
+        }
+        match (last.actor().pass_on(message), taken) {
+            (Err(refused), Some(taken)) => {
+                drop_guarded(refused);
+                Ok(taken)
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.parts.list.iter().all(|part| part.actor().is_closed())
+    }
+
+    /// That of the busiest part that lives.
+    fn load(&self) -> Load {
+        let loads = self.parts.list.iter().map(|part| part.actor().load());
+        loads.filter(|load| *load != Load::Closed).max_by_key(|load| load.rank()).unwrap_or(Load::Closed)
+    }
+
+    /// A single part gets the message itself, which then may be a copy.
+    fn expect_copies(&self) {
+        self.parts.list.iter().for_each(|part| part.actor().expect_copies());
+    }
+
+    fn system(&self) -> Option<crate::core::system::SystemRef> {
+        self.info.as_ref().map(|info| crate::core::system::SystemRef::new(info.system.clone()))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// Equal parts in the same order get the same copies.
+impl<M: 'static> Alike for Several<M> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.parts.list == other.parts.list
+    }
+
+    fn feed(&self, state: &mut dyn Hasher) {
+        self.parts.list.iter().for_each(|part| part.feed(state));
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        order(&self.parts.list, &other.parts.list)
+    }
+}
+
+/// Takes nothing.
+pub struct Nobody;
+
+impl<M> Recipient<M> for Nobody {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        Err(SendError::NoRoutee(message))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One is as any other.
+impl Alike for Nobody {
+    fn is_like(&self, _: &Self) -> bool {
+        true
+    }
+
+    fn feed(&self, _: &mut dyn Hasher) {}
+
+    fn order(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}

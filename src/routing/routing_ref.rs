@@ -1,0 +1,272 @@
+//! What stands behind a reference that routes.
+//!
+//! | type | what it is | who has it |
+//! |---|---|---|
+//! | [`Routing`] | a router's recipient: runs the logic over the table | the reference that others hold |
+//! | [`LeftoverRouting`] | the same, to one routee whatever the logic | the reference that leaving routees hand back by |
+//! | [`SharedRouter`] | the table, and whether the router has stopped | both of these, the handle, the head |
+//! | [`RouterInfo`] | who the router is: what never changes, without the type of message | the above, and what routes without a head |
+//!
+//! A pool with a resizer has one more around its `Routing`, which counts: `resizer/trigger.rs`.
+//!
+//! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
+//! them, and the counts of references before them, may be written at any rate by others.
+
+use crate::ask::fork::RouterId;
+use crate::core::actor_ref::Load;
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SendError;
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::system::{SystemCore, SystemRef};
+use crate::routing::head::empty_pool::FoundEmpty;
+use crate::routing::hops::Hop;
+use crate::routing::logic;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::resizer::trigger::Resizing;
+use crate::routing::route_context::RouteContext;
+use crate::routing::routees::Routees;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::util::reclaim;
+use crate::util::reclaim::Published;
+use std::sync::Arc as StdArc;
+
+/// The part of a router that its references, its handle and its head share: what changes while it routes.
+#[repr(align(64))]
+pub struct SharedRouter<M: Send + 'static> {
+    pub table: Published<Routees<M>>,
+    /// The router has stopped: everything sent to it is a dead letter.
+    closed: AtomicBool,
+    pub info: StdArc<RouterInfo>,
+}
+
+/// Who a router is: what a message's way through it needs to know that never changes, without the type of
+/// message.
+#[repr(align(64))]
+pub struct RouterInfo {
+    pub head: AnyRef,
+    pub system: StdArc<SystemCore>,
+    pub message_type: &'static str,
+    /// What everything random in this router derives from.
+    pub seed: u64,
+    /// Tells this router from others of the system.
+    pub number: u32,
+    /// Of a pool whose size follows its load.
+    pub resizing: Option<StdArc<Resizing>>,
+    /// Of a pool that ends with the message that finds it empty.
+    found_empty: Option<Box<FoundEmpty>>,
+}
+
+impl<M: Send + 'static> SharedRouter<M> {
+    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
+        let table = Published::new(Routees::new(Vec::new(), None, 0));
+        let number = head.uid();
+        let found_empty = found_empty.map(Box::new);
+        let info = StdArc::new(RouterInfo { resizing, found_empty, ..RouterInfo::new::<M>(head, number) });
+        Self { table, closed: AtomicBool::new(false), info }
+    }
+
+    /// Publishes a table.
+    pub fn replace(&self, table: Routees<M>) {
+        self.table.replace(table);
+    }
+
+    /// Refuses everything from now on, and lets go of the routees.
+    pub fn close(&self) {
+        // Ordering: Relaxed; who reads too early finds routees that refuse, or the empty table below.
+        self.closed.store(true, Ordering::Relaxed);
+        let version = self.table.read(&reclaim::section()).version();
+        self.replace(Routees::new(Vec::new(), None, version + 1));
+    }
+}
+
+impl RouterInfo {
+    /// Routers of different numbers draw other random numbers.
+    pub fn new<M>(head: AnyRef, number: u32) -> Self {
+        let system = head.core().system.clone();
+        let seed = system.seed() ^ u64::from(number);
+        let message_type = std::any::type_name::<M>();
+        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
+    }
+
+    /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
+    pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
+        Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
+    }
+
+    pub(crate) fn id(&self) -> RouterId {
+        RouterId::new(&self.head, self.number)
+    }
+
+    pub fn found_empty(&self) -> Option<&FoundEmpty> {
+        self.found_empty.as_deref()
+    }
+
+    /// A message has found no routee that takes it.
+    #[cold]
+    pub fn nobody_took(&self) {
+        if let Some(found_empty) = &self.found_empty {
+            found_empty.tell(&self.head);
+        }
+        if let Some(resizing) = &self.resizing {
+            resizing.nobody_took();
+        }
+    }
+}
+
+/// What stands behind an `ActorRef<M>` to a router.
+#[repr(align(64))]
+pub struct Routing<M: Send + 'static, L> {
+    pub shared: StdArc<SharedRouter<M>>,
+    pub logic: StdArc<L>,
+}
+
+/// How a message finds its routees. A type and not a function that is handed on, which the compiler may call instead of
+/// putting it in its place.
+trait Route<M: Send + 'static, L> {
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>>;
+}
+
+/// As the logic says.
+struct ByLogic;
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ByLogic {
+    #[inline(always)]
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        logic.route(message, routees, cx)
+    }
+}
+
+/// To one routee that the logic selects, whatever else it does with messages.
+struct ToOne;
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ToOne {
+    #[inline(always)]
+    fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
+        logic::route_to_one(logic, message, routees, cx)
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
+    /// Routes by the table that counts now, unless that is the one which was tried before.
+    #[inline(always)]
+    fn route_once<R: Route<M, L>>(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
+        // Ordering: Relaxed; see `SharedRouter::close`.
+        if self.shared.closed.load(Ordering::Relaxed) {
+            return Err(SendError::Closed(message));
+        }
+        let info = &self.shared.info;
+        let cx = RouteContext::new(info.system.ledger().mine(), info);
+        let done = {
+            let section = reclaim::section();
+            let table = self.shared.table.read(&section);
+            // Nobody took it, and nothing has changed since: nobody will.
+            if tried.replace(table.version()) == Some(table.version()) {
+                Err(SendError::NoRoutee(message))
+            } else {
+                R::route(&self.logic, message, table, &cx)
+            }
+        };
+        cx.finish(&done);
+        done
+    }
+
+    /// What nobody took, chosen from a table that may be older than the one that counts now.
+    #[cold]
+    #[inline(never)]
+    fn route_again<R: Route<M, L>>(
+        &self,
+        refused: SendError<M>,
+        tried: Option<u64>,
+    ) -> Result<Accepted, SendError<M>> {
+        let (mut refused, mut tried) = (refused, tried);
+        while let SendError::NoRoutee(message) = refused {
+            let before = tried;
+            match self.route_once::<R>(message, &mut tried) {
+                Ok(()) => return Ok(Accepted::Passed),
+                Err(again) if tried == before => {
+                    // Who ends a pool that was found empty looks for itself.
+                    if self.shared.info.resizing.is_none() || self.is_deserted() {
+                        self.shared.info.nobody_took();
+                    }
+                    return Err(again);
+                }
+                Err(again) => refused = again,
+            }
+        }
+        Err(refused)
+    }
+
+    /// Whether there is no routee that lives, so that nobody could have taken a message. A logic may also choose nobody.
+    fn is_deserted(&self) -> bool {
+        let section = reclaim::section();
+        self.shared.table.read(&section).have_all_ended()
+    }
+
+    #[inline(always)]
+    fn deliver_by<R: Route<M, L>>(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
+        let mut tried = None;
+        match self.route_once::<R>(message, &mut tried) {
+            Ok(()) => Ok(Accepted::Passed),
+            Err(refused) => self.route_again::<R>(refused, tried),
+        }
+    }
+}
+
+/// Routes what a routee leaves behind: each message was for one, and goes to one, by `select`.
+pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        self.0.deliver_by::<ToOne>(message)
+    }
+
+    fn is_closed(&self) -> bool {
+        Recipient::is_closed(&self.0)
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        self.0.any()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.0.system()
+    }
+}
+
+impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
+    #[inline]
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        self.deliver_by::<ByLogic>(message)
+    }
+
+    fn is_closed(&self) -> bool {
+        // Ordering: Relaxed; see `SharedRouter::close`.
+        self.shared.closed.load(Ordering::Relaxed)
+    }
+
+    fn load(&self) -> Load {
+        if Recipient::is_closed(self) {
+            return Load::Closed;
+        }
+        let Some(_hop) = Hop::take() else { return Load::Unknown };
+        let section = reclaim::section();
+        self.logic.load(self.shared.table.read(&section))
+    }
+
+    fn any(&self) -> Option<AnyRef> {
+        Some(self.shared.info.head.clone())
+    }
+
+    fn is_router(&self) -> bool {
+        true
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        Some(SystemRef::new(self.shared.info.system.clone()))
+    }
+
+    fn place(&self) -> Option<AnyRef> {
+        Recipient::any(self)
+    }
+}

@@ -1,0 +1,132 @@
+//! What is wrong with a section whatever router it is for.
+
+use crate::core::error::BuildError;
+use crate::core::system::SystemBuilder;
+use crate::deployment::router::RouterSettings;
+use crate::routing::head::state::ROUTEES_MAX;
+use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
+use crate::routing::resizer::default::DefaultResizer;
+use crate::routing::resizer::error::ResizerError;
+use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
+use crate::routing::resizer::resizer::Resizer;
+use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
+use crate::routing::settings::error::SectionFault;
+use crate::routing::settings::known_names::Known;
+use std::time::Duration;
+
+/// Refuses what no router could be, and names that lead nowhere.
+pub fn check_sections(builder: &SystemBuilder) -> Result<(), BuildError> {
+    let known = Known::of(builder);
+    known.logics.check()?;
+    for (pattern, says) in builder.deployments.written() {
+        let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
+        if let Some(name) = &says.dispatcher {
+            known
+                .check_dispatcher(name)
+                .map_err(|fault| BuildError::Section { key: of_actor("dispatcher"), fault })?;
+        }
+        if let Some(name) = &says.mailbox {
+            known
+                .check_mailbox(name)
+                .map_err(|fault| BuildError::Section { key: of_actor("mailbox"), fault })?;
+        }
+        check_section(&says.router, &known)
+            .map_err(|(key, fault)| BuildError::Section { key: key_path(pattern, &key), fault })?;
+    }
+    Ok(())
+}
+
+/// Says what no router could be, and its key.
+pub fn check_section(says: &RouterSettings, known: &Known<'_>) -> Result<(), (String, SectionFault)> {
+    for (key, name) in
+        [("head-dispatcher", &says.head_dispatcher), ("pool-dispatcher", &says.pool_dispatcher)]
+    {
+        if let Some(name) = name {
+            known.check_dispatcher(name).map_err(|fault| (key.to_owned(), fault))?;
+        }
+    }
+    if let Some(name) = &says.queue {
+        known.check_mailbox(name).map_err(|fault| ("queue".to_owned(), fault))?;
+    }
+    for path in says.routees_paths.iter().flatten() {
+        known.check_path(path).map_err(|fault| ("routees.paths".to_owned(), fault))?;
+    }
+    let value = |key: &str, value: String, allowed: String| {
+        Err((key.to_owned(), SectionFault::Value { value, allowed }))
+    };
+    if let Kind::Named(name) = Kind::of(says) {
+        if !known.logics.has(name) {
+            let known = names().chain(known.logics.names()).collect();
+            return Err(("router".to_owned(), SectionFault::Unknown { name: name.to_owned(), known }));
+        }
+    }
+    if let Some(count) = says.nr_of_instances.filter(|count| *count > ROUTEES_MAX) {
+        return value("nr-of-instances", count.to_string(), format!("at most {ROUTEES_MAX}"));
+    }
+    for (key, span) in [("within", says.within), ("interval", says.interval)] {
+        if span == Some(Duration::ZERO) {
+            return value(key, "0".to_owned(), "more than 0".to_owned());
+        }
+    }
+    if let Some(count) = says.virtual_nodes.filter(|count| !(1..=VIRTUAL_NODES_MAX).contains(count)) {
+        return value("virtual-nodes", count.to_string(), format!("from 1 to {VIRTUAL_NODES_MAX}"));
+    }
+    let default = default_resizer(says);
+    let exploring = exploring_resizer(says);
+    for (key, checked) in [
+        ("resizer", default.as_ref().map(Resizer::check)),
+        ("optimal-size-exploring-resizer", exploring.as_ref().map(Resizer::check)),
+    ] {
+        if let Some(Err(ResizerError::Parameter { name, value: is, allowed })) = checked {
+            let key = format!("{key}.{}", name.replace('_', "-"));
+            return value(&key, is, allowed.replace('_', "-"));
+        }
+    }
+    if default.is_some() && exploring.is_some() {
+        return Err(("resizer".to_owned(), SectionFault::BothResizers));
+    }
+    Ok(())
+}
+
+/// The names of the crate's kinds of routers.
+pub fn names() -> impl Iterator<Item = String> {
+    let groups = POOLS.iter().filter(|logic| **logic != POOL_ONLY);
+    let pools = POOLS.iter().map(|logic| format!("{logic}-pool"));
+    std::iter::once(FROM_CODE.to_owned()).chain(pools).chain(groups.map(|logic| format!("{logic}-group")))
+}
+
+/// What is said of a pool's resizer: nothing, that there is none, or this.
+pub fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>> {
+    if says.resizer.is_none() && says.optimal_size_exploring_resizer.is_none() {
+        return None;
+    }
+    let default = default_resizer(says).map(|resizer| Box::new(resizer) as Box<dyn Resizer>);
+    Some(default.or_else(|| exploring_resizer(says).map(|resizer| Box::new(resizer) as _)))
+}
+
+macro_rules! take {
+    ($resizer:ident, $says:ident: $($key:ident)*) => {$(
+        if let Some(value) = $says.$key {
+            $resizer = $resizer.$key(value);
+        }
+    )*};
+}
+
+/// If it is on.
+fn default_resizer(says: &RouterSettings) -> Option<DefaultResizer> {
+    let says = says.resizer.as_ref().filter(|says| says.enabled != Some(false))?;
+    let mut resizer = DefaultResizer::new();
+    take!(resizer, says: lower_bound upper_bound pressure_threshold rampup_rate backoff_threshold backoff_rate
+        messages_per_resize tick_interval);
+    Some(if says.without_ticks == Some(true) { resizer.without_ticks() } else { resizer })
+}
+
+/// If it is on.
+fn exploring_resizer(says: &RouterSettings) -> Option<OptimalSizeExploringResizer> {
+    let says = says.optimal_size_exploring_resizer.as_ref().filter(|says| says.enabled != Some(false))?;
+    let mut resizer = OptimalSizeExploringResizer::new();
+    take!(resizer, says: lower_bound upper_bound chance_of_ramping_down_when_full action_interval
+        downsize_after_underutilized_for explore_step_size chance_of_exploration downsize_ratio optimization_range
+        weight_of_latest_metric);
+    Some(resizer)
+}

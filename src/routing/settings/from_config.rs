@@ -1,0 +1,109 @@
+//! Plans that leave it to the system what kind of router they are.
+
+use crate::actor::actor::Actor;
+use crate::actor::builder::IntoActor;
+use crate::actor::context::Context;
+use crate::routing::builder::RouterBuilder;
+use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::plan::{Initial, RouterPlan};
+
+impl RouterBuilder {
+    /// A router of which the system [says](crate::routing::RouterSettings::router) what kind it is, with a
+    /// recipe in case that is a pool. It has one routee unless the system says how many. As Akka's
+    /// `FromConfig`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "config")]
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// let system = System::builder("demo")
+    ///     .config(
+    ///         r#"
+    ///         [deployment."/workers".router]
+    ///         router = "two-choices-pool"
+    ///         nr-of-instances = 8
+    ///         "#,
+    ///     )?
+    ///     .build()?;
+    /// let workers = system.router("workers").pool_from_config(|_| Worker).spawn()?;
+    /// assert_eq!(workers.routees()?.len(), 8);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "config"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::core::error::SpawnError::Section) where the
+    /// system says nothing, or `from-code`.
+    pub fn pool_from_config<A, I>(
+        self,
+        recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
+    ) -> RouterPlan<A::Message, RoundRobin>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        let mut plan = self.pool(1, recipe);
+        plan.is_from_config = true;
+        plan
+    }
+
+    /// A group of which the system [says](crate::routing::RouterSettings) the kind and the
+    /// [paths](crate::routing::RouterSettings::routees_paths). Paths with wildcards need a plan that is
+    /// [`cloneable`](RouterPlan::cloneable). No paths are needed where the system names a
+    /// [logic of your own](crate::core::system::SystemBuilder::routing_logic) that
+    /// [makes its routees itself](crate::routing::RoutingLogic::own_routees), as a group of one's own does in Akka:
+    ///
+    /// ```
+    /// # #[cfg(feature = "config")]
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    ///
+    /// /// One routee for the even numbers, and one for the odd.
+    /// struct ByParity;
+    /// impl RoutingLogic<u64> for ByParity {
+    ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+    ///         if routees.len() == 2 { Pick::One(*number as usize % 2) } else { Pick::None }
+    ///     }
+    ///     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<u64>>>, String> {
+    ///         let made = ["even", "odd"].map(|name| system.actor(name).spawn(|| Worker));
+    ///         let made: Result<Vec<_>, _> = made.into_iter().collect();
+    ///         Ok(Some(made.map_err(|error| error.to_string())?))
+    ///     }
+    /// }
+    ///
+    /// let system = System::builder("demo")
+    ///     .routing_logic::<u64, _>("by-parity", |_| Ok(ByParity))
+    ///     .config("[deployment.\"/numbers\".router]\nrouter = 'by-parity'")?
+    ///     .build()?;
+    /// let numbers: Router<u64> = system.router("numbers").group_from_config().spawn()?;
+    /// assert_eq!(numbers.routees()?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "config"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`pool_from_config`](Self::pool_from_config); and where the system says a pool, or no paths and no such
+    /// logic.
+    pub fn group_from_config<M: Send + 'static>(self) -> RouterPlan<M, RoundRobin> {
+        let mut plan = self.plan(Initial::Paths { paths: Vec::new(), fan_out: None });
+        plan.is_from_config = true;
+        plan
+    }
+}

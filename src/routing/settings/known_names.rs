@@ -1,0 +1,57 @@
+//! The names that sections may use.
+
+use crate::core::system::SystemBuilder;
+use crate::path::address::Address;
+use crate::routing::settings::error::SectionFault;
+use crate::routing::settings::logic_registry::Logics;
+use crate::selection::selection::Selection;
+
+/// What a system knows by names before it starts.
+pub struct Known<'a> {
+    pub logics: &'a Logics,
+    dispatchers: Vec<&'a str>,
+    mailboxes: Vec<&'a str>,
+    /// What paths may begin with; there is none if the system's name is not one.
+    address: Option<Address>,
+}
+
+impl<'a> Known<'a> {
+    pub fn of(builder: &'a SystemBuilder) -> Self {
+        let declared = builder.dispatchers.dispatchers.iter().map(|(name, _)| name.as_str());
+        let aliases = builder.dispatchers.aliases.iter().map(|(name, _)| name.as_str());
+        Self {
+            logics: &builder.routing_logics,
+            dispatchers: declared.chain(aliases).chain(["default"]).collect(),
+            mailboxes: builder.mailboxes.iter().map(|(name, _)| name.as_str()).collect(),
+            address: Address::local(&builder.name).ok(),
+        }
+    }
+
+    pub fn check_dispatcher(&self, name: &str) -> Result<(), SectionFault> {
+        one_of(name, &self.dispatchers)
+            .map_err(|known| SectionFault::Dispatcher { name: name.to_owned(), known })
+    }
+
+    pub fn check_mailbox(&self, name: &str) -> Result<(), SectionFault> {
+        one_of(name, &self.mailboxes).map_err(|known| SectionFault::Mailbox { name: name.to_owned(), known })
+    }
+
+    /// Whether somebody is there is no matter: actors come and go.
+    pub fn check_path(&self, path: &str) -> Result<(), SectionFault> {
+        self.address
+            .as_ref()
+            .map_or(Ok(()), |address| Selection::check(path, address))
+            .map_err(SectionFault::Path)
+    }
+}
+
+/// The names that it may be, if it is none of them.
+fn one_of(name: &str, known: &[&str]) -> Result<(), Vec<String>> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let mut known: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
+    known.sort_unstable();
+    known.dedup();
+    Err(known)
+}

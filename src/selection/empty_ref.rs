@@ -1,0 +1,148 @@
+//! References to nobody: to a path at which no actor is, and to `/deadLetters`.
+//!
+//! Behind one lies a cell that was closed before anybody knew it: mailbox and lane refuse, and it never has a
+//! turn. So sending, watching and stopping need no case of their own: a message is a dead letter, a watch is
+//! answered at once.
+
+use crate::actor::guardians::Never;
+use crate::actor::turn::{Private, drop_guarded};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::{Core, FullPolicy, Header, Kind, Local, VTable};
+use crate::core::children::Children;
+use crate::core::system::{SystemCore, SystemRef};
+use crate::mailbox::mailbox::Mailbox;
+use crate::path::actor_path::{ActorPath, Name};
+use crate::scheduler::task::{Ran, Task, Turn};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::cell::UnsafeCell;
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
+
+/// The last name of the path where messages go that are to be dead letters.
+pub(crate) const DEAD_LETTERS: &str = "deadLetters";
+
+impl SystemRef {
+    /// A reference to nobody that stands at `path`. What is sent to it is a dead letter with that path as its
+    /// recipient, and who watches it is told at once that it has ended. It never comes to refer to an actor,
+    /// even if one is created at the path.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let gone: ActorRef<u32> = system.empty_ref(&"/user/gone".parse()?);
+    /// gone.tell(7u32);
+    /// assert_eq!(system.ledger().dead_lettered, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn empty_ref<M: Send + 'static>(&self, path: &ActorPath) -> ActorRef<M> {
+        self.core().nobody(path.clone())
+    }
+
+    /// The reference at `/deadLetters`: everything sent to it is a dead letter.
+    pub fn dead_letters_ref<M: Send + 'static>(&self) -> ActorRef<M> {
+        self.core().nobody(dead_letters_path())
+    }
+}
+
+fn dead_letters_path() -> ActorPath {
+    ActorPath::from_names([DEAD_LETTERS.into()].into_iter())
+}
+
+impl SystemCore {
+    /// A reference to nobody.
+    pub fn nobody<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
+        let header = Header::new(never_run, &Nobody::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
+        let core = Core {
+            uid: 0,
+            system: self.clone(),
+            parent: None,
+            name: Name::Nobody(Box::new(path)),
+            slot: 0,
+            routee_index: 0,
+            held: AtomicU32::new(0),
+            restarts: AtomicU32::new(0),
+            notices: AtomicU32::new(0),
+            takes_copies: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
+            full: FullPolicy::Refuse,
+            on_failure: None,
+            children: Children::default(),
+            own_home: None,
+        };
+        let mailbox = Mailbox::unbounded(header);
+        let private = UnsafeCell::new(Private::new(0));
+        let local = Box::new(Local::<M> { mailbox, core, private, cursors: UnsafeCell::new(None) });
+        local.core.children.close();
+        let fresh = local.mailbox.gate.begin();
+        debug_assert!(fresh, "nobody else knows the cell yet");
+        // SAFETY: `begin` gave us the token, which nobody gets from us.
+        let mut owner = unsafe { local.mailbox.owner() };
+        owner.close();
+        drop(owner.close_lane());
+        // SAFETY: the header of a new `Local<M>` with a count of one, which passes over.
+        unsafe { ActorRef::from_header(NonNull::from(Box::leak(local)).cast()) }
+    }
+
+    /// What stands at `/deadLetters`, of no type of message yet.
+    pub(crate) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
+        self.nobody::<Never>(dead_letters_path()).any_local()
+    }
+}
+
+impl Core {
+    /// Whether this is no actor's, and never was.
+    pub fn is_nobody(&self) -> bool {
+        matches!(self.name, Name::Nobody(_))
+    }
+}
+
+impl AnyRef {
+    /// The reference that takes `M` although the actor behind does not: a router's, for its head; and any type's,
+    /// where nobody is and no type was named.
+    pub(crate) fn stand_in<M: Send + 'static>(&self, takes: TypeId) -> Option<ActorRef<M>> {
+        let core = self.core();
+        match &core.name {
+            Name::Nobody(path) if takes == TypeId::of::<Never>() => {
+                Some(core.system.nobody(ActorPath::clone(path)))
+            }
+            _ => core.children.front(),
+        }
+    }
+}
+
+struct Nobody<M>(PhantomData<fn(M)>);
+
+impl<M: Send + 'static> Nobody<M> {
+    const VTABLE: VTable = VTable {
+        free: Self::free,
+        core_offset: offset_of!(Local<M>, core),
+        message_type: TypeId::of::<M>,
+        message_name: std::any::type_name::<M>,
+        referent: None,
+    };
+
+    /// # Safety
+    ///
+    /// The last reference to a `Local<M>` made by [`SystemCore::nobody`] is gone.
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
+        // SAFETY: by contract a boxed `Local<M>` that nobody else refers to.
+        let local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
+        drop_guarded(local);
+        None
+    }
+}
+
+/// # Safety
+///
+/// Never called: a closed mailbox and a closed lane wake nobody.
+unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
+    debug_assert!(false, "nobody was woken");
+    Ran::Idle
+}

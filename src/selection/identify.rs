@@ -1,0 +1,233 @@
+//! Asking who stands somewhere. Every actor answers by itself, at the place of the question among its messages.
+
+use crate::actor::turn::{drop_guarded, guarded};
+use crate::ask::ask;
+use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::core::cell::Control;
+use crate::core::system::SystemCore;
+use crate::path::actor_path::ActorPath;
+use crate::selection::selection::{Found, Selection};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+/// Who stands at a place that was asked for with [`Selection::identify`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActorIdentity {
+    /// What was asked for, wildcards included.
+    pub selection: ActorPath,
+    /// The actor that answers; `None` if nobody is there, or whoever was has ended without answering.
+    pub actor: Option<AnyRef>,
+}
+
+/// What takes the answers to one question.
+type Answer = dyn Fn(Option<AnyRef>) + Send + Sync;
+
+impl AnyRef {
+    /// Asks the actor who it is, behind what lies in its mailbox. It answers between two messages; `answer` gets `None`
+    /// if it ends before.
+    pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
+        // What it refuses is dropped, and says that nobody answers.
+        let _ = self.send_positioned(Control::Identify(Inquiry(Some(StdArc::new(answer)))));
+    }
+}
+
+/// The question to one actor. One that is dropped unanswered, because its actor has ended, says so.
+pub struct Inquiry(Option<StdArc<Answer>>);
+
+impl Inquiry {
+    pub fn answer(mut self, actor: AnyRef) {
+        self.end(Some(actor));
+    }
+
+    fn end(&mut self, actor: Option<AnyRef>) {
+        if let Some(answer) = self.0.take() {
+            // What makes a message of the answer is user code.
+            let told = guarded(|| {
+                answer(actor);
+                Ok(())
+            });
+            drop_guarded(told);
+            drop_guarded(answer);
+        }
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+impl Selection {
+    /// Asks every selected actor for its reference. Each answers by itself, behind the messages that this thread
+    /// has sent it before; the answers go to `to` as the messages that `wrap` makes of them, which captures what
+    /// the question is to be known by.
+    ///
+    /// Where nobody is, or an actor ends before it answers, the answer is negative; but after a wildcard that
+    /// matched more than one actor, what is missing below them is passed over in silence.
+    ///
+    /// `wrap` runs in the turn of whoever answers. If it panics, that answer is lost.
+    ///
+    /// ```
+    /// use pointsman::ActorIdentity;
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Finder;
+    /// impl Actor for Finder {
+    ///     type Message = ActorIdentity;
+    ///     fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> Done {
+    ///         ctx.select("../*")?.identify(ctx.me(), |identity| identity);
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> Done {
+    ///         println!("{:?}", identity.actor);
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("shop").build()?;
+    /// system.actor("finder").spawn(|| Finder)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn identify<N: Send + 'static>(
+        &self,
+        to: &ActorRef<N>,
+        wrap: impl Fn(ActorIdentity) -> N + Send + Sync + 'static,
+    ) {
+        let (selection, to) = (self.path(), to.clone());
+        self.inquire(move |actor| to.tell(wrap(ActorIdentity { selection: selection.clone(), actor })));
+    }
+
+    /// Asks for the reference of one actor: the first that answers.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Idle;
+    /// # impl Actor for Idle {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("shop").build()?;
+    /// let cache = system.actor("cache").spawn(|| Idle)?;
+    /// let second = std::time::Duration::from_secs(1);
+    /// let found = system.select("/user/c*")?.resolve_one(second).wait()?;
+    /// assert_eq!(found.typed::<u32>()?, cache);
+    /// assert!(system.select("/user/till")?.resolve_one(second).wait().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resolve_one(&self, timeout: Duration) -> Resolution {
+        let selection = self.path();
+        let core = self.system().core();
+        let ask = match timekeeper(core) {
+            Some(timekeeper) if timeout.is_zero() => ask::failed(AskError::NoTime, timekeeper),
+            Some(timekeeper) => {
+                let (reply_to, ask) = ask::begin(timekeeper);
+                // Goes with the last question: when all are answered, and by nobody, the ask has failed.
+                self.inquire(move |actor| {
+                    if let Some(actor) = actor {
+                        let late = reply_to.clone().send(actor);
+                        drop(late);
+                    }
+                });
+                ask.within(timeout)
+            }
+            None => ask::failed(AskError::Undeliverable, Timekeeper::Static(&ask::NO_SYSTEM)),
+        };
+        Resolution { ask, selection }
+    }
+
+    fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
+        let answer: StdArc<Answer> = StdArc::new(answer);
+        match self.resolve() {
+            Found::Missing(_) => drop(Inquiry(Some(answer))),
+            Found::Actors(actors) => {
+                for actor in actors {
+                    // What an actor refuses is dropped, and says that nobody answers.
+                    let _ = actor.send_positioned(Control::Identify(Inquiry(Some(answer.clone()))));
+                }
+                drop_guarded(answer);
+            }
+        }
+    }
+}
+
+/// The clock of a system that has not ended.
+fn timekeeper(core: &SystemCore) -> Option<Timekeeper> {
+    core.tree().map(|tree| Timekeeper::Target(tree.root))
+}
+
+/// The answer to [`Selection::resolve_one`] on its way: [`wait`](Self::wait) for it, or await it under any
+/// executor.
+#[must_use = "a resolution that is dropped is given up"]
+#[derive(Debug)]
+pub struct Resolution {
+    ask: Ask<AnyRef>,
+    selection: ActorPath,
+}
+
+impl Resolution {
+    /// Blocks this thread until an actor has answered.
+    ///
+    /// # Errors
+    ///
+    /// [`ActorNotFound`]: nobody is there, or nobody answered in time; or this is a work-stealing worker, which
+    /// must not wait.
+    pub fn wait(self) -> Result<AnyRef, ActorNotFound> {
+        let Self { ask, selection } = self;
+        ask.wait().map_err(|cause| ActorNotFound { selection, cause })
+    }
+}
+
+impl Future for Resolution {
+    type Output = Result<AnyRef, ActorNotFound>;
+
+    /// # Panics
+    ///
+    /// When polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        Pin::new(&mut this.ask)
+            .poll(cx)
+            .map_err(|cause| ActorNotFound { selection: this.selection.clone(), cause })
+    }
+}
+
+/// No selected actor has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActorNotFound {
+    /// What was asked for.
+    pub selection: ActorPath,
+    /// [`NoReply`](AskError::NoReply): nobody is there. [`Timeout`](AskError::Timeout): whoever is there did not
+    /// come to it. [`Undeliverable`](AskError::Undeliverable): the system has ended.
+    pub cause: AskError,
+}
+
+impl fmt::Display for ActorNotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { selection, cause } = self;
+        match cause {
+            AskError::NoReply => write!(f, "no actor at {selection}: create it first, or check the names"),
+            AskError::Timeout { after } => {
+                write!(f, "no actor at {selection} answered within {after:?}: it is busy or suspended")
+            }
+            AskError::Undeliverable => write!(f, "no actor at {selection}: the system has ended"),
+            other => write!(f, "no actor at {selection} found: {other}"),
+        }
+    }
+}
+
+impl std::error::Error for ActorNotFound {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}

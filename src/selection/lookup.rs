@@ -1,0 +1,171 @@
+//! Finding an actor by its path. A look-up never creates one.
+
+use crate::actor::context::Context;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::system::{SystemCore, SystemRef};
+use crate::path::actor_path::{ActorPath, Name};
+use crate::path::error::{PathError, PathFault};
+use crate::selection::empty_ref::DEAD_LETTERS;
+use std::fmt;
+use std::sync::Arc as StdArc;
+
+impl SystemRef {
+    /// The actor at a path, now. A relative path begins at the root: `user/cache` is `/user/cache`. A path that
+    /// ends with `#` and a uid means that incarnation alone. At a router's path stands its head; see
+    /// [`typed_at`](Self::typed_at) for the reference that routes.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Idle;
+    /// # impl Actor for Idle {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let cache = system.actor("cache").spawn(|| Idle)?;
+    /// assert_eq!(system.typed_at::<u32>("/user/cache")?, cache);
+    /// assert!(system.actor_at("/user/till").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`]: no path, a path in another system, or no actor there.
+    pub fn actor_at(&self, path: &str) -> Result<AnyRef, LookupError> {
+        let root = ActorPath::from_names(std::iter::empty());
+        self.core().actor_at(&root.join(path)?)
+    }
+
+    /// As [`actor_at`](Self::actor_at), the reference that takes `M`: the actor's, or a router's that routes `M`.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`], also when the actor takes another type of message; the error names both.
+    pub fn typed_at<M: Send + 'static>(&self, path: &str) -> Result<ActorRef<M>, LookupError> {
+        Ok(self.actor_at(path)?.typed()?)
+    }
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// The actor at a path, now. A relative path begins at this actor: `../sibling`, or `child`. Otherwise as
+    /// [`SystemRef::actor_at`].
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`].
+    pub fn actor_at(&self, path: &str) -> Result<AnyRef, LookupError> {
+        self.core().system.actor_at(&self.path().join(path)?)
+    }
+
+    /// As [`actor_at`](Self::actor_at), the reference that takes `N`.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`], also when the actor takes another type of message; the error names both.
+    pub fn typed_at<N: Send + 'static>(&self, path: &str) -> Result<ActorRef<N>, LookupError> {
+        Ok(self.actor_at(path)?.typed()?)
+    }
+}
+
+impl SystemCore {
+    fn actor_at(self: &StdArc<Self>, path: &ActorPath) -> Result<AnyRef, LookupError> {
+        self.check_address(path)?;
+        let nobody = || LookupError::NoActor { path: path.clone() };
+        let mut at = self.tree().ok_or_else(nobody)?.root;
+        for name in path.elements() {
+            at = self.child_of(&at, name).ok_or_else(nobody)?;
+        }
+        match path.uid() {
+            Some(wanted) if wanted != at.uid() => {
+                Err(LookupError::OtherIncarnation { path: path.clone(), found: at.uid() })
+            }
+            // Its parent has not heard of its end yet.
+            _ if at.is_closed() && !at.core().is_nobody() => Err(nobody()),
+            _ => Ok(at),
+        }
+    }
+
+    /// Whether a path is one of this system.
+    pub(crate) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
+        match path.address() {
+            Some(address) if address.system() != self.name || address.host().is_some() => {
+                Err(PathError::new(&path.to_string(), &address.to_string(), 0, PathFault::Elsewhere))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The child of this name; the root has one more, which is no actor.
+    pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyRef, name: &str) -> Option<AnyRef> {
+        let core = parent.core();
+        let is_root = core.parent.is_none() && !matches!(core.name, Name::Nobody(_));
+        if is_root && name == DEAD_LETTERS {
+            return Some(self.dead_letters_any());
+        }
+        core.children.get(name)
+    }
+}
+
+/// Why a path leads to no actor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// The text is no path, or one in another system.
+    Path(PathError),
+    /// There is no actor at the path, or it has ended.
+    NoActor {
+        /// The path.
+        path: ActorPath,
+    },
+    /// The actor at the path is another incarnation than the one that was asked for.
+    OtherIncarnation {
+        /// The path with the uid that was asked for.
+        path: ActorPath,
+        /// The uid of the actor that is there.
+        found: u32,
+    },
+    /// The actor takes another type of message than the one asked for.
+    WrongType(WrongType),
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LookupError::Path(error) => error.fmt(f),
+            LookupError::NoActor { path } => {
+                write!(f, "no actor at {path}: create it first, or check the names")
+            }
+            LookupError::OtherIncarnation { path, found } => write!(
+                f,
+                "the actor at {path} has uid {found}: the incarnation {} has ended",
+                path.serialized()
+            ),
+            LookupError::WrongType(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LookupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LookupError::Path(error) => Some(error),
+            LookupError::WrongType(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<PathError> for LookupError {
+    fn from(error: PathError) -> Self {
+        LookupError::Path(error)
+    }
+}
+
+impl From<WrongType> for LookupError {
+    fn from(error: WrongType) -> Self {
+        LookupError::WrongType(error)
+    }
+}

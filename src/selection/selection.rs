@@ -1,0 +1,489 @@
+//! Paths with wildcards: whoever stands there at the moment of sending.
+//!
+//! A selection is resolved anew at each send, by walking the children. The walk goes element by element and keeps
+//! the list of actors reached so far. What is missing is told as long as the walk has only one actor in its
+//! list; once a pattern has matched several, a place that does not exist below one of them is no news.
+
+use crate::actor::context::Context;
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::system::SystemRef;
+use crate::path::actor_path::{ActorPath, PARENT, bad_character, elements, parse_uid};
+use crate::path::address::Address;
+use crate::path::error::{PathError, PathFault};
+use crate::sync::HashSet;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc as StdArc;
+
+/// A path to send to that may have wildcards: `*` stands for any characters of one name, `?` for one.
+///
+/// Made by [`SystemRef::select`] and [`Context::select`]. It names places, not actors: it is resolved at each
+/// send, and cannot be watched. Two are equal when they begin at the same actor and have the same elements.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// # struct Till;
+/// # impl Actor for Till {
+/// #     type Message = u32;
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("shop").build()?;
+/// for name in ["till-1", "till-2", "office"] {
+///     system.actor(name).spawn(|| Till)?;
+/// }
+/// let tills = system.select("/user/till-?")?;
+/// assert_eq!(tills.tell(7u32).reached, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Selection {
+    system: SystemRef,
+    /// `None`: the root.
+    anchor: Option<AnyRef>,
+    elements: StdArc<[Element]>,
+}
+
+/// One step of the walk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Element {
+    Parent,
+    Name { name: Box<str>, uid: Option<u32> },
+    Pattern(Box<str>),
+}
+
+/// What a message sent to a [`Selection`] came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "an actor of another type got no copy, and only this says so"]
+pub struct Delivered {
+    /// How many actors took a copy. One that refused its copy, since it has stopped or is full, is not among
+    /// them: that copy is a dead letter.
+    pub reached: usize,
+    /// Actors that were selected and take another type of message. Nothing was sent to them.
+    pub other_type: Vec<WrongType>,
+    /// The path at which nobody is. The message was sent there, and is a dead letter.
+    pub missing: Option<ActorPath>,
+}
+
+/// Why a selection did not take a message that it was to send without copying it; the message comes back.
+#[non_exhaustive]
+pub enum SelectError<M> {
+    /// The selection has a wildcard, so that copies may be needed.
+    Wildcard {
+        /// The message.
+        message: M,
+        /// The selection.
+        selection: ActorPath,
+    },
+    /// The actor takes another type of message.
+    OtherType {
+        /// The message.
+        message: M,
+        /// What it takes.
+        actor: WrongType,
+    },
+}
+
+/// What a walk comes to.
+pub(crate) enum Found {
+    Actors(Vec<AnyRef>),
+    /// Nobody is at this path.
+    Missing(ActorPath),
+}
+
+impl SystemRef {
+    /// Selects whoever stands at a path. `*` and `?` are wildcards within one name, `..` goes up, runs of `/`
+    /// count as one and a trailing one is ignored; `name#uid` means that incarnation alone. A relative path
+    /// begins at the root.
+    ///
+    /// At `/temp`, where short-lived actors for answers are, only exact names are found.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`]: what is wrong with the text, and where; or that it is a path in another system.
+    pub fn select(&self, path: &str) -> Result<Selection, PathError> {
+        Selection::parse(self.clone(), None, path)
+    }
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// Selects whoever stands at a path. A relative path begins at this actor: `*` are its children, `../*` its
+    /// siblings and itself. Otherwise as [`SystemRef::select`].
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`].
+    pub fn select(&self, path: &str) -> Result<Selection, PathError> {
+        Selection::parse(self.system(), Some(self.me().any_local()), path)
+    }
+}
+
+impl Element {
+    /// Where the elements begin, behind the address if there is one, and what they are.
+    fn parse_all(text: &str, system: impl FnOnce() -> Address) -> Result<(usize, StdArc<[Self]>), PathError> {
+        if text.is_empty() {
+            return Err(PathError::new(text, text, 0, PathFault::Empty));
+        }
+        let begin = match Address::split(text)? {
+            Some((address, begin)) if address == system() => begin,
+            Some((_, end)) => return Err(PathError::new(text, &text[..end], 0, PathFault::Elsewhere)),
+            None => 0,
+        };
+        let elements: Result<StdArc<[Self]>, PathError> = elements(&text[begin..])
+            .map(|(position, element)| {
+                let fault = |part: &str, offset: usize, fault| {
+                    Err(PathError::new(text, part, begin + position + offset, fault))
+                };
+                if element == PARENT {
+                    return Ok(Self::Parent);
+                }
+                let (name, uid) = match element.split_once('#') {
+                    Some((name, uid)) => match parse_uid(uid) {
+                        Some(number) => (name, Some(number)),
+                        None => return fault(uid, name.len() + 1, PathFault::Uid),
+                    },
+                    None => (element, None),
+                };
+                // A wildcard may stand wherever a letter may, but no incarnation has one for a name.
+                let letters = if uid.is_none() { name.replace('?', "x") } else { name.to_owned() };
+                if let Some((offset, character)) = bad_character(&letters) {
+                    return fault(name, offset, PathFault::Character { character });
+                }
+                match uid {
+                    // Nor is there an incarnation of nothing, or of the way up.
+                    Some(_) if name.is_empty() || name == PARENT => {
+                        fault(element, name.len(), PathFault::Character { character: '#' })
+                    }
+                    None if name.contains(['*', '?']) => Ok(Self::Pattern(name.into())),
+                    _ => Ok(Self::Name { name: name.into(), uid }),
+                }
+            })
+            .collect();
+        Ok((begin, elements?))
+    }
+}
+
+impl Selection {
+    /// Selects from `anchor`, or from the root where the text begins there.
+    pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
+        Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
+    }
+
+    fn parse(system: SystemRef, anchor: Option<AnyRef>, text: &str) -> Result<Self, PathError> {
+        let (begin, elements) = Element::parse_all(text, || system.address())?;
+        let anchor = if begin > 0 || text.starts_with('/') { None } else { anchor };
+        Ok(Self { system, anchor, elements })
+    }
+
+    /// Says what is wrong with the text of a selection in the system of this address.
+    pub(crate) fn check(text: &str, address: &Address) -> Result<(), PathError> {
+        Element::parse_all(text, || address.clone()).map(drop)
+    }
+
+    /// The path from the root, with its wildcards; `..` takes away what is before it, also a wildcard.
+    pub fn path(&self) -> ActorPath {
+        let anchor = self.anchor.as_ref().map(AnyRef::path);
+        requested(anchor, &self.elements)
+    }
+
+    /// A total order in which equal ones are equal.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        let system = |at: &Self| StdArc::as_ptr(at.system.core()) as usize;
+        let elements = || self.elements.cmp(&other.elements);
+        self.anchor.cmp(&other.anchor).then_with(elements).then_with(|| system(self).cmp(&system(other)))
+    }
+
+    /// Whether it has a wildcard.
+    pub fn has_wildcard(&self) -> bool {
+        self.elements.iter().any(|element| matches!(element, Element::Pattern(_)))
+    }
+
+    pub(crate) fn system(&self) -> &SystemRef {
+        &self.system
+    }
+
+    /// Sends a copy of a message to every actor that is selected now and takes its type.
+    ///
+    /// # Delivery
+    ///
+    /// Each copy is a message of its own, also in the [`Ledger`](crate::Ledger). Where nobody is, the message is a
+    /// dead letter whose recipient is the path that was asked for; but after a wildcard that matched more than one
+    /// actor, what is missing below them is passed over in silence. Actors of another type are skipped and
+    /// [reported](Delivered::other_type); nothing is sent to them, and so nothing counted.
+    pub fn tell<M: Clone + Send + 'static>(&self, message: M) -> Delivered {
+        let mut delivered = Delivered::default();
+        let targets = self.targets::<M>(&mut delivered);
+        let Some((last, others)) = targets.split_last() else { return delivered };
+        if !others.is_empty() {
+            targets.iter().for_each(ActorRef::expect_copies);
+        }
+        for target in others {
+            delivered.send(target, message.clone());
+        }
+        delivered.send(last, message);
+        delivered
+    }
+
+    /// Sends a message, which need not be copied, to the one actor at a path without wildcards.
+    ///
+    /// # Delivery
+    ///
+    /// Where nobody is, the message is a dead letter whose recipient is the path that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`SelectError`] hands the message back: when the path has a wildcard, or the actor takes another type.
+    pub fn tell_one<M: Send + 'static>(&self, message: M) -> Result<Delivered, SelectError<M>> {
+        if self.has_wildcard() {
+            return Err(SelectError::Wildcard { message, selection: self.path() });
+        }
+        let mut delivered = Delivered::default();
+        let targets = self.targets::<M>(&mut delivered);
+        match (targets.first(), delivered.other_type.pop()) {
+            (Some(target), _) => {
+                delivered.send(target, message);
+                Ok(delivered)
+            }
+            (None, Some(actor)) => Err(SelectError::OtherType { message, actor }),
+            (None, None) => unreachable!("a path without wildcards leads to one actor or to nobody"),
+        }
+    }
+
+    /// Those to whom the message goes: nobody's reference, where nobody is.
+    fn targets<M: Send + 'static>(&self, delivered: &mut Delivered) -> Vec<ActorRef<M>> {
+        match self.resolve() {
+            Found::Missing(path) => {
+                delivered.missing = Some(path.clone());
+                vec![self.system.empty_ref(&path)]
+            }
+            Found::Actors(actors) => {
+                let typed =
+                    |actor: AnyRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
+                actors.into_iter().filter_map(typed).collect()
+            }
+        }
+    }
+
+    /// Walks.
+    pub(crate) fn resolve(&self) -> Found {
+        let core = self.system.core();
+        let Some(tree) = core.tree() else { return Found::Missing(self.path()) };
+        let mut reached = vec![self.anchor.clone().unwrap_or_else(|| tree.root.clone())];
+        let mut fanned_out = false;
+        for (index, element) in self.elements.iter().enumerate() {
+            let mut next = Vec::new();
+            for actor in &reached {
+                let before = next.len();
+                match element {
+                    // The root's parent is the root.
+                    Element::Parent => next.push(actor.core().parent.as_ref().unwrap_or(&tree.root).clone()),
+                    Element::Name { name, uid } => {
+                        let child = core.child_of(actor, name);
+                        next.extend(child.filter(|child| uid.is_none_or(|uid| uid == child.uid())));
+                    }
+                    // What lives for one answer is found by its name alone.
+                    Element::Pattern(_) if *actor == tree.temp => {}
+                    Element::Pattern(pattern) => {
+                        let matches = |child: &AnyRef| is_match(pattern, &child.core().name.text());
+                        next.extend(actor.core().children.all().into_iter().filter(matches));
+                    }
+                }
+                if next.len() == before && !fanned_out {
+                    return Found::Missing(requested(Some(actor.path()), &self.elements[index..]));
+                }
+            }
+            if *element == Element::Parent {
+                // Siblings have one parent.
+                let mut seen: HashSet<AnyRef> = HashSet::default();
+                next.retain(|actor| seen.insert(actor.clone()));
+            }
+            fanned_out |= next.len() > 1;
+            reached = next;
+        }
+        Found::Actors(reached)
+    }
+}
+
+impl Delivered {
+    fn send<M: Send + 'static>(&mut self, target: &ActorRef<M>, message: M) {
+        match target.send(message) {
+            Ok(()) => self.reached += 1,
+            Err(refused) => target.dead_letter(refused),
+        }
+    }
+}
+
+/// The path that elements mean, from `base` or the root on.
+fn requested(base: Option<ActorPath>, elements: &[Element]) -> ActorPath {
+    let mut names: Vec<&str> = base.as_ref().map(|base| base.elements().collect()).unwrap_or_default();
+    let mut last_uid = 0;
+    for element in elements {
+        last_uid = 0;
+        match element {
+            Element::Parent => _ = names.pop(),
+            Element::Name { name, uid } => {
+                names.push(name);
+                last_uid = uid.unwrap_or(0);
+            }
+            Element::Pattern(pattern) => names.push(pattern),
+        }
+    }
+    ActorPath::from_names(names.into_iter().map(Into::into)).with_uid(last_uid)
+}
+
+/// Whether a name matches a pattern.
+fn is_match(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut position) = (0, 0);
+    // Where to go on when the last `*` has to take one character more.
+    let mut again: Option<(usize, usize)> = None;
+    while position < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                again = Some((at + 1, position));
+                at += 1;
+            }
+            Some(expected) if *expected == b'?' || *expected == name[position] => {
+                at += 1;
+                position += 1;
+            }
+            _ => match again {
+                Some((behind, taken)) => {
+                    again = Some((behind, taken + 1));
+                    (at, position) = (behind, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == b'*')
+}
+
+impl PartialEq for Selection {
+    fn eq(&self, other: &Self) -> bool {
+        StdArc::ptr_eq(self.system.core(), other.system.core())
+            && self.anchor == other.anchor
+            && self.elements == other.elements
+    }
+}
+
+impl Eq for Selection {}
+
+impl Hash for Selection {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.anchor.hash(state);
+        self.elements.hash(state);
+    }
+}
+
+/// From the root, and as it was written otherwise: it parses to a selection that reaches the same actors.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // From where it begins, the way up is known.
+        let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
+        let up = |actor: &AnyRef| actor.core().parent.clone();
+        let mut base = (0..ups).fold(self.anchor.clone(), |at, _| at.as_ref().and_then(up));
+        let mut names = Vec::new();
+        // The root has no parent and no name.
+        while let Some(parent) = base.as_ref().and_then(up) {
+            names.extend(base.replace(parent));
+        }
+        let written = &self.elements[ups..];
+        if names.is_empty() && written.is_empty() {
+            return f.write_str("/");
+        }
+        for actor in names.iter().rev() {
+            let name = actor.core().name.text();
+            write!(f, "/{name}")?;
+            // Names may have stars, too, which mean themselves only where the incarnation is named.
+            if name.contains('*') {
+                write!(f, "#{}", actor.uid())?;
+            }
+        }
+        written.iter().try_for_each(|element| write!(f, "/{element}"))
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Element::Parent => f.write_str(PARENT),
+            Element::Name { name, uid: Some(uid) } => write!(f, "{name}#{uid}"),
+            Element::Name { name, uid: None } => f.write_str(name),
+            Element::Pattern(pattern) => f.write_str(pattern),
+        }
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selection({self})")
+    }
+}
+
+impl<M> SelectError<M> {
+    /// The message that was not sent.
+    pub fn into_inner(self) -> M {
+        match self {
+            SelectError::Wildcard { message, .. } | SelectError::OtherType { message, .. } => message,
+        }
+    }
+}
+
+impl<M> fmt::Debug for SelectError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectError::Wildcard { selection, .. } => {
+                f.debug_struct("Wildcard").field("selection", selection).finish_non_exhaustive()
+            }
+            SelectError::OtherType { actor, .. } => {
+                f.debug_struct("OtherType").field("actor", actor).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<M> fmt::Display for SelectError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectError::Wildcard { selection, .. } => {
+                write!(f, "{selection} has a wildcard: use `tell`, for which the message must be `Clone`")
+            }
+            SelectError::OtherType { actor, .. } => actor.fmt(f),
+        }
+    }
+}
+
+impl<M> std::error::Error for SelectError<M> {}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_within_a_name() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*", "abc", true),
+            ("?", "", false),
+            ("?", "a", true),
+            ("?", "ab", false),
+            ("a*", "a", true),
+            ("a*", "ba", false),
+            ("*a", "bana", true),
+            ("*an*a", "banana", true),
+            ("*an*b", "banana", false),
+            ("a?c*e", "abcde", true),
+            ("a?c*e", "acde", false),
+            ("**", "x", true),
+            ("w-?*", "w-", false),
+            ("w-?*", "w-10", true),
+        ] {
+            assert_eq!(is_match(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

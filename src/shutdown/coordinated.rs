@@ -1,0 +1,409 @@
+//! The coordinated shutdown of one system: its tasks, and the run over them.
+
+use crate::actor::actor::Done;
+use crate::actor::turn::drop_guarded;
+use crate::core::event_stream::quietly;
+use crate::core::system::SystemRef;
+use crate::dispatch::stepping::Reached;
+use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
+use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
+use crate::shutdown::run;
+use crate::shutdown::run::Work;
+use crate::sync::{Condvar, Mutex, lock};
+use crate::util::panic::Guarded;
+use std::fmt;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::time::Duration;
+
+/// The least that [`CoordinatedShutdown::total_timeout`] is.
+const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
+
+/// The coordinated shutdown of one system; see the [module](self).
+#[derive(Clone)]
+pub struct CoordinatedShutdown {
+    pub(crate) system: SystemRef,
+}
+
+/// What a system keeps of its coordinated shutdown.
+pub(crate) struct Coordinator {
+    /// In their order.
+    pub(crate) phases: Vec<(String, Phase)>,
+    pub(crate) terminates_system: bool,
+    pub(crate) state: Mutex<State>,
+    /// Signalled when the run is over.
+    pub(crate) over: Condvar,
+}
+
+struct State {
+    pub(crate) stage: Stage,
+    /// By phase.
+    pub(crate) tasks: Vec<Vec<Task>>,
+    next_task: u64,
+}
+
+pub(crate) enum Stage {
+    NotBegun,
+    Running {
+        reason: ShutdownReason,
+        /// The phase whose tasks run; tasks may be added to later ones.
+        phase: usize,
+    },
+    Over {
+        reason: Option<ShutdownReason>,
+        outcome: Box<Result<ShutdownReport, ShutdownRunError>>,
+    },
+}
+
+/// A task that waits for its phase.
+pub(crate) struct Task {
+    pub(crate) number: u64,
+    pub(crate) name: String,
+    pub(crate) work: Work,
+}
+
+/// Drops tasks that will not run. Each by itself: closures are the user's, and a second destructor that panicked while
+/// the panic of a first one unwinds would end the process.
+pub(crate) fn drop_tasks(tasks: Vec<Vec<Task>>) {
+    tasks.into_iter().flatten().for_each(|task| drop_guarded(task.work));
+}
+
+impl Coordinator {
+    /// # Errors
+    ///
+    /// [`PhaseCycle`] if the phases cannot be put in order.
+    pub fn new(phases: Phases) -> Result<Self, PhaseCycle> {
+        let terminates_system = phases.terminates_system;
+        let phases = phases.in_order()?;
+        let tasks = phases.iter().map(|_| Vec::new()).collect();
+        let state = State { stage: Stage::NotBegun, tasks, next_task: 0 };
+        Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
+    }
+
+    fn index(&self, phase: &str) -> Option<usize> {
+        self.phases.iter().position(|(name, _)| name == phase)
+    }
+
+    fn unknown(&self, phase: &str) -> UnknownPhase {
+        UnknownPhase {
+            phase: phase.to_owned(),
+            known: self.phases.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// The last actor has ended. If no run is about it, none will be.
+    pub fn system_ended(&self, system: &str) {
+        let dropped = {
+            let mut state = lock(&self.state);
+            if !matches!(state.stage, Stage::NotBegun) {
+                return;
+            }
+            let error = ShutdownRunError::SystemEnded { system: system.to_owned() };
+            state.stage = Stage::Over { reason: None, outcome: Box::new(Err(error)) };
+            std::mem::take(&mut state.tasks)
+        };
+        self.over.notify_all();
+        // The logger is user code.
+        quietly(|| self.warn_of_unrun(system, &dropped));
+        // One that holds the system would keep itself in memory.
+        drop_tasks(dropped);
+    }
+}
+
+impl Coordinator {
+    fn warn_of_unrun(&self, system: &str, tasks: &[Vec<Task>]) {
+        let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
+            let named = |task: &Task| format!("{:?} of phase {phase:?}", task.name);
+            tasks.iter().map(named).collect::<Vec<_>>()
+        };
+        let names: Vec<String> = self.phases.iter().zip(tasks).flat_map(named).collect();
+        if !names.is_empty() {
+            log::warn!(
+                "system {system:?}: ended without a coordinated shutdown, tasks not run: {}; call `run` on the \
+                 coordinated shutdown before the system is stopped or dropped",
+                names.join(", ")
+            );
+        }
+    }
+}
+
+impl CoordinatedShutdown {
+    pub(crate) fn coordinator(&self) -> &Coordinator {
+        &self.system.core().coordinator
+    }
+
+    /// The names of the phases, in the order in which they run.
+    pub fn phases(&self) -> Vec<&str> {
+        self.coordinator().phases.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Adds a task to a phase: a closure that may block, run on a thread of its own. Several tasks may have the
+    /// same name; each of them runs. While a phase runs, tasks may be added to later ones.
+    ///
+    /// A closure that is still running when the phase's time is over cannot be interrupted: it goes on in the
+    /// background, and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`AddTaskError`]: an unknown phase, an empty name, a phase that has begun. The task is dropped.
+    pub fn add_task(
+        &self,
+        phase: &str,
+        name: &str,
+        task: impl FnOnce() -> Done + Send + 'static,
+    ) -> Result<TaskHandle, AddTaskError> {
+        self.add_future(phase, name, move || async move { task() })
+    }
+
+    /// As [`add_task`](Self::add_task) for a future, which `make` makes when the phase begins. It is polled on a
+    /// thread of its own, without an async runtime, and dropped when the phase's time is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_task`](Self::add_task).
+    pub fn add_future<F>(
+        &self,
+        phase: &str,
+        name: &str,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<TaskHandle, AddTaskError>
+    where
+        F: Future<Output = Done> + Send + 'static,
+    {
+        // What is refused is dropped while the error is on its way.
+        let make = Guarded::new(make);
+        let coordinator = self.coordinator();
+        let Some(index) = coordinator.index(phase) else {
+            return Err(AddTaskError::UnknownPhase(coordinator.unknown(phase)));
+        };
+        if name.is_empty() {
+            return Err(AddTaskError::EmptyName { phase: phase.to_owned() });
+        }
+        let work: Work = Box::new(move || Box::pin(make.into_inner()()));
+        let number = {
+            let mut state = lock(&coordinator.state);
+            let is_open = match &state.stage {
+                Stage::NotBegun => true,
+                Stage::Running { phase, .. } => index > *phase,
+                Stage::Over { .. } => false,
+            };
+            if is_open {
+                state.next_task += 1;
+                let number = state.next_task;
+                state.tasks[index].push(Task { number, name: name.to_owned(), work });
+                number
+            } else {
+                drop(state);
+                drop_guarded(work);
+                return Err(AddTaskError::TooLate { phase: phase.to_owned(), task: name.to_owned() });
+            }
+        };
+        Ok(TaskHandle { system: StdArc::downgrade(self.system.core()), phase: index, number })
+    }
+
+    /// Begins the shutdown and returns at once; may be called from an actor, a task, or a signal's thread. It runs
+    /// once: later calls change nothing, not even the reason, and get the same outcome.
+    pub fn run(&self, reason: impl Into<ShutdownReason>) -> ShutdownRun {
+        self.begin(reason.into(), 0)
+    }
+
+    /// As [`run`](Self::run), but the phases before `phase` are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownPhase`]; nothing has begun then.
+    pub fn run_from(
+        &self,
+        phase: &str,
+        reason: impl Into<ShutdownReason>,
+    ) -> Result<ShutdownRun, UnknownPhase> {
+        let coordinator = self.coordinator();
+        let first = coordinator.index(phase).ok_or_else(|| coordinator.unknown(phase))?;
+        Ok(self.begin(reason.into(), first))
+    }
+
+    /// The run, for whoever waits until somebody begins it.
+    pub fn outcome(&self) -> ShutdownRun {
+        ShutdownRun { system: self.system.clone() }
+    }
+
+    /// Why the system is shut down, once a run has begun.
+    pub fn reason(&self) -> Option<ShutdownReason> {
+        match &lock(&self.coordinator().state).stage {
+            Stage::NotBegun => None,
+            Stage::Running { reason, .. } => Some(reason.clone()),
+            Stage::Over { reason, .. } => reason.clone(),
+        }
+    }
+
+    /// How long a run may take: the timeouts of the enabled phases that have tasks now, and at least 3 s. What a
+    /// supervisor of the process should grant it.
+    pub fn total_timeout(&self) -> Duration {
+        let coordinator = self.coordinator();
+        let state = lock(&coordinator.state);
+        let busy = coordinator.phases.iter().zip(&state.tasks).filter(|((name, phase), tasks)| {
+            let ends_system = coordinator.terminates_system && name == phase::ACTOR_SYSTEM_TERMINATE;
+            phase.enabled && (ends_system || !tasks.is_empty())
+        });
+        let sum = busy.fold(Duration::ZERO, |sum, ((_, phase), _)| sum.saturating_add(phase.timeout));
+        sum.max(TOTAL_TIMEOUT_MIN)
+    }
+}
+
+impl fmt::Debug for CoordinatedShutdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoordinatedShutdown").field("reason", &self.reason()).finish_non_exhaustive()
+    }
+}
+
+impl SystemRef {
+    /// The way to end the system in phases.
+    pub fn coordinated_shutdown(&self) -> CoordinatedShutdown {
+        CoordinatedShutdown { system: self.clone() }
+    }
+}
+
+/// A run of a coordinated shutdown, begun or not.
+#[derive(Debug, Clone)]
+#[must_use = "the run goes on by itself, but only `wait` tells whether it succeeded"]
+pub struct ShutdownRun {
+    system: SystemRef,
+}
+
+impl ShutdownRun {
+    /// Waits until the run is over, and returns its outcome: the same for everybody. The threads are joined
+    /// afterwards, by [`System::shutdown`](crate::core::system::System::shutdown) or the system's destructor.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running;
+    /// the system ended without a run; this is one of the system's own threads, a work-stealing worker, a turn on a
+    /// calling-thread dispatcher, or a task of the run.
+    ///
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that
+    /// never ends is waited for for ever, unless another thread moves the clock.
+    pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
+        /// How long the thread of a test sleeps before it looks for turns to run again.
+        const NAP: Duration = Duration::from_millis(1);
+        let core = self.system.core();
+        if crate::dispatch::dispatcher::must_not_wait() || core.runs_current_thread() || run::is_task_of(core)
+        {
+            return Err(ShutdownRunError::OwnThread);
+        }
+        loop {
+            let reached = core.run_turns(&mut || self.is_over());
+            let state = lock(&core.coordinator.state);
+            if let Stage::Over { outcome, .. } = &state.stage {
+                return (**outcome).clone();
+            }
+            let over = &core.coordinator.over;
+            // The run has threads of its own, so there may be turns again later.
+            if reached == Reached::Elsewhere {
+                drop(over.wait(state));
+            } else {
+                drop(over.wait_timeout(state, NAP));
+            }
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        matches!(lock(&self.system.core().coordinator.state).stage, Stage::Over { .. })
+    }
+}
+
+/// A task of a coordinated shutdown. Dropping it changes nothing.
+#[derive(Clone)]
+pub struct TaskHandle {
+    system: StdWeak<crate::core::system::SystemCore>,
+    phase: usize,
+    number: u64,
+}
+
+impl TaskHandle {
+    /// Takes the task back. True if it will not run; false once its phase has begun, or it was taken back before.
+    pub fn cancel(&self) -> bool {
+        let Some(system) = self.system.upgrade() else { return false };
+        let removed = {
+            let mut state = lock(&system.coordinator.state);
+            state.tasks.get_mut(self.phase).and_then(|tasks| {
+                let place = tasks.iter().position(|task| task.number == self.number)?;
+                Some(tasks.remove(place))
+            })
+        };
+        let is_cancelled = removed.is_some();
+        drop_guarded(removed);
+        is_cancelled
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// A shutdown has no phase of this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownPhase {
+    /// The name.
+    pub phase: String,
+    /// The names that there are, in order.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for UnknownPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unknown shutdown phase {:?}: add it with System::builder(..).shutdown_phases(..), there are {:?}",
+            self.phase, self.known
+        )
+    }
+}
+
+impl std::error::Error for UnknownPhase {}
+
+/// Why a task was not added to a coordinated shutdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddTaskError {
+    /// There is no such phase.
+    UnknownPhase(UnknownPhase),
+    /// The task has no name.
+    EmptyName {
+        /// The phase.
+        phase: String,
+    },
+    /// The phase has begun, or the run is over: the task would not run.
+    TooLate {
+        /// The phase.
+        phase: String,
+        /// The task.
+        task: String,
+    },
+    /// The reference leads to no actor, so there is no end to wait for.
+    NotAnActor {
+        /// The task.
+        task: String,
+    },
+}
+
+impl fmt::Display for AddTaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPhase(error) => error.fmt(f),
+            Self::EmptyName { phase } => {
+                write!(f, "a task of shutdown phase {phase:?} has an empty name: give it one for the report")
+            }
+            Self::TooLate { phase, task } => {
+                write!(f, "task {task:?} comes too late: phase {phase:?} has begun, add it to a later one")
+            }
+            Self::NotAnActor { task } => {
+                write!(f, "task {task:?} is to wait for an actor, but the reference leads to none")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AddTaskError {}

@@ -1,0 +1,1012 @@
+//! Freeing memory that other threads may still be reading (quiescent-state-based reclamation).
+//!
+//! A router publishes its routee table through one pointer, and every send reads that table. Replacing a
+//! table is rare, reading it is not, so the whole price lies with the one who replaces: a reader makes a
+//! plain load and no read-modify-write at all. Only *freeing memory* ever waits here. No step of any
+//! protocol does: a thread that never reports delays the freeing of old tables, for the whole process, and
+//! nothing else. So threads that may block don't stand, and a worker rests while it blocks ([`rest_here`]).
+//!
+//! # Protocol
+//!
+//! 1. A [`Domain`] counts its replacements in `epoch`. Each thread that reads has a [`Record`] there, which
+//!    announces the epoch that the thread had seen when it last held nothing, or [`OFFLINE`].
+//! 2. A reader that was offline announces the current epoch, executes the light side of an [asymmetric
+//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. It goes offline again with a
+//!    Release store.
+//! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it
+//!    holds nothing; that is one load and one compare unless the epoch has moved.
+//! 4. Whoever replaces a value swaps the pointer, advances `epoch` to `e` with Release, and puts the old
+//!    value on the retired list with the stamp `e`.
+//! 5. A scan locks the retired list, executes the heavy side of that fence, and looks at all records. It takes off the
+//!    list what has a stamp no larger than the smallest announcement and frees it without any lock held.
+//!
+//! # Why nothing is freed while it is read
+//!
+//! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire, so it sees the swap that
+//!   came before `e`. What it had read earlier it had let go by then, and its Release store (read here with Acquire) puts
+//!   those reads before the freeing.
+//! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If it is the
+//!   reader's, the scan could not have missed the announcement. If it is the scan's, the reader's load sees
+//!   the swap, because the swap came before the value was on the list, and the list was locked before the
+//!   fence. (A fence executed *before* the list is locked would not do: the list could then hold a value
+//!   swapped out after that fence.)
+//! * A record that the scan did not find was registered after the scan had unlocked the list of records, so
+//!   its thread sees the swap too.
+//! * Announcements of one record never fall back: one thread owns it at a time, its loads of `epoch` are
+//!   coherent, and ownership is handed on through the lock of the list of records.
+//!
+//! # Sections
+//!
+//! A routed send runs user code (a routing logic, a clone, the drop of a refused message), and that code may
+//! send again. Sections therefore nest: each thread counts its depth, and neither the end of an inner
+//! section nor the end of a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of what an outer
+//! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
+//!
+//! # Who frees what a scan had to leave
+//!
+//! Each standing reader looks for it when it has announced an epoch that is new to it, and before it goes offline: there,
+//! whoever replaces sees it offline, or it sees that the epoch has moved. A section that ends, or a thread that rests while
+//! it blocks, looks for nothing: each send from outside would pay for it, and what is freed runs user code, under locks of
+//! a user perhaps. So what was replaced while such a thread was reading stays until the next replacement anywhere, until
+//! a worker announces an epoch that is new to it, or until the threads of a system are joined. That costs memory alone.
+
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::{Arc, CachePadded, Mutex, asymmetric_fence, lock, per_thread, process_wide};
+use crate::util::panic;
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+process_wide! {
+    static PROCESS: Arc<Domain> = Domain::new();
+}
+
+per_thread! {
+    /// This thread's membership in the process-wide domain.
+    static MEMBER: OnceCell<Member> = OnceCell::new();
+}
+
+per_thread! {
+    /// The record of that membership as long as it lasts, since each routed send asks for it; else null.
+    static RECORD: Cell<*const Record> = Cell::new(std::ptr::null());
+}
+
+/// Announced by a reader that holds nothing and promises nothing; above every epoch, so that a smallest
+/// announcement needs no special case.
+const OFFLINE: u64 = u64::MAX;
+
+/// Begins a section of the process-wide domain: values read through it stay valid until it is dropped.
+///
+/// Any thread may call this, at any depth, also while its thread-locals are being destroyed.
+#[inline]
+pub fn section() -> Section<'static> {
+    let domain = process_domain();
+    let record = own_record();
+    enter(domain, record);
+    Section { domain, record, stays: PhantomData }
+}
+
+/// Registers the calling thread as a standing reader of the process-wide domain.
+pub fn standing() -> Standing<'static> {
+    Standing::begin(process_domain(), own_record())
+}
+
+/// Lets the calling thread rest in the process-wide domain until the guard is dropped, for it may block.
+///
+/// An open section keeps the thread online all the same, and the end of an inner guard changes nothing. A
+/// thread that doesn't stand has nothing to rest from.
+pub fn rest_here() -> Rest {
+    // A thread that never joined doesn't join for this.
+    let stood = MEMBER.try_with(|member| member.get().is_some_and(Member::rest)).unwrap_or(false);
+    Rest { stood, stays: PhantomData }
+}
+
+/// The domain that all routers of the process share, so that a worker of one actor system may route into
+/// another system.
+#[inline]
+pub fn process_domain() -> &'static Arc<Domain> {
+    &PROCESS
+}
+
+/// The readers of some published values, and the replaced ones that these may still be reading.
+pub struct Domain {
+    /// Counts replacements.
+    epoch: CachePadded<AtomicU64>,
+    /// What was replaced and is not freed yet.
+    retired: Mutex<Vec<Retired>>,
+    /// One for each thread that reads.
+    records: Mutex<Records>,
+    homeless: Homeless,
+}
+
+/// A thread's membership in a domain, which owns one of its records.
+///
+/// The process-wide domain keeps one for each thread by itself; other domains are joined by hand.
+pub struct Member {
+    domain: Arc<Domain>,
+    record: Arc<Record>,
+    /// The record's cells belong to one thread.
+    stays: PhantomData<*const ()>,
+}
+
+/// A stretch of code during which what it has read stays valid.
+#[must_use = "a section ends when it is dropped"]
+pub struct Section<'d> {
+    domain: &'d Domain,
+    /// `None` in a thread without thread-locals, which shares the record of the homeless.
+    record: Option<&'d Record>,
+    /// A section belongs to the depth of the thread that began it.
+    stays: PhantomData<*const ()>,
+}
+
+/// A registration of a worker thread, which stays online between its sections.
+#[must_use = "the thread stops being a standing reader when this is dropped"]
+pub struct Standing<'d> {
+    domain: &'d Domain,
+    /// `None` in a thread without thread-locals: such a thread has sections and nothing else.
+    record: Option<&'d Record>,
+    /// Whether the thread was already standing when this registration began; that state comes back.
+    before: bool,
+    stays: PhantomData<*const ()>,
+}
+
+/// A stretch of code during which a standing thread holds up nothing; made by [`rest_here`].
+#[must_use = "the thread stands again when this is dropped"]
+#[derive(Debug)]
+pub struct Rest {
+    /// Whether the thread stood when the guard was made; that state comes back.
+    stood: bool,
+    stays: PhantomData<*const ()>,
+}
+
+/// A value that is replaced as a whole while others read it.
+pub struct Published<T> {
+    current: AtomicPtr<T>,
+    domain: Arc<Domain>,
+    owns: PhantomData<T>,
+}
+
+/// A value that nobody can find any more, without its type.
+///
+/// A plain pointer, not a `Box`: readers may still hold references into it, and moving a `Box` asserts that
+/// there are none.
+#[must_use = "garbage that is not retired is leaked"]
+pub struct Garbage {
+    value: *mut (),
+    free: unsafe fn(*mut ()),
+}
+
+/// What one thread tells the scans of a domain.
+struct Record {
+    /// The epoch last seen while holding nothing, or [`OFFLINE`].
+    announced: CachePadded<AtomicU64>,
+    /// How many sections of the owning thread are open.
+    depth: Cell<usize>,
+    /// Whether the owning thread stays online at depth 0.
+    standing: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Records {
+    all: Vec<Arc<Record>>,
+    /// Records of ended threads, to be used again.
+    free: Vec<Arc<Record>>,
+}
+
+/// The record that all threads share whose thread-locals are gone.
+struct Homeless {
+    record: Record,
+    /// How many sections are open in such threads.
+    open: Mutex<usize>,
+}
+
+struct Retired {
+    garbage: Garbage,
+    /// The epoch that began when the value was replaced.
+    stamp: u64,
+}
+
+impl Domain {
+    /// Makes a domain without readers.
+    pub fn new() -> Arc<Self> {
+        asymmetric_fence::prepare();
+        Arc::new(Self {
+            epoch: CachePadded::new(AtomicU64::new(1)),
+            retired: Mutex::new(Vec::new()),
+            records: Mutex::new(Records::default()),
+            homeless: Homeless { record: Record::new(), open: Mutex::new(0) },
+        })
+    }
+
+    /// Takes over what nobody can find any more, and frees what can be freed by now.
+    ///
+    /// Freeing runs user code (`Drop`); a panic in it ends there.
+    pub fn retire(&self, garbage: Garbage) {
+        self.defer(garbage);
+        self.collect();
+    }
+
+    /// Frees every retired value that no reader can hold any more, and returns how many are left.
+    ///
+    /// Retiring does this too, the head of each router does it before each change, and a worker does it
+    /// when it has announced a new epoch.
+    pub fn collect(&self) -> usize {
+        // Either this scan sees the announcement of a reader, whose light side is in `Record::announce`, or the reader
+        // sees that the retired values were replaced.
+        // SAFETY: the argument is the fence that is asked for.
+        unsafe { self.collect_after(asymmetric_fence::heavy) }
+    }
+
+    /// How many replaced values are not freed yet.
+    pub fn retired_count(&self) -> usize {
+        lock(&self.retired).len()
+    }
+
+    /// Puts garbage on the retired list.
+    pub fn defer(&self, garbage: Garbage) {
+        // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. Whoever
+        // announces this epoch sees the replacement made before. Later increments are read-modify-writes
+        // and so continue this release sequence.
+        let stamp = self.epoch.fetch_add(1, Ordering::Release) + 1;
+        lock(&self.retired).push(Retired { garbage, stamp });
+    }
+
+    /// [`collect`](Self::collect) with its fence as an argument, so that a model can show what its absence
+    /// breaks.
+    ///
+    /// # Safety
+    ///
+    /// `order` must execute [`asymmetric_fence::heavy`], or return false.
+    pub unsafe fn collect_after(&self, order: impl FnOnce() -> bool) -> usize {
+        let (free, left) = {
+            let mut retired = lock(&self.retired);
+            if retired.is_empty() {
+                return 0;
+            }
+            if !order() {
+                // Nothing can be told of the readers, so everything stays.
+                return retired.len();
+            }
+            let passed = self.passed_by_all();
+            let free: Vec<Retired> = retired.extract(|old| old.stamp <= passed);
+            (free, retired.len())
+        };
+        // No lock is held: what is freed may route messages, and so come back here.
+        for old in free {
+            // SAFETY: the value was taken off the list, so it is freed once, and every reader has announced
+            // an epoch in which it could not be found, or was seen offline after the fence.
+            unsafe { old.garbage.free() };
+        }
+        left
+    }
+
+    /// Whether a scan would find anything to free, as far as the caller can see, who has just announced.
+    fn seems_passed(&self) -> bool {
+        let Some(oldest) = lock(&self.retired).iter().map(|old| old.stamp).min() else { return false };
+        // Of those that announce at once, the last one to lock the list of records sees the others.
+        oldest <= self.passed_by_all()
+    }
+
+    /// The newest epoch that every online reader has announced.
+    fn passed_by_all(&self) -> u64 {
+        let records = lock(&self.records);
+        let all = records.all.iter().map(|record| &**record);
+        all.chain([&self.homeless.record])
+            // Ordering: Acquire; pairs with the Release stores of `announced`. What the reader read before
+            // its announcement happens before the freeing.
+            .map(|record| record.announced.load(Ordering::Acquire))
+            .min()
+            .unwrap_or(OFFLINE)
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // Members and published values keep the domain alive, so nobody can be reading.
+        let retired = std::mem::take(&mut *lock(&self.retired));
+        for old in retired {
+            // SAFETY: no member is left, so no section is open and no reader holds the value.
+            unsafe { old.garbage.free() };
+        }
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain").field("retired", &self.retired_count()).finish_non_exhaustive()
+    }
+}
+
+/// `Vec::extract_if`, which is newer than the oldest compiler we support.
+trait Extract<T> {
+    fn extract(&mut self, wanted: impl FnMut(&T) -> bool) -> Vec<T>;
+}
+
+impl<T> Extract<T> for Vec<T> {
+    fn extract(&mut self, wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let (taken, kept) = std::mem::take(self).into_iter().partition(wanted);
+        *self = kept;
+        taken
+    }
+}
+
+impl Member {
+    /// Registers the calling thread; its record goes back when the member is dropped.
+    pub fn join(domain: &Arc<Domain>) -> Self {
+        let record = {
+            let mut records = lock(&domain.records);
+            let reused = records.free.pop();
+            reused.unwrap_or_else(|| {
+                let record = Arc::new(Record::new());
+                records.all.push(record.clone());
+                record
+            })
+        };
+        Self { domain: domain.clone(), record, stays: PhantomData }
+    }
+
+    /// Goes offline unless a section is open; true if the thread stood.
+    fn rest(&self) -> bool {
+        self.record.rest()
+    }
+
+    /// Begins a section of this domain.
+    #[cfg(any(test, pointsman_loom))]
+    pub fn section(&self) -> Section<'_> {
+        enter(&self.domain, Some(&self.record));
+        Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
+    }
+
+    /// Registers the calling thread as a standing reader of this domain.
+    #[cfg(any(test, pointsman_loom))]
+    pub fn standing(&self) -> Standing<'_> {
+        Standing::begin(&self.domain, Some(&self.record))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // The next user of the record may be another thread. A member of a domain made by hand only costs the cache.
+        let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
+        // Something of this thread still uses the record, say a section kept in another thread-local, or
+        // one that was leaked. The record then stays with it for good, and nobody else gets it.
+        if self.record.depth.get() == 0 && !self.record.standing.get() {
+            lock(&self.domain.records).free.push(self.record.clone());
+        }
+    }
+}
+
+impl Drop for Section<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.record {
+            Some(record) => {
+                let depth = record.depth.get() - 1;
+                record.depth.set(depth);
+                if depth == 0 && !record.standing.get() {
+                    record.go_offline();
+                }
+            }
+            None => self.domain.homeless.leave(),
+        }
+    }
+}
+
+impl<'d> Standing<'d> {
+    fn begin(domain: &'d Domain, record: Option<&'d Record>) -> Self {
+        let before = record.is_some_and(|record| record.standing.get());
+        let standing = Self { domain, record, before, stays: PhantomData };
+        standing.resume();
+        standing
+    }
+
+    /// Says that the thread holds nothing, unless a section is open or it rests. To be called after each
+    /// turn. True if that announced a new epoch, in which something may have become free.
+    #[inline]
+    pub fn quiescent(&self) -> bool {
+        let Some(record) = self.record else { return false };
+        if record.depth.get() > 0 || !record.standing.get() {
+            return false;
+        }
+        // Ordering: Acquire; pairs with the Release increment in `defer`. Whoever announces an epoch sees
+        // every replacement stamped with it, so no fence is needed: until the store below a scan finds the
+        // older announcement.
+        let epoch = self.domain.epoch.load(Ordering::Acquire);
+        let is_new = record.announced.load(Ordering::Relaxed) != epoch;
+        if is_new {
+            // Ordering: Release; pairs with the Acquire load in `passed_by_all`. The reads of earlier turns
+            // happen before the freeing that this announcement allows.
+            record.announced.store(epoch, Ordering::Release);
+        }
+        is_new
+    }
+
+    /// Goes offline, before the thread parks; an open section keeps the thread online until its end. False if something was
+    /// replaced since the thread's last announcement, which perhaps nobody else comes by to [free](Self::collect).
+    #[must_use = "what was replaced meanwhile may be left to this thread"]
+    pub fn rest(&self) -> bool {
+        let Some(record) = self.record else { return true };
+        // Ordering: Relaxed; this thread's own.
+        let announced = record.announced.load(Ordering::Relaxed);
+        if !record.rest() || record.depth.get() > 0 {
+            return true;
+        }
+        // Either the scan of whoever replaces, the heavy side of which is in `Domain::collect`, sees that the thread has gone
+        // offline, or the load below sees the new epoch.
+        asymmetric_fence::light();
+        // Ordering: Relaxed; the fence orders it, and nothing is read by what it says.
+        self.domain.epoch.load(Ordering::Relaxed) == announced
+    }
+
+    /// Goes online again after [`rest`](Self::rest).
+    pub fn resume(&self) {
+        let Some(record) = self.record else { return };
+        record.resume(self.domain);
+    }
+
+    /// Frees what has become free since the thread's last announcement, or by its rest. After each replacement all workers
+    /// come here, and only who finds that all others have announced it makes every thread execute a fence.
+    ///
+    /// Not part of the worker's loop, which would keep what this needs in mind in each of its turns (14 instructions).
+    #[cold]
+    #[inline(never)]
+    pub fn collect(&self) {
+        if self.domain.seems_passed() {
+            self.domain.collect();
+        }
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        if self.before {
+            self.resume();
+        } else if !self.rest() {
+            self.collect();
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        if self.stood {
+            if let Some(record) = own_record() {
+                record.resume(process_domain());
+            }
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> Published<T> {
+    /// Publishes a first value in the process-wide domain.
+    pub fn new(value: T) -> Self {
+        Self::new_in(process_domain(), value)
+    }
+
+    /// Publishes a first value in a domain.
+    pub fn new_in(domain: &Arc<Domain>, value: T) -> Self {
+        Self {
+            current: AtomicPtr::new(Box::into_raw(Box::new(value))),
+            domain: domain.clone(),
+            owns: PhantomData,
+        }
+    }
+
+    /// The current value, valid as long as the section.
+    ///
+    /// # Panics
+    ///
+    /// If the section belongs to another domain, since it would keep nothing alive here.
+    #[inline]
+    pub fn read<'g>(&'g self, section: &'g Section<'_>) -> &'g T {
+        assert!(std::ptr::eq(section.domain, &*self.domain), "the section belongs to another domain");
+        // Ordering: Acquire; pairs with the AcqRel swap in `replace`. Whoever finds a value sees it whole.
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: `current` came from a box. It is freed by a scan that found this section's thread past
+        // its replacement, which the open section rules out, or by `drop`, which the borrow of `self` rules
+        // out.
+        unsafe { &*current }
+    }
+
+    /// Replaces the value; the old one is dropped when its last reader has left.
+    pub fn replace(&self, value: T) {
+        let new = Box::into_raw(Box::new(value));
+        // Ordering: AcqRel; the Release half pairs with the Acquire load in `read`; by the Acquire half
+        // the writes that made the old value happen before its freeing, whoever published it.
+        let old = self.current.swap(new, Ordering::AcqRel);
+        // SAFETY: `old` came from a box, and only the one who swapped it out gets here with it.
+        let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
+        self.domain.retire(garbage);
+    }
+
+    /// Replaces the value unless it is another one than `seen`, which was read in a section that is still open: so no
+    /// other value can have its address.
+    ///
+    /// # Errors
+    ///
+    /// The new value, if somebody else has replaced the one that was seen.
+    pub fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
+        let new = Box::into_raw(Box::new(value));
+        let seen = std::ptr::from_ref(seen).cast_mut();
+        // Ordering: Release; as in `replace`. Not Acquire: the `read` that has shown `seen` was. Relaxed on failure: what
+        // was found is not looked at.
+        match self.current.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed) {
+            Ok(old) => {
+                // SAFETY: as in `replace`.
+                let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
+                self.domain.retire(garbage);
+                Ok(())
+            }
+            // SAFETY: it came from a box just now, and nobody has seen it.
+            Err(_) => Err(*unsafe { Box::from_raw(new) }),
+        }
+    }
+}
+
+impl<T> Drop for Published<T> {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; who has it exclusively comes after all who have replaced the value.
+        let current = self.current.load(Ordering::Relaxed);
+        // SAFETY: `current` came from a box, and references to it borrow `self`, which is ending.
+        drop(unsafe { Box::from_raw(current) });
+    }
+}
+
+impl<T: Send + Sync + 'static + fmt::Debug> fmt::Debug for Published<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Published").finish_non_exhaustive()
+    }
+}
+
+impl Garbage {
+    /// Wraps a value that no new reader can find.
+    ///
+    /// # Safety
+    ///
+    /// `free(value)` must be allowed once, in any thread, at any time after the last reader has left, and
+    /// nobody else may free the value.
+    pub unsafe fn new(value: *mut (), free: unsafe fn(*mut ())) -> Self {
+        Self { value, free }
+    }
+
+    /// Frees the value. A panic in its drop has been reported by the panic hook and ends here, so that the
+    /// other values are freed as well.
+    ///
+    /// # Safety
+    ///
+    /// No reader may hold the value any more.
+    unsafe fn free(self) {
+        // SAFETY: whoever made this garbage allowed one such call after the last reader has left.
+        let free = || unsafe { (self.free)(self.value) };
+        if crate::sync::EXPLORED {
+            // Loom and shuttle report by panicking, which must not end here.
+            return free();
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(free));
+        if let Err(payload) = outcome {
+            panic::discard(payload);
+        }
+    }
+}
+
+// SAFETY: garbage is a right to free a value in any thread, as `Garbage::new` demands.
+unsafe impl Send for Garbage {}
+
+/// Frees a boxed value.
+///
+/// # Safety
+///
+/// `value` must come from `Box::<T>::into_raw`, and nobody may use it any more.
+unsafe fn free_box<T>(value: *mut ()) {
+    // SAFETY: the caller passes a box's pointer and gives up the value.
+    drop(unsafe { Box::from_raw(value.cast::<T>()) });
+}
+
+impl Record {
+    fn new() -> Self {
+        Self {
+            announced: CachePadded::new(AtomicU64::new(OFFLINE)),
+            depth: Cell::new(0),
+            standing: Cell::new(false),
+        }
+    }
+
+    /// Goes online.
+    #[inline]
+    fn announce(&self, domain: &Domain) {
+        // Ordering: Acquire; pairs with the Release increment in `defer`: whoever announces an epoch sees every
+        // replacement stamped with it.
+        let epoch = domain.epoch.load(Ordering::Acquire);
+        // Ordering: Release; pairs with the Acquire load in `passed_by_all`. A scan may see this store and
+        // not the one by which the thread went offline before; the reads of earlier sections happen before
+        // its freeing all the same.
+        self.announced.store(epoch, Ordering::Release);
+        // Either the scan sees the store above, or the later loads see what was replaced before the scan, the heavy side of
+        // which is in `Domain::collect`.
+        asymmetric_fence::light();
+    }
+
+    /// Stands no longer; true if it did. An open section keeps the thread online until its end.
+    fn rest(&self) -> bool {
+        let stood = self.standing.replace(false);
+        if stood && self.depth.get() == 0 {
+            self.go_offline();
+        }
+        stood
+    }
+
+    /// Stands from now on.
+    fn resume(&self, domain: &Domain) {
+        // In a section the thread is online already, with an announcement that must stay as old as it is.
+        if !self.standing.replace(true) && self.depth.get() == 0 {
+            self.announce(domain);
+        }
+    }
+
+    #[inline]
+    fn go_offline(&self) {
+        // Ordering: Release; pairs with the Acquire load in `passed_by_all`. The reads of this section
+        // happen before the freeing by a scan that finds the thread offline.
+        self.announced.store(OFFLINE, Ordering::Release);
+    }
+}
+
+// SAFETY: `announced` is atomic. The cells are touched only by the thread whose `Member` owns the record (a
+// member, its sections and its registrations can't leave their thread), or never, in the record of the
+// homeless. The record goes to the next owner through the lock of the list of records.
+unsafe impl Sync for Record {}
+
+impl Homeless {
+    fn join(&self, domain: &Domain) {
+        let mut open = lock(&self.open);
+        if *open == 0 {
+            self.record.announce(domain);
+        }
+        // Who comes later inherits an older announcement, which keeps more alive than it needs; the lock
+        // puts the first one's fence before its loads.
+        *open += 1;
+    }
+
+    fn leave(&self) {
+        let mut open = lock(&self.open);
+        *open -= 1;
+        if *open == 0 {
+            self.record.go_offline();
+        }
+    }
+}
+
+/// Deepens the calling thread's section; the outermost one goes online, unless the thread stands.
+#[inline]
+fn enter(domain: &Domain, record: Option<&Record>) {
+    let Some(record) = record else { return domain.homeless.join(domain) };
+    let depth = record.depth.get();
+    record.depth.set(depth + 1);
+    if depth == 0 && !record.standing.get() {
+        record.announce(domain);
+    }
+}
+
+/// The calling thread's record in the process-wide domain, or `None` once its thread-locals are gone.
+#[inline]
+fn own_record() -> Option<&'static Record> {
+    let mut record = RECORD.try_with(Cell::get).unwrap_or(std::ptr::null());
+    if record.is_null() {
+        record = find_record()?;
+    }
+    // SAFETY: the domain's list holds every record as long as the domain exists, and the process-wide domain is never
+    // dropped. The record is this thread's: the pointer goes when its membership does.
+    Some(unsafe { &*record })
+}
+
+#[cold]
+fn find_record() -> Option<*const Record> {
+    let found =
+        MEMBER.try_with(|member| &raw const *member.get().unwrap_or_else(|| first_use(member)).record);
+    let found = found.ok()?;
+    let _ = RECORD.try_with(|record| record.set(found));
+    Some(found)
+}
+
+#[cold]
+fn first_use(member: &OnceCell<Member>) -> &Member {
+    let joined = Member::join(process_domain());
+    // Allocating in `join` may run a global allocator that routes messages, which joins before us; our
+    // record then goes back at once.
+    let _ = member.set(joined);
+    member.get().expect("set above")
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::{Domain, Member, Published, own_record, section};
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{Arc, thread};
+    use std::cell::RefCell;
+
+    /// Counts its drops.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn counted() -> (Arc<AtomicUsize>, impl Fn() -> Counted) {
+        let drops = Arc::new(AtomicUsize::new(0));
+        (drops.clone(), move || Counted(drops.clone()))
+    }
+
+    #[test]
+    fn a_replaced_value_goes_at_once_when_nobody_reads() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let published = Published::new_in(&domain, new());
+        published.replace(new());
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        drop(published);
+        assert_eq!(drops.load(Ordering::Relaxed), 2, "the current value goes with its owner");
+    }
+
+    #[test]
+    fn an_inner_section_does_not_end_the_outer_one() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, new());
+        let outer = member.section();
+        let _read = published.read(&outer);
+        drop(member.section());
+        published.replace(new());
+        assert_eq!((drops.load(Ordering::Relaxed), domain.retired_count()), (0, 1));
+        drop(outer);
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
+    }
+
+    #[test]
+    fn a_nested_turn_ends_nothing_that_an_open_section_holds() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, new());
+        let standing = member.standing();
+        let outer = member.section();
+        published.replace(new());
+        standing.quiescent();
+        assert!(standing.rest(), "it stays online, and holds the first");
+        standing.resume();
+        drop(member.standing());
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
+        drop(outer);
+        assert_eq!(domain.collect(), 1, "the thread stands and has not reported");
+        standing.quiescent();
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
+    }
+
+    #[test]
+    fn who_rests_or_leaves_with_an_old_announcement_frees_what_that_held_up() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, new());
+        let standing = member.standing();
+        published.replace(new());
+        assert!(!standing.rest(), "the scan has left it to this thread");
+        assert_eq!((domain.retired_count(), drops.load(Ordering::Relaxed)), (1, 0));
+        standing.collect();
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        standing.resume();
+        assert!(standing.rest(), "nothing was replaced since then");
+        standing.resume();
+        published.replace(new());
+        drop(standing);
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_resting_thread_holds_up_nothing_and_may_open_sections() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, new());
+        let standing = member.standing();
+        assert!(standing.rest());
+        published.replace(new());
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        let inside = member.section();
+        published.replace(new());
+        assert_eq!(drops.load(Ordering::Relaxed), 1, "the section holds the second value");
+        standing.resume();
+        drop(inside);
+        assert_eq!(domain.collect(), 1, "resumed within the section, the thread stands");
+        standing.quiescent();
+        assert_eq!(domain.collect(), 0);
+    }
+
+    #[test]
+    fn a_panic_ends_its_section_and_a_panicking_drop_stops_no_other() {
+        struct Bomb(#[allow(dead_code)] Counted); // for its drop
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("planted");
+            }
+        }
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let member = Member::join(&domain);
+        let published = Published::new_in(&domain, Bomb(new()));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _inside = member.section();
+            published.replace(Bomb(new()));
+            published.replace(Bomb(new()));
+            panic!("planted");
+        }));
+        assert!(outcome.is_err());
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 2));
+        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(published)));
+        assert!(dropped.is_err(), "its value panics");
+    }
+
+    #[test]
+    fn what_one_thread_made_and_another_replaced_a_third_may_free() {
+        const EACH: usize = if cfg!(miri) { 20 } else { 2_000 };
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let published = Published::new_in(&domain, new());
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..EACH).for_each(|_| published.replace(new())));
+            }
+        });
+        assert_eq!((domain.retired_count(), drops.load(Ordering::Relaxed)), (0, 3 * EACH));
+    }
+
+    #[test]
+    fn a_value_that_publishes_again_while_it_is_dropped_finds_no_lock_held() {
+        struct Again(Arc<Published<u8>>);
+        impl Drop for Again {
+            fn drop(&mut self) {
+                self.0.replace(2);
+            }
+        }
+        let domain = Domain::new();
+        let inner = Arc::new(Published::new_in(&domain, 1));
+        let outer = Published::new_in(&domain, Again(inner.clone()));
+        outer.replace(Again(inner.clone()));
+        let member = Member::join(&domain);
+        assert_eq!(*inner.read(&member.section()), 2);
+        assert_eq!(domain.retired_count(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_blocks_holds_up_nothing_but_what_its_section_holds() {
+        let (drops, new) = counted();
+        // The process-wide domain has readers in other tests, so look at this thread's own record.
+        let online = || own_record().expect("has one").announced.load(Ordering::Relaxed) != super::OFFLINE;
+        let published = Published::new(new());
+        drop(super::rest_here());
+        assert!(!online(), "a thread that did not stand still does not");
+        let standing = super::standing();
+        let outer = super::rest_here();
+        assert!(!online());
+        drop(super::rest_here());
+        assert!(!online(), "the outer guard goes on");
+        let inside = section();
+        let _read = published.read(&inside);
+        let within = super::rest_here();
+        assert!(online(), "the section holds what it has read");
+        published.replace(new());
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(within);
+        drop(inside);
+        assert!(!online());
+        drop(outer);
+        assert!(online());
+        let inside = section();
+        let outlives = super::rest_here();
+        drop(inside);
+        assert!(!online(), "the section has ended while the thread rests");
+        drop(outlives);
+        assert!(online());
+        drop(standing);
+        assert!(!online());
+    }
+
+    #[test]
+    #[should_panic(expected = "another domain")]
+    fn a_section_of_another_domain_is_refused() {
+        let member = Member::join(&Domain::new());
+        let published = Published::new_in(&Domain::new(), 1);
+        published.read(&member.section());
+    }
+
+    #[test]
+    fn records_of_ended_members_are_used_again() {
+        let domain = Domain::new();
+        for _ in 0..3 {
+            let first = Member::join(&domain);
+            let second = Member::join(&domain);
+            drop(first.section());
+            drop(second.standing());
+        }
+        assert_eq!(super::lock(&domain.records).all.len(), 2);
+    }
+
+    #[test]
+    fn threads_without_thread_locals_keep_what_they_may_read_until_the_last_of_them_leaves() {
+        let (drops, new) = counted();
+        let domain = Domain::new();
+        let published = Published::new_in(&domain, new());
+        domain.homeless.join(&domain);
+        domain.homeless.join(&domain);
+        published.replace(new());
+        domain.homeless.leave();
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
+        domain.homeless.leave();
+        assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
+    }
+
+    #[test]
+    fn a_thread_without_thread_locals_can_still_read() {
+        struct Late {
+            published: Arc<Published<u8>>,
+            found: Arc<AtomicUsize>,
+        }
+        impl Drop for Late {
+            fn drop(&mut self) {
+                // Made before the thread's membership, so destroyed after it.
+                assert!(own_record().is_none());
+                let outer = section();
+                let inner = section();
+                drop(outer);
+                self.found.store(usize::from(*self.published.read(&inner)), Ordering::Relaxed);
+            }
+        }
+        std::thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let found = Arc::new(AtomicUsize::new(0));
+        let late = Late { published: Arc::new(Published::new(7)), found: found.clone() };
+        thread::spawn(move || {
+            LATE.with(|slot| *slot.borrow_mut() = Some(late));
+            drop(section());
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!(found.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn readers_and_writers_of_the_process_wide_domain_never_meet_a_freed_value() {
+        const WRITES: u64 = if cfg!(miri) { 40 } else { 2_000 };
+        let published = Arc::new(Published::new(Box::new([0_u64; 8])));
+        let readers = [false, true].map(|stands| {
+            let published = published.clone();
+            thread::spawn(move || {
+                let standing = stands.then(super::standing);
+                loop {
+                    let inside = section();
+                    let value = published.read(&inside);
+                    assert!(value.iter().all(|word| *word == value[0]), "a table is read whole");
+                    let last = value[0] == WRITES;
+                    drop(inside);
+                    if last {
+                        return;
+                    }
+                    if let Some(standing) = &standing {
+                        standing.quiescent();
+                    }
+                    thread::yield_now();
+                }
+            })
+        });
+        for write in 1..=WRITES {
+            published.replace(Box::new([write; 8]));
+        }
+        for reader in readers {
+            reader.join().expect("no panic");
+        }
+    }
+}
