@@ -117,7 +117,7 @@ impl Drop for Inner {
     /// unwind through one.
     fn drop(&mut self) {
         let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
-        crate::actor::turn::drop_guarded(cause);
+        crate::util::panic::drop_guarded(cause);
     }
 }
 
@@ -147,4 +147,18 @@ impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Failure({:?}: {self})", self.kind())
     }
+}
+
+/// Runs user code; a panic becomes a failure.
+pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
+}
+
+/// The failure that a panic is.
+pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Failure {
+    // In a model it is the model that has failed, and must not go on as if an actor had.
+    if crate::sync::EXPLORED {
+        resume_unwind(payload);
+    }
+    Failure::panic(payload)
 }

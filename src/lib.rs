@@ -188,7 +188,9 @@ mod util;
 pub use crate::actor::actor::{Actor, Done, Terminated};
 pub use crate::actor::builder::{ActorBuilder, IntoActor};
 pub use crate::actor::context::Context;
+pub use crate::actor::receive_timeout::ReceiveTimeoutError;
 pub use crate::actor::skip_unwanted::SkippingBuilder;
+pub use crate::actor::stash::StashError;
 pub use crate::actor::timers::{NamedTimers, TimerKey, TimerName};
 pub use crate::actor::watch::WatchError;
 pub use crate::ask::ask::{Ask, AskError, Asker, Pending};
@@ -205,10 +207,7 @@ pub use crate::core::dead_letter_log::DeadLetterLog;
 pub use crate::core::dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
-pub use crate::core::error::{
-    AliasFault, BuildError, NameError, NameFault, ReceiveTimeoutError, ScheduleError, SendError,
-    ShutdownError, SpawnError, StashError,
-};
+pub use crate::core::error::{AliasFault, BuildError, SendError, ShutdownError, SpawnError};
 pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use crate::core::ledger::Ledger;
 pub use crate::core::recipient::{Accepted, Recipient};
@@ -222,13 +221,13 @@ pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use crate::path::actor_path::ActorPath;
 pub use crate::path::address::Address;
-pub use crate::path::error::{PathError, PathFault};
+pub use crate::path::error::{NameError, NameFault, PathError, PathFault};
 pub use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
 pub use crate::pattern::behavior::{Behavior, Behaviors, Handling};
 pub use crate::pattern::inbox::{Inbox, InboxError};
 pub use crate::pattern::listeners::{Listeners, Listening};
 pub use crate::pattern::pipe::PipeError;
-pub use crate::pattern::scheduler::{Cancellable, Scheduler};
+pub use crate::pattern::scheduler::{Cancellable, ScheduleError, Scheduler};
 pub use crate::routing::goakt;
 pub use crate::routing::router::Router;
 pub use crate::scheduler::error::StartError;

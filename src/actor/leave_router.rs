@@ -14,10 +14,11 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::Stage;
-use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded};
+use crate::actor::turn::{ActorTurn, Phase, Recipe};
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::{Control, Leaving};
 use crate::sync::atomic::Ordering;
+use crate::util::panic::drop_guarded;
 use std::any::Any;
 
 /// The head's request.

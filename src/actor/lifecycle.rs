@@ -33,13 +33,14 @@
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::Stage;
 use crate::actor::supervise::log_ignored;
-use crate::actor::turn::{ActorTurn, Phase, Recipe, drop_guarded, guarded};
+use crate::actor::turn::{ActorTurn, Phase, Recipe};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Control, Header};
 use crate::core::sender;
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::Drained;
 use crate::sync::atomic::Ordering;
+use crate::util::panic::drop_guarded;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn create(&mut self) {

@@ -8,10 +8,11 @@
 
 use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::context::Context;
-use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
-use crate::core::error::ReceiveTimeoutError;
-use crate::failure::Failure;
+use crate::actor::receive_timeout::ReceiveTimeoutError;
+use crate::actor::turn::{ActorTurn, Recipe};
+use crate::failure::{Failure, guarded};
 use crate::time::timers::TimerHandle;
+use crate::util::panic::drop_guarded;
 use std::time::Duration;
 
 /// The setting of one actor, and its timer.
@@ -234,3 +235,22 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 }
+
+/// A receive timeout that is too short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveTimeoutError {
+    /// What was asked for.
+    pub after: Duration,
+}
+
+impl fmt::Display for ReceiveTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "receive timeout {:?}: must be at least 1 ms, call cancel_receive_timeout to have none",
+            self.after
+        )
+    }
+}
+
+impl std::error::Error for ReceiveTimeoutError {}

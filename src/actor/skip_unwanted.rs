@@ -12,11 +12,12 @@ use crate::actor::actor::Actor;
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::context::Context;
 use crate::actor::spawn::{Held, spawn_held};
-use crate::actor::turn::{ActorTurn, ByContext, Recipe, guarded};
+use crate::actor::turn::{ActorTurn, ByContext, Recipe};
 use crate::ask::fork::{Answerable, Attempt};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SpawnError;
+use crate::failure::guarded;
 
 /// Says whether a message is still wanted.
 pub type IsWanted<M> = fn(&mut M) -> bool;

@@ -2,7 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::turn::{Private, Recipe, drop_guarded, guarded, run};
+use crate::actor::turn::{Private, Recipe, run};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
@@ -14,11 +14,13 @@ use crate::core::system::SystemCore;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::deployment::deployment::Deployment;
 use crate::deployment::deployment::Section;
+use crate::failure::guarded;
 use crate::mailbox::kind::Full;
 use crate::mailbox::mailbox;
 use crate::path::actor_path::check_name;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
+use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::mem::offset_of;
 use std::ptr::NonNull;

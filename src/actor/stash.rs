@@ -13,10 +13,10 @@
 
 use crate::actor::actor::{Actor, Terminated};
 use crate::actor::context::Context;
+use crate::actor::stash::StashError;
 use crate::actor::turn::{Acted, ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Control, Core};
-use crate::core::error::StashError;
 use crate::sync::atomic::Ordering;
 use std::collections::VecDeque;
 
@@ -279,3 +279,30 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         Acted::Once
     }
 }
+
+/// A message that was not stashed, since the stash is full; it comes back.
+pub struct StashError<M> {
+    /// The message, or the notice.
+    pub message: M,
+    /// How many may be stashed.
+    pub capacity: usize,
+}
+
+impl<M> fmt::Debug for StashError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StashError").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Display for StashError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stash full: {} are stashed, unstash or refuse the message, or raise ActorBuilder::stash_capacity, or that of \
+             the deployment or mailbox",
+            self.capacity
+        )
+    }
+}
+
+impl<M> std::error::Error for StashError<M> {}

@@ -10,11 +10,12 @@
 //! verdicts for two suspensions, and which comes first makes no difference to the count.
 
 use crate::actor::actor::Actor;
-use crate::actor::turn::{ActorTurn, Recipe, drop_guarded, guarded};
+use crate::actor::turn::{ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Control;
 use crate::core::strategy::{Directive, Strategy};
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
+use crate::util::panic::drop_guarded;
 
 /// The target of this crate's log records, but for those of dead letters.
 const LOG_TARGET: &str = "pointsman";

@@ -4,10 +4,10 @@
 //! is not in `armed` says nothing: its timer was cancelled, replaced, or set by a state that is gone.
 
 use crate::actor::context::Context;
-use crate::actor::turn::{drop_guarded, guarded};
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
 use crate::sync::HashMap;
 use crate::time::timers::TimerHandle;
+use crate::util::panic::drop_guarded;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;

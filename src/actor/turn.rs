@@ -34,7 +34,7 @@ use crate::core::ledger::Row;
 use crate::core::sender;
 use crate::core::strategy::RestartHistory;
 use crate::core::system::SystemCore;
-use crate::failure::Failure;
+use crate::failure::{Failure, caught, guarded};
 use crate::mailbox::mailbox::{Drained, Owner, Ready};
 use crate::mailbox::system_queue::Position;
 use crate::scheduler::task::{Ran, Task, Turn};
@@ -184,27 +184,6 @@ where
 {
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure> {
         (self.0)(ctx).into_actor()
-    }
-}
-
-/// Runs user code; a panic becomes a failure.
-pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
-}
-
-/// The failure that a panic is.
-fn caught(payload: Box<dyn Any + Send>) -> Failure {
-    // In a model it is the model that has failed, and must not go on as if an actor had.
-    if crate::sync::EXPLORED {
-        resume_unwind(payload);
-    }
-    Failure::panic(payload)
-}
-
-/// Drops a value of a user's type; a panic in its destructor goes no further.
-pub fn drop_guarded<T>(value: T) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        panic::discard(payload);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages that an actor gets and does not know what to do with.
 
 use crate::actor::context::Context;
-use crate::actor::turn::drop_guarded;
+use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {
     /// Says that this actor does not handle `message`, which is dropped: [`Unhandled`](crate::Unhandled) is

@@ -2,9 +2,9 @@
 
 use crate::actor::actor::Terminated;
 use crate::actor::context::Context;
-use crate::actor::turn::drop_guarded;
 use crate::core::any_ref::{AnyRef, Watchable};
 use crate::core::cell::Control;
+use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Asks that hand the request back when there is no answer.
 
-use crate::actor::turn::drop_guarded;
 use crate::ask::ask::{Ask, AskError};
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
+use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -5,12 +5,12 @@
 //! the router can try the next routee at once, collect the causes, and name the winner. What the router
 //! makes of the reports is its own business: see `routing/race.rs`.
 
-use crate::actor::turn::guarded;
 use crate::ask::ask::AskError;
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
 use crate::ask::slot::Outcome;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::DeadLetterReason;
+use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use std::any::Any;
 use std::cell::Cell;

@@ -97,7 +97,7 @@ impl Rules {
         let Some(mark) = mark.and_then(|mark| mark.downcast::<Mark<M>>().ok()) else { return false };
         let mut is_suppressed = false;
         quietly(|| is_suppressed = (mark.0)(message));
-        crate::actor::turn::drop_guarded(mark);
+        crate::util::panic::drop_guarded(mark);
         is_suppressed
     }
 
@@ -117,7 +117,7 @@ impl Rules {
             // Ordering: Relaxed; see `is_empty`.
             self.count.fetch_add(1, Ordering::Relaxed);
         }
-        crate::actor::turn::drop_guarded(replaced);
+        crate::util::panic::drop_guarded(replaced);
     }
 
     fn add_sink<M: 'static>(&self, sink: StdArc<Sink<M>>) -> Result<(), SinkTaken> {
@@ -133,7 +133,7 @@ impl Rules {
         match refused {
             None => Ok(()),
             Some(refused) => {
-                crate::actor::turn::drop_guarded(refused);
+                crate::util::panic::drop_guarded(refused);
                 Err(SinkTaken { message_type: std::any::type_name::<M>() })
             }
         }
@@ -145,7 +145,7 @@ impl Rules {
             // Ordering: Relaxed; see `is_empty`.
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
-        crate::actor::turn::drop_guarded(removed);
+        crate::util::panic::drop_guarded(removed);
     }
 }
 

@@ -300,7 +300,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 system.ledger().mine().dead_lettered(1);
                 system.dead_letters().bury(refused.into_inner(), reason, || self.path());
             }
-            None => crate::actor::turn::drop_guarded(refused),
+            None => crate::util::panic::drop_guarded(refused),
         }
     }
 
@@ -613,6 +613,6 @@ impl<M: Send + 'static> ActorRef<M> {
         // SAFETY: this reference keeps the cell alive.
         let sent = unsafe { crate::core::cell::send_system(self.0, leave, position) };
         // One that has ended has left.
-        crate::actor::turn::drop_guarded(sent.err());
+        crate::util::panic::drop_guarded(sent.err());
     }
 }

@@ -20,7 +20,7 @@
 
 use crate::actor::actor::{Done, Terminated};
 use crate::actor::context::Context;
-use crate::actor::turn::{Private, drop_guarded};
+use crate::actor::turn::Private;
 use crate::core::any_ref::AnyRef;
 use crate::core::children::Children;
 use crate::core::dispatchers::OwnHome;
@@ -39,6 +39,7 @@ use crate::selection::identify::Inquiry;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::cell::UnsafeCell;
 use crate::sync::fence_for_tsan;
+use crate::util::panic::drop_guarded;
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::ptr::NonNull;

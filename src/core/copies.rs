@@ -12,9 +12,10 @@
 //! their own and tells two routees sends two messages, and each of them may be routed again; a logic that delivers copies
 //! later says so by `RouteContext::copies_later`.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::actor_ref::{ActorRef, Target};
+use crate::failure::guarded;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// To be called before a copy is delivered. May run user code, that of a recipient which is no actor.

@@ -5,7 +5,6 @@
 //! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
 
-use crate::actor::turn::drop_guarded;
 use crate::ask::undelivered::Rules;
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::error::SendError;
@@ -16,6 +15,7 @@ use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::per_thread;
+use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::fmt;

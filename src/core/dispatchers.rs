@@ -1,9 +1,10 @@
 //! The dispatchers of one system, by their names and aliases, and where a new actor runs.
 
-use crate::core::error::{AliasFault, BuildError, NameFault, SpawnError};
+use crate::core::error::{AliasFault, BuildError, SpawnError};
 use crate::core::system::SystemCore;
 use crate::dispatch::dispatcher::{Dispatcher, Home, Kind, Running};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
+use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
 use std::collections::BTreeMap;
 use std::sync::{Arc as StdArc, Weak as StdWeak};

@@ -1,6 +1,7 @@
 //! The errors of sending, creating, starting and ending; others live beside what returns them.
 
 use crate::mailbox::kind::MailboxFault;
+use crate::path::error::{NameError, NameFault};
 use crate::pattern::backoff::BackoffError;
 use crate::scheduler::error::StartError;
 use std::fmt;
@@ -111,52 +112,6 @@ impl<M> fmt::Display for SendError<M> {
 }
 
 impl<M> std::error::Error for SendError<M> {}
-
-/// A name that an actor cannot have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameError {
-    /// The name that was asked for.
-    pub name: String,
-    /// What is wrong with it.
-    pub fault: NameFault,
-}
-
-/// What is wrong with a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NameFault {
-    /// It is empty.
-    Empty,
-    /// It starts with `$`, which is kept for generated names.
-    Reserved,
-    /// It is `..`, which means the parent.
-    Parent,
-    /// It has a character that paths cannot hold.
-    Character {
-        /// The character.
-        character: char,
-        /// Its byte position in the name, from 0.
-        position: usize,
-    },
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid actor name {:?}: ", self.name)?;
-        match self.fault {
-            NameFault::Empty => f.write_str("it is empty, give at least one character"),
-            NameFault::Reserved => f.write_str("names that start with '$' are kept for generated ones"),
-            NameFault::Parent => f.write_str("'..' means the parent in paths"),
-            NameFault::Character { character, position } => write!(
-                f,
-                "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \
-                 -_.*$+:@&=,!~'; or % with two hex digits"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 /// Why an actor could not be created.
 #[derive(Debug, PartialEq)]
@@ -531,99 +486,3 @@ impl fmt::Display for ShutdownError {
 }
 
 impl std::error::Error for ShutdownError {}
-
-/// A message that was not stashed, since the stash is full; it comes back.
-pub struct StashError<M> {
-    /// The message, or the notice.
-    pub message: M,
-    /// How many may be stashed.
-    pub capacity: usize,
-}
-
-impl<M> fmt::Debug for StashError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StashError").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
-
-impl<M> fmt::Display for StashError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "stash full: {} are stashed, unstash or refuse the message, or raise ActorBuilder::stash_capacity, or that of \
-             the deployment or mailbox",
-            self.capacity
-        )
-    }
-}
-
-impl<M> std::error::Error for StashError<M> {}
-
-/// A receive timeout that is too short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReceiveTimeoutError {
-    /// What was asked for.
-    pub after: Duration,
-}
-
-impl fmt::Display for ReceiveTimeoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "receive timeout {:?}: must be at least 1 ms, call cancel_receive_timeout to have none",
-            self.after
-        )
-    }
-}
-
-impl std::error::Error for ReceiveTimeoutError {}
-
-/// Why something was not scheduled.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// A repeating task has a period or delay of zero.
-    ZeroPeriod,
-    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::pattern::scheduler::Scheduler::DELAY_MAX).
-    TooLong {
-        /// What was asked for.
-        delay: Duration,
-    },
-    /// The system has shut down, or is about to.
-    ShutDown {
-        /// The system's name.
-        system: String,
-    },
-    /// The dispatcher can't run it.
-    Dispatcher(SpawnError),
-}
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ScheduleError::ZeroPeriod => f.write_str("period 0 of a repeating task: must be more than zero"),
-            ScheduleError::TooLong { delay } => {
-                write!(
-                    f,
-                    "delay {delay:?}: must be at most {:?}",
-                    crate::pattern::scheduler::Scheduler::DELAY_MAX
-                )
-            }
-            ScheduleError::ShutDown { system } => {
-                write!(f, "system {system:?} is shut down: it schedules nothing more")
-            }
-            ScheduleError::Dispatcher(error) => {
-                write!(f, "scheduled tasks have no actor to run them: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ScheduleError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ScheduleError::Dispatcher(error) => Some(error),
-            _ => None,
-        }
-    }
-}

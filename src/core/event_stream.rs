@@ -10,11 +10,10 @@
 //! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
 //! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::actor_ref::ActorRef;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;

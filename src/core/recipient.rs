@@ -1,7 +1,6 @@
 //! What may stand behind a reference besides an actor.
 
 use crate::actor::leave_router::Leave;
-use crate::actor::turn::drop_guarded;
 use crate::ask::ask::Timekeeper;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
@@ -16,6 +15,7 @@ use crate::delivery::multi_send::Spread;
 use crate::path::actor_path::ActorPath;
 use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
+use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

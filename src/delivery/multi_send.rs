@@ -11,7 +11,6 @@
 //! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
 //! the message that comes back, and is accounted for by whoever gets it back.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::{FullPolicy, Local};
 use crate::core::dead_letters::{DeadLetterReason, asked, unread};
@@ -22,6 +21,7 @@ use crate::core::recipient::Accepted;
 use crate::core::system::SystemCore;
 use crate::mailbox::mailbox::Refused;
 use crate::path::actor_path::ActorPath;
+use crate::util::panic::drop_guarded;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;

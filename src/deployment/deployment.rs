@@ -2,8 +2,8 @@
 
 use crate::deployment::router::RouterSettings;
 
-use crate::core::error::NameError;
 use crate::path::actor_path::check_name;
+use crate::path::error::NameError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -384,7 +384,7 @@ fn checked(pattern: &str, element: &str) -> Result<(), PatternError> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::core::error::NameFault;
+    use crate::path::error::NameFault;
 
     /// Deployments whose dispatcher is named after the pattern.
     fn deployments(patterns: &[&str]) -> Deployments {

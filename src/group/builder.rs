@@ -7,7 +7,7 @@ use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::{Answer, MailboxKind};
 use crate::actor::spawn::{Held, Plan, spawn_held};
-use crate::actor::turn::{ByContext, drop_guarded};
+use crate::actor::turn::ByContext;
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
@@ -31,7 +31,7 @@ use crate::group::status::Statuses;
 use crate::group::supervision::Keeper;
 use crate::group::termination::Termination;
 use crate::mailbox::kind::MailboxChoice;
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
 

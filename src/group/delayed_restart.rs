@@ -1,15 +1,15 @@
 //! Actors of a group that wait to be restarted, and what happens when their time has come.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Control;
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
 use crate::group::state::{Board, Openness};
 use crate::group::status::ActorStatus;
 use crate::sync::{HashMap, lock};
 use crate::time::timers::TimerHandle;
+use crate::util::panic::drop_guarded;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 

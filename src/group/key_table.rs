@@ -15,9 +15,9 @@
 //! replaced values at any time, and fills the next one meanwhile. So a reader that never returns delays the freeing
 //! of this table's memory and nothing else: the list stays short for all who look through it.
 
-use crate::actor::turn::drop_guarded;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, lock};
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use crate::util::reclaim::{Garbage, Section};
 use std::ptr::{self, NonNull};

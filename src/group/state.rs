@@ -1,7 +1,6 @@
 //! What a group's references, its handle and its head share; and how an actor comes to its key.
 
 use crate::actor::spawn::Held;
-use crate::actor::turn::drop_guarded;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
@@ -21,6 +20,7 @@ use crate::group::successors::Heirs;
 use crate::group::termination::Termination;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::hash::{DefaultHasher, Hasher};
 use std::mem;
@@ -325,7 +325,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     pub fn log(&self, error: &SpawnError) {
-        let _ = crate::actor::turn::guarded(|| {
+        let _ = crate::failure::guarded(|| {
             log::error!(target: "pointsman", "{}: an actor could not be created: {error}", self.head.path());
             Ok(())
         });

@@ -9,13 +9,14 @@
 //! A key tells a subscriber what it is when it first meets it: at a change, or when the subscriber looks at all keys,
 //! whichever is first. [`Life::told`](crate::group::entry::Life) is the number of the last subscription that it has met.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::actor_ref::ActorRef;
+use crate::failure::guarded;
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
 use crate::group::state::Board;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::collections::VecDeque;
 use std::fmt;

@@ -11,16 +11,16 @@
 //! | has ended | otherwise | its seat is kept until its time has come; then it is created anew |
 
 use crate::actor::child_hooks::Foster;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Control;
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
 use crate::group::delayed_restart::How;
 use crate::group::entry::{End, Seed};
 use crate::group::key::GroupKey;
 use crate::group::restart_policy::{When, WhileRestarting};
 use crate::group::state::{Board, Seat};
 use crate::sync::lock;
+use crate::util::panic::drop_guarded;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 

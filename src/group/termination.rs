@@ -1,13 +1,14 @@
 //! How a group ends.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SendError;
 use crate::core::system::SystemCore;
 use crate::delivery::multi_send::{LeftOver, Mode, Way};
+use crate::failure::guarded;
 use crate::group::key::GroupKey;
 use crate::group::state::{Board, Openness};
+use crate::util::panic::drop_guarded;
 
 /// How the actors of a group are told to end.
 pub enum Termination<M> {

@@ -196,7 +196,7 @@ impl Driver {
                 let _ = target.send_by(Ready(()), Mode::Unbounded);
             }));
             if let Err(payload) = told {
-                crate::actor::turn::drop_guarded(payload);
+                crate::util::panic::drop_guarded(payload);
                 target.stop();
             }
         });

@@ -3,7 +3,7 @@
 use crate::path::address::Address;
 use crate::path::error::{PathError, PathFault};
 
-use crate::core::error::{NameError, NameFault};
+use crate::path::error::{NameError, NameFault};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};

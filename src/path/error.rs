@@ -85,3 +85,49 @@ impl fmt::Display for PathError {
 }
 
 impl std::error::Error for PathError {}
+
+/// A name that an actor cannot have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameError {
+    /// The name that was asked for.
+    pub name: String,
+    /// What is wrong with it.
+    pub fault: NameFault,
+}
+
+/// What is wrong with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameFault {
+    /// It is empty.
+    Empty,
+    /// It starts with `$`, which is kept for generated names.
+    Reserved,
+    /// It is `..`, which means the parent.
+    Parent,
+    /// It has a character that paths cannot hold.
+    Character {
+        /// The character.
+        character: char,
+        /// Its byte position in the name, from 0.
+        position: usize,
+    },
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid actor name {:?}: ", self.name)?;
+        match self.fault {
+            NameFault::Empty => f.write_str("it is empty, give at least one character"),
+            NameFault::Reserved => f.write_str("names that start with '$' are kept for generated ones"),
+            NameFault::Parent => f.write_str("'..' means the parent in paths"),
+            NameFault::Character { character, position } => write!(
+                f,
+                "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \
+                 -_.*$+:@&=,!~'; or % with two hex digits"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}

@@ -7,7 +7,6 @@
 use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::actor::watch::WatchError;
 use crate::ask::ask;
 use crate::ask::ask::{AskError, Timekeeper};
@@ -19,8 +18,9 @@ use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemRef;
+use crate::failure::guarded;
 use crate::sync::HashMap;
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;

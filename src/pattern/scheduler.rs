@@ -22,13 +22,15 @@ use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::timers::next_in_rate;
-use crate::actor::turn::{ByContext, drop_guarded, guarded};
+use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
-use crate::core::error::{ScheduleError, SpawnError};
+use crate::core::error::SpawnError;
 use crate::core::system::SystemRef;
+use crate::failure::guarded;
+use crate::pattern::scheduler::ScheduleError;
 use crate::sync::{Mutex, lock};
 use crate::time::timers::TimerHandle;
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -509,5 +511,55 @@ impl fmt::Debug for Scheduler {
 impl fmt::Debug for Cancellable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cancellable").field("is_over", &self.is_over()).finish_non_exhaustive()
+    }
+}
+
+/// Why something was not scheduled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// A repeating task has a period or delay of zero.
+    ZeroPeriod,
+    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::pattern::scheduler::Scheduler::DELAY_MAX).
+    TooLong {
+        /// What was asked for.
+        delay: Duration,
+    },
+    /// The system has shut down, or is about to.
+    ShutDown {
+        /// The system's name.
+        system: String,
+    },
+    /// The dispatcher can't run it.
+    Dispatcher(SpawnError),
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::ZeroPeriod => f.write_str("period 0 of a repeating task: must be more than zero"),
+            ScheduleError::TooLong { delay } => {
+                write!(
+                    f,
+                    "delay {delay:?}: must be at most {:?}",
+                    crate::pattern::scheduler::Scheduler::DELAY_MAX
+                )
+            }
+            ScheduleError::ShutDown { system } => {
+                write!(f, "system {system:?} is shut down: it schedules nothing more")
+            }
+            ScheduleError::Dispatcher(error) => {
+                write!(f, "scheduled tasks have no actor to run them: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ScheduleError::Dispatcher(error) => Some(error),
+            _ => None,
+        }
     }
 }

@@ -10,7 +10,6 @@
 //! No user code runs under the lock.
 
 use crate::actor::context::Context;
-use crate::actor::turn::drop_guarded;
 use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
@@ -23,6 +22,7 @@ use crate::routing::router::Router;
 use crate::routing::router_value::RouterValue;
 use crate::routing::routing_ref::RouterInfo;
 use crate::sync::{Mutex, lock};
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::fmt;
 use std::future::Future;

@@ -7,7 +7,7 @@
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_held};
-use crate::actor::turn::{ByContext, drop_guarded};
+use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Control;
 use crate::core::error::SpawnError;
@@ -25,6 +25,7 @@ use crate::routing::routees::Routee;
 use crate::routing::router::Router;
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;
+use crate::util::panic::drop_guarded;
 use std::sync::{Arc as StdArc, OnceLock};
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {

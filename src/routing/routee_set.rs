@@ -1,6 +1,5 @@
 //! Several routees in the place of one, and none.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
@@ -8,6 +7,7 @@ use crate::core::ref_identity::{Alike, Meaning};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Parts, Routee, order};
 use crate::routing::routing_ref::RouterInfo;
+use crate::util::panic::drop_guarded;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::sync::Arc as StdArc;

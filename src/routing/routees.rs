@@ -1,12 +1,13 @@
 //! The published table of routees.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
+use crate::failure::guarded;
 use crate::routing::logic::Pick;
 use crate::routing::path_group::{FanOut, at_path};
 use crate::routing::routing_ref::RouterInfo;
 use crate::selection::selection::{Found, Selection};
+use crate::util::panic::drop_guarded;
 use std::any::Any;
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,6 +1,5 @@
 //! A router without a head: a value that routes, inside an actor or outside all of them.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
@@ -8,6 +7,7 @@ use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::routing_ref::RouterInfo;
+use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 

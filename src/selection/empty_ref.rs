@@ -5,7 +5,7 @@
 //! answered at once.
 
 use crate::actor::guardians::Never;
-use crate::actor::turn::{Private, drop_guarded};
+use crate::actor::turn::Private;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Core, FullPolicy, Header, Kind, Local, VTable};
@@ -16,6 +16,7 @@ use crate::path::actor_path::{ActorPath, Name};
 use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
+use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::offset_of;

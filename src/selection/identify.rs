@@ -1,14 +1,15 @@
 //! Asking who stands somewhere. Every actor answers by itself, at the place of the question among its messages.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Control;
 use crate::core::system::SystemCore;
+use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::selection::selection::{Found, Selection};
+use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;

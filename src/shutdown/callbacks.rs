@@ -1,9 +1,9 @@
 //! What a program wants done once every actor has ended.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemRef;
 use crate::sync::{Mutex, lock};
+use crate::util::panic::drop_guarded;
 use std::fmt;
 
 type Callback = Box<dyn FnOnce() + Send>;

@@ -6,10 +6,10 @@
 
 use super::phase;
 use crate::actor::actor::Done;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::ask::ask::Alarms;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemCore;
+use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
 use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
 use crate::shutdown::report::{
@@ -18,6 +18,7 @@ use crate::shutdown::report::{
 };
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
+use crate::util::panic::drop_guarded;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;

@@ -164,7 +164,7 @@ impl Timers {
     /// Cancels a timer; one that has fired is forgotten already.
     pub fn cancel(&self, timer: TimerHandle) {
         let fire = lock(&self.shared.table).wheel.cancel(timer.0);
-        crate::actor::turn::drop_guarded(fire);
+        crate::util::panic::drop_guarded(fire);
     }
 
     /// How many timers wait.
@@ -217,7 +217,7 @@ impl Timers {
             // Who waits by this clock looks at it again, and finds an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
             Fire::Scheduled(task) => run_guarded(Fire::Call(Box::new(move || task.close()))),
-            other => crate::actor::turn::drop_guarded(other),
+            other => crate::util::panic::drop_guarded(other),
         });
         if let Thread::Running(Some(handle)) = thread {
             // A timer thread that ends the system by what it fires cannot wait for itself.
@@ -285,7 +285,7 @@ impl Shared {
 fn run_guarded(fire: Fire) {
     crate::dispatch::dispatcher::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
-            crate::actor::turn::drop_guarded(payload);
+            crate::util::panic::drop_guarded(payload);
         }
     });
 }

@@ -3,10 +3,11 @@
 //! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A
 //! group whose part has not changed is left out, unless it is forced.
 
-use crate::actor::turn::{drop_guarded, guarded};
+use crate::failure::guarded;
 use crate::topology::error::{Rejection, TopologyError};
 use crate::topology::member::Member;
 use crate::topology::plan::Topology;
+use crate::util::panic::drop_guarded;
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 

@@ -1,7 +1,8 @@
 //! What can be wrong with a topology.
 
-use crate::core::error::{NameError, SendError};
+use crate::core::error::SendError;
 use crate::delivery::multi_send::Report;
+use crate::path::error::NameError;
 use std::fmt;
 
 /// Why a topology cannot be as it was described.

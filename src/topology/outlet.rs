@@ -3,13 +3,13 @@
 //! There is a table for each sending group and type of message. Who sends resolves it once; then every message walks a
 //! slice of routes, without hashing, locks or allocation.
 
-use crate::actor::turn::drop_guarded;
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::system::SystemRef;
 use crate::delivery::multi_send::{Copier, Copies, Way};
 use crate::sync::OnceLock;
 use crate::topology::wraps::{Carries, taken_back};
+use crate::util::panic::drop_guarded;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,6 +1,5 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
-use crate::actor::turn::drop_guarded;
 use crate::ask::ask::{NO_SYSTEM, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
@@ -14,6 +13,7 @@ use crate::topology::member::{Member, Mount};
 use crate::topology::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
 use crate::topology::start::Course;
 use crate::topology::wraps::Carries;
+use crate::util::panic::drop_guarded;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,6 @@
 //! Requests: asking whatever an address reaches, for any answer or for all of them.
 
 use crate::actor::context::Context;
-use crate::actor::turn::drop_guarded;
 use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError};
 use crate::ask::fork::{Answerable, Attempt};
@@ -12,6 +11,7 @@ use crate::delivery::multi_send::{Copier, Mode};
 use crate::topology::ask_all::{AskAll, gathered};
 use crate::topology::reply_set::{Replies, Tokens};
 use crate::topology::send::{Offered, Target};
+use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;

@@ -1,16 +1,17 @@
 //! How the groups of a topology end, and whether their actors are alive.
 
 use crate::actor::actor::Done;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::core::any_ref::AnyRef;
+use crate::failure::guarded;
 use crate::shutdown::coordinated::{AddTaskError, TaskHandle};
 use crate::time::timers::{TimerHandle, Timers};
 use crate::topology::ask_all::AskAll;
 use crate::topology::member::Member;
 use crate::topology::plan::Topology;
 use crate::topology::reply_set::Tokens;
+use crate::util::panic::drop_guarded;
 use std::time::Duration;
 
 impl Topology {

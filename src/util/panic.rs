@@ -1,5 +1,6 @@
 //! What a panic leaves behind, and what keeps one in a destructor from becoming two.
 
+use crate::util::panic;
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,8 +45,15 @@ impl<T> DerefMut for Guarded<T> {
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
-            crate::actor::turn::drop_guarded(value);
+            crate::util::panic::drop_guarded(value);
         }
+    }
+}
+
+/// Drops a value of a user's type; a panic in its destructor goes no further.
+pub fn drop_guarded<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
+        panic::discard(payload);
     }
 }
 

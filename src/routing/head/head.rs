@@ -8,11 +8,10 @@
 
 use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::context::Context;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::any_ref::AnyRef;
 use crate::core::strategy::Strategy;
 use crate::dispatch::dispatcher::without_waiting;
-use crate::failure::Failure;
+use crate::failure::{Failure, guarded};
 use crate::routing::head::messages::{Manage, ManageError};
 use crate::routing::head::old_tables::WaitingChanges;
 use crate::routing::head::removal::watch;
@@ -20,6 +19,7 @@ use crate::routing::head::state::{Board, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
 use crate::sync::lock;
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 

@@ -27,7 +27,6 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::ask::ask::AskError;
 use crate::ask::fork::{
     Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId,
@@ -36,6 +35,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::{DeadLetterReason, nowhere};
 use crate::deployment::router::RouterSettings;
+use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::hops::{hops, with_hops};
 use crate::routing::route_context::RouteContext;
@@ -43,6 +43,7 @@ use crate::routing::routees::{Routee, Routees};
 use crate::routing::routing_ref::RouterInfo;
 use crate::sync::{Mutex, lock};
 use crate::time::timers::TimerHandle;
+use crate::util::panic::drop_guarded;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::any::Any;

@@ -2,8 +2,8 @@
 
 use crate::actor::actor::Done;
 use crate::actor::context::Context;
-use crate::actor::turn::{drop_guarded, guarded};
 use crate::core::actor_ref::Load;
+use crate::failure::guarded;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::head::state::Board;
@@ -13,7 +13,7 @@ use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::resizer::{AskResizer, Resizer};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routing_ref::SharedRouter;
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {

@@ -12,4 +12,3 @@ pub(crate) mod exploring;
 pub(crate) mod loads;
 pub(crate) mod resizer;
 pub(crate) mod trigger;
-
