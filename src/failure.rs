@@ -1,5 +1,8 @@
 //! Why an actor failed.
 
+use std::panic::resume_unwind;
+use std::panic::catch_unwind;
+use std::panic::AssertUnwindSafe;
 use std::any::Any;
 use std::error::Error;
 use std::fmt;

@@ -204,9 +204,7 @@ pub use crate::core::actor_ref::{ActorRef, Load};
 pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
 pub use crate::core::ask_counts::ReplyCounts;
 pub use crate::core::dead_letter_log::DeadLetterLog;
-pub use crate::core::dead_letters::{
-    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
-};
+pub use crate::core::dead_letters::{AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled};
 pub use crate::core::error::{AliasFault, BuildError, SendError, ShutdownError, SpawnError};
 pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use crate::core::ledger::Ledger;
@@ -214,9 +212,7 @@ pub use crate::core::recipient::{Accepted, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
 pub use crate::core::system::{System, SystemBuilder, SystemRef};
 pub use crate::deployment::deployment::{Deployment, PatternError};
-pub use crate::dispatch::dispatcher::{
-    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
-};
+pub use crate::dispatch::dispatcher::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
 pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use crate::path::actor_path::ActorPath;

@@ -6,9 +6,9 @@
 //! time; setting one in a handler sends a [`Nudge`](crate::core::cell::Control::Nudge), so that the turn changes
 //! loops before the next message.
 
+use std::fmt;
 use crate::actor::actor::{Actor, Done, Terminated};
 use crate::actor::context::Context;
-use crate::actor::receive_timeout::ReceiveTimeoutError;
 use crate::actor::turn::{ActorTurn, Recipe};
 use crate::failure::{Failure, guarded};
 use crate::time::timers::TimerHandle;

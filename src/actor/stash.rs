@@ -11,9 +11,9 @@
 //! it waits, and then handled or dead-lettered. The handler that stashed it was counted on its own, so it does
 //! not matter whether it was given the message or made it.
 
+use std::fmt;
 use crate::actor::actor::{Actor, Terminated};
 use crate::actor::context::Context;
-use crate::actor::stash::StashError;
 use crate::actor::turn::{Acted, ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Control, Core};

@@ -8,6 +8,9 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
+use crate::time::no_system::NO_SYSTEM;
+use crate::time::alarm::Alarms;
+use crate::time::alarm::AlarmKey;
 use crate::ask::fork::AttemptFailure;
 use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::ask::slot::{Outcome, Promise, Spare, quietly};
@@ -129,33 +132,6 @@ impl fmt::Display for AskError {
 }
 
 impl std::error::Error for AskError {}
-
-/// The clock that deadlines are read from, and what wakes those who wait for one.
-pub trait Alarms: Send + Sync {
-    /// The time since the system's start.
-    fn now(&self) -> Duration;
-
-    /// Whether this clock runs with the machine's, so that a thread may sleep by it; not so for a clock
-    /// that is moved by hand.
-    fn is_real(&self) -> bool;
-
-    /// Wakes `waker` once the clock has reached `at`; soon, if it has already.
-    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey;
-
-    /// Whether an alarm has yet to ring. One that rings before its time, as all do at the end of a system, must say so:
-    /// whoever waits on sets another one then.
-    fn is_set(&self, key: AlarmKey) -> bool {
-        let _ = key;
-        true
-    }
-
-    /// Forgets an alarm, and drops its waker; one that has rung already is forgotten anyhow.
-    fn cancel(&self, key: AlarmKey);
-}
-
-/// Names one alarm of an [`Alarms`]; the number means something to its maker alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AlarmKey(pub (u64, u32));
 
 /// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
 /// that all askers write; one that lives for ever costs nothing.
@@ -734,55 +710,6 @@ impl<R> Drop for Waiting<R> {
 /// Whether the calling thread may wait for replies.
 fn may_block() -> bool {
     !crate::dispatch::dispatcher::must_not_wait()
-}
-
-/// The clock of asks through references that belong to no system.
-pub static NO_SYSTEM: NoSystem = NoSystem;
-
-/// Measures by the machine's clock, and rings alarms from a thread that starts with the first of them and never ends.
-pub struct NoSystem;
-
-process_wide! {
-    /// The alarms of [`NO_SYSTEM`].
-    static ALARMS: Timers = Timers::new("pointsman", Arc::new(Machine));
-}
-
-/// The clock of [`ALARMS`].
-struct Machine;
-
-impl Clock for Machine {
-    fn now(&self) -> Duration {
-        NO_SYSTEM.now()
-    }
-}
-
-impl Alarms for NoSystem {
-    fn now(&self) -> Duration {
-        static START: std::sync::LazyLock<std::time::Instant> =
-            std::sync::LazyLock::new(std::time::Instant::now);
-        START.elapsed()
-    }
-
-    fn is_real(&self) -> bool {
-        true
-    }
-
-    fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
-        match ALARMS.start() {
-            Ok(()) => ALARMS.wake_at(at, waker),
-            // Without a thread the future is woken by its answer alone.
-            Err(_) => AlarmKey((0, 0)),
-        }
-    }
-
-    fn is_set(&self, key: AlarmKey) -> bool {
-        ALARMS.is_set(key)
-    }
-
-    fn cancel(&self, key: AlarmKey) {
-        let alarms: &Timers = &ALARMS;
-        Alarms::cancel(alarms, key);
-    }
 }
 
 /// Wakes a parked thread.

@@ -382,7 +382,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
         match self.any() {
             Some(any) => Timekeeper::Target(any),
-            None => Timekeeper::Static(&ask::NO_SYSTEM),
+            None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
         }
     }
 

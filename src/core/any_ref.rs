@@ -1,5 +1,6 @@
 //! References that don't name the message type.
 
+use crate::time::timers::TickTarget;
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::{Control, Core, Header, Kind, Leaving};
 use crate::core::ref_identity::Pointee;
@@ -33,6 +34,13 @@ use std::ptr::NonNull;
 /// # }
 /// ```
 pub struct AnyRef(NonNull<Header>);
+
+impl TickTarget for AnyRef {
+    fn tick(self, number: u64) {
+        // An actor that has ended needs no tick.
+        let _ = self.send_positioned(Control::Tick(number));
+    }
+}
 
 impl AnyRef {
     /// Counts one more reference to the actor behind `header`.

@@ -8,7 +8,7 @@
 //!
 //! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
 
-use crate::ask::ask::Alarms;
+use crate::time::alarm::Alarms;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::ledger::Row;
 use crate::core::pending_send::{Later, wait_until};

@@ -4,7 +4,7 @@
 //! however long the others are full.
 
 use crate::actor::stepping::left_to_wait;
-use crate::ask::ask::{AlarmKey, Alarms};
+use crate::time::alarm::{AlarmKey, Alarms};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::deferred_send::Until;

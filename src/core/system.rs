@@ -77,7 +77,7 @@ pub struct SystemCore {
     pub(crate) books: Books,
     pub(crate) events: EventStream,
     pub(crate) dead_letters: DeadLetters,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<AnyRef>,
     /// Waits for sockets, once there is a listener.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(crate) net: crate::net::driver::DriverSlot,
@@ -521,7 +521,7 @@ impl SystemCore {
         &self.dead_letters
     }
 
-    pub fn timers(&self) -> &Timers {
+    pub fn timers(&self) -> &Timers<AnyRef> {
         &self.timers
     }
 

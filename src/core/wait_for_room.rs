@@ -1,7 +1,7 @@
 //! Waiting for room in a full mailbox.
 
 use crate::actor::stepping::left_to_wait;
-use crate::ask::ask::Alarms;
+use crate::time::alarm::Alarms;
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::Local;
 use crate::core::pending_send::{Waiter, wait_alone};

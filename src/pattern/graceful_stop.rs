@@ -130,7 +130,7 @@ impl AnyRef {
 }
 
 fn nobody() -> Ask<()> {
-    ask::failed(AskError::Undeliverable, Timekeeper::Static(&ask::NO_SYSTEM))
+    ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
 }
 
 /// Waits for the end of an actor.

@@ -27,9 +27,8 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::error::SpawnError;
 use crate::core::system::SystemRef;
 use crate::failure::guarded;
-use crate::pattern::scheduler::ScheduleError;
 use crate::sync::{Mutex, lock};
-use crate::time::timers::TimerHandle;
+use crate::time::timers::{DelayedTask, TimerHandle};
 use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -389,18 +388,27 @@ fn telling<M: Send + 'static>(target: &ActorRef<M>, mut make: impl FnMut() -> M 
     })
 }
 
+impl DelayedTask for Scheduled {
+    fn fired(self: StdArc<Self>) {
+        let runner = self.runner.clone();
+        // Refused, it is closed like all that wait.
+        runner.tell(Job(Some(self)));
+    }
+
+    fn close(self: StdArc<Self>) {
+        if self.on_close {
+            self.run();
+        } else {
+            self.end();
+        }
+    }
+}
+
 impl Scheduled {
     /// Sets the timer for when the task is due; false if there are no timers any more.
     fn set_timer(self: &StdArc<Self>, state: &mut State) -> bool {
         state.timer = self.system.core().timers().schedule_at(state.due, self.clone());
         state.timer.is_some()
-    }
-
-    /// The timer has fired.
-    pub fn fired(self: StdArc<Self>) {
-        let runner = self.runner.clone();
-        // Refused, it is closed like all that wait.
-        runner.tell(Job(Some(self)));
     }
 
     /// Runs the task, if nobody has decided otherwise.
@@ -452,15 +460,6 @@ impl Scheduled {
             }
         }
         self.close();
-    }
-
-    /// The system ends: what waits is dropped, or has its run now.
-    pub fn close(self: StdArc<Self>) {
-        if self.on_close {
-            self.run();
-        } else {
-            self.end();
-        }
     }
 
     /// Sees to it that no run begins any more. True if one would have.

@@ -47,7 +47,7 @@ impl SystemCore {
         let tree = self.tree();
         let timekeeper = match &tree {
             Some(tree) => Timekeeper::Target(tree.temp.clone()),
-            None => Timekeeper::Static(&ask::NO_SYSTEM),
+            None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
         };
         let (reply_to, mut ask) = ask::begin(timekeeper);
         let mut state = Some(make(reply_to));

@@ -4,10 +4,7 @@ use crate::ask::ask::AskError;
 use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::routing::head::messages::{
-    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
-    ResizeTo, RouteeInfo,
-};
+use crate::routing::head::messages::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee, ResizeTo, RouteeInfo};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routee;
 use crate::routing::routing_ref::SharedRouter;

@@ -141,7 +141,7 @@ impl Selection {
                 });
                 ask.within(timeout)
             }
-            None => ask::failed(AskError::Undeliverable, Timekeeper::Static(&ask::NO_SYSTEM)),
+            None => ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM)),
         };
         Resolution { ask, selection }
     }

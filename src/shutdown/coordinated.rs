@@ -4,7 +4,8 @@ use crate::actor::actor::Done;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
-use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
+use crate::shutdown::phases::{Phase, PhaseCycle, Phases};
+use crate::shutdown::phases::phase;
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
@@ -33,7 +34,7 @@ pub(crate) struct Coordinator {
     pub(crate) over: Condvar,
 }
 
-struct State {
+pub(crate) struct State {
     pub(crate) stage: Stage,
     /// By phase.
     pub(crate) tasks: Vec<Vec<Task>>,

@@ -6,16 +6,13 @@
 
 use super::phase;
 use crate::actor::actor::Done;
-use crate::ask::ask::Alarms;
+use crate::time::alarm::Alarms;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
 use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
-use crate::shutdown::report::{
-    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
-    TaskReport,
-};
+use crate::shutdown::report::{PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome, TaskReport};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use crate::util::panic::drop_guarded;

@@ -7,14 +7,13 @@
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
 
-use crate::ask::ask::{AlarmKey, Alarms, NO_SYSTEM};
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
-use crate::pattern::scheduler::Scheduled;
+use crate::time::alarm::{AlarmKey, Alarms};
+use crate::time::no_system::NO_SYSTEM;
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::time::clock::Clock;
 use crate::time::wheel::{Key, NEVER, Wheel, tick_begun_at, tick_not_before};
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
@@ -25,22 +24,44 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub struct TimerHandle(Key);
 
-/// The timers of one system.
-pub struct Timers {
+/// What ticks are sent to: an actor.
+pub trait TickTarget: Send + 'static {
+    /// Takes the tick `number`. A target that has ended needs none.
+    fn tick(self, number: u64);
+}
+
+/// The target of timers that send no ticks.
+impl TickTarget for Infallible {
+    fn tick(self, _: u64) {
+        match self {}
+    }
+}
+
+/// A task that runs later, or again and again; see the scheduler service.
+pub trait DelayedTask: Send + Sync + 'static {
+    /// Its time has come.
+    fn fired(self: StdArc<Self>);
+
+    /// The timers stop before its time has come.
+    fn close(self: StdArc<Self>);
+}
+
+/// The timers of one system, whose ticks go to targets of type `T`.
+pub struct Timers<T: TickTarget> {
     /// Of the timer thread.
     thread_name: String,
     clock: StdArc<dyn Clock>,
-    shared: StdArc<Shared>,
+    shared: StdArc<Shared<T>>,
 }
 
-struct Shared {
-    table: Mutex<Table>,
+struct Shared<T> {
+    table: Mutex<Table<T>>,
     /// Signalled when the timer thread has to look again.
     changed: Condvar,
 }
 
-struct Table {
-    wheel: Wheel<Fire>,
+struct Table<T> {
+    wheel: Wheel<Fire<T>>,
     /// Until when the timer thread sleeps; `None` while it doesn't.
     sleeps_until: Option<u64>,
     /// How many threads have taken out what is due, and have not run all of it.
@@ -56,28 +77,25 @@ enum Thread {
 }
 
 /// What a timer does.
-enum Fire {
-    Tick { actor: AnyRef, number: u64 },
+enum Fire<T> {
+    Tick { target: T, number: u64 },
     Wake(Waker),
     Call(Box<dyn FnOnce() + Send>),
-    Scheduled(StdArc<Scheduled>),
+    Task(StdArc<dyn DelayedTask>),
 }
 
-impl Fire {
+impl<T: TickTarget> Fire<T> {
     fn run(self) {
         match self {
-            Fire::Tick { actor, number } => {
-                // An actor that has ended needs no tick.
-                let _ = actor.send_positioned(Control::Tick(number));
-            }
+            Fire::Tick { target, number } => target.tick(number),
             Fire::Wake(waker) => waker.wake(),
             Fire::Call(call) => call(),
-            Fire::Scheduled(task) => task.fired(),
+            Fire::Task(task) => task.fired(),
         }
     }
 }
 
-impl Timers {
+impl<T: TickTarget> Timers<T> {
     /// The timers of the system of this name. With a real clock none fires before [`start`](Self::start).
     pub fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
         let shared = StdArc::new(Shared {
@@ -91,7 +109,7 @@ impl Timers {
         });
         if !clock.is_real() {
             // Weak: the clock may outlive the system.
-            let weak: StdWeak<Shared> = StdArc::downgrade(&shared);
+            let weak: StdWeak<Shared<T>> = StdArc::downgrade(&shared);
             clock.on_advance(Box::new(move |now| {
                 if let Some(shared) = weak.upgrade() {
                     shared.fire_due(now);
@@ -106,9 +124,9 @@ impl Timers {
         self.clock.now()
     }
 
-    /// Sends the tick `number` to `actor` at `due`, never early.
-    pub fn tick_at(&self, due: Duration, actor: AnyRef, number: u64) -> TimerHandle {
-        self.insert(due, Fire::Tick { actor, number })
+    /// Sends the tick `number` to `target` at `due`, never early.
+    pub fn tick_at(&self, due: Duration, target: T, number: u64) -> TimerHandle {
+        self.insert(due, Fire::Tick { target, number })
     }
 
     /// Runs `call` at `due`, never early, on the timer thread: it must be short.
@@ -131,28 +149,28 @@ impl Timers {
     }
 
     /// Lets a task of the scheduler's run at `due`, never early; `None` once the timers have stopped.
-    pub fn schedule_at(&self, due: Duration, task: StdArc<Scheduled>) -> Option<TimerHandle> {
+    pub fn schedule_at(&self, due: Duration, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
             return None;
         }
-        Some(self.insert_into(&mut table, due, Fire::Scheduled(task)))
+        Some(self.insert_into(&mut table, due, Fire::Task(task)))
     }
 
     /// Keeps a task of the scheduler's until the timers stop, which closes it; `None` once they have. Needs no thread.
-    pub fn keep_until_the_end(&self, task: StdArc<Scheduled>) -> Option<TimerHandle> {
+    pub fn keep_until_the_end(&self, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
             return None;
         }
-        Some(TimerHandle(table.wheel.insert(NEVER, Fire::Scheduled(task))))
+        Some(TimerHandle(table.wheel.insert(NEVER, Fire::Task(task))))
     }
 
-    fn insert(&self, due: Duration, fire: Fire) -> TimerHandle {
+    fn insert(&self, due: Duration, fire: Fire<T>) -> TimerHandle {
         self.insert_into(&mut lock(&self.shared.table), due, fire)
     }
 
-    fn insert_into(&self, table: &mut Table, due: Duration, fire: Fire) -> TimerHandle {
+    fn insert_into(&self, table: &mut Table<T>, due: Duration, fire: Fire<T>) -> TimerHandle {
         let deadline = tick_not_before(due);
         let key = table.wheel.insert(deadline, fire);
         if table.sleeps_until.is_some_and(|until| deadline < until) {
@@ -216,7 +234,7 @@ impl Timers {
         waiting.advance(NEVER, &mut |_, fire| match fire {
             // Who waits by this clock looks at it again, and finds an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
-            Fire::Scheduled(task) => run_guarded(Fire::Call(Box::new(move || task.close()))),
+            Fire::Task(task) => run_guarded(Fire::<T>::Call(Box::new(move || task.close()))),
             other => crate::util::panic::drop_guarded(other),
         });
         if let Thread::Running(Some(handle)) = thread {
@@ -228,7 +246,7 @@ impl Timers {
     }
 }
 
-impl Shared {
+impl<T: TickTarget> Shared<T> {
     /// Fires everything due at `now`, in order of deadline.
     fn fire_due(&self, now: Duration) {
         let mut fired = Vec::new();
@@ -282,7 +300,7 @@ impl Shared {
 
 /// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
 /// Whoever moves a clock by hand stands for that thread.
-fn run_guarded(fire: Fire) {
+fn run_guarded<T: TickTarget>(fire: Fire<T>) {
     crate::dispatch::dispatcher::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
             crate::util::panic::drop_guarded(payload);
@@ -290,7 +308,7 @@ fn run_guarded(fire: Fire) {
     });
 }
 
-impl Alarms for Timers {
+impl<T: TickTarget> Alarms for Timers<T> {
     fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -343,7 +361,7 @@ fn elsewhere(AlarmKey((sequence, index)): AlarmKey) -> Option<AlarmKey> {
     (sequence & ELSEWHERE != 0).then_some(AlarmKey((sequence & !ELSEWHERE, index)))
 }
 
-impl fmt::Debug for Timers {
+impl<T: TickTarget> fmt::Debug for Timers<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Timers")
             .field("now", &self.now())

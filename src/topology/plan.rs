@@ -1,6 +1,7 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
-use crate::ask::ask::{NO_SYSTEM, Timekeeper};
+use crate::ask::ask::Timekeeper;
+use crate::time::no_system::NO_SYSTEM;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::system::SystemRef;

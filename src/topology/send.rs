@@ -1,6 +1,7 @@
 //! The verbs of sending, at each depth of addressing.
 
-use crate::ask::ask::{NO_SYSTEM, Timekeeper};
+use crate::ask::ask::Timekeeper;
+use crate::time::no_system::NO_SYSTEM;
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;

@@ -137,7 +137,7 @@ pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
 
 /// The second call, as long as somebody waits for the end.
 struct Patience<'a> {
-    timers: &'a Timers,
+    timers: &'a Timers<AnyRef>,
     timer: Option<TimerHandle>,
 }
 

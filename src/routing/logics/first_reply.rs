@@ -28,9 +28,7 @@
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
 use crate::ask::ask::AskError;
-use crate::ask::fork::{
-    Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId,
-};
+use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::{DeadLetterReason, nowhere};
