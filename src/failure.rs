@@ -1,11 +1,11 @@
 //! Why an actor failed.
 
-use std::panic::resume_unwind;
-use std::panic::catch_unwind;
-use std::panic::AssertUnwindSafe;
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::panic::resume_unwind;
 
 /// Why an actor failed, as its parent sees it.
 ///

@@ -181,11 +181,12 @@ pub mod shutdown;
 mod sync;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+mod thread_context;
 mod time;
 pub mod topology;
 mod util;
 
-pub use crate::actor::actor::{Actor, Done, Terminated};
+pub use crate::actor::actor::{Actor, Done};
 pub use crate::actor::builder::{ActorBuilder, IntoActor};
 pub use crate::actor::context::Context;
 pub use crate::actor::receive_timeout::ReceiveTimeoutError;
@@ -203,8 +204,11 @@ pub use crate::ask::undelivered::{SinkTaken, Undelivered};
 pub use crate::core::actor_ref::{ActorRef, Load};
 pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
 pub use crate::core::ask_counts::ReplyCounts;
+pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter_log::DeadLetterLog;
-pub use crate::core::dead_letters::{AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled};
+pub use crate::core::dead_letters::{
+    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
+};
 pub use crate::core::error::{AliasFault, BuildError, SendError, ShutdownError, SpawnError};
 pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use crate::core::ledger::Ledger;
@@ -212,7 +216,9 @@ pub use crate::core::recipient::{Accepted, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
 pub use crate::core::system::{System, SystemBuilder, SystemRef};
 pub use crate::deployment::deployment::{Deployment, PatternError};
-pub use crate::dispatch::dispatcher::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};
+pub use crate::dispatch::dispatcher::{
+    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
+};
 pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use crate::path::actor_path::ActorPath;
@@ -244,12 +250,13 @@ struct Readme;
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::Message;
-    pub use crate::actor::actor::{Actor, Done, Terminated};
+    pub use crate::actor::actor::{Actor, Done};
     pub use crate::actor::context::Context;
     pub use crate::ask::ask::{Ask, AskError, Asker};
     pub use crate::ask::reply::{Call, ReplyTo, Request};
     pub use crate::core::actor_ref::ActorRef;
     pub use crate::core::any_ref::AnyRef;
+    pub use crate::core::control::Terminated;
     pub use crate::core::error::{SendError, SpawnError};
     pub use crate::core::strategy::{Directive, Restart, Strategy};
     pub use crate::core::system::{System, SystemRef};

@@ -6,7 +6,9 @@ pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::on_demand::OnDemand;
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::dispatch::shared_queue;
-pub use crate::util::reclaim::{Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing};
+pub use crate::util::reclaim::{
+    Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
+};
 pub mod mailbox {
     pub use crate::mailbox::*;
 }

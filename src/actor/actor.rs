@@ -1,9 +1,9 @@
 //! The [`Actor`] trait: what a user writes.
 
 use crate::actor::context::Context;
+use crate::core::control::Terminated;
 use crate::mailbox::kind::{Mailbox, MailboxRequirement};
 
-use crate::core::any_ref::AnyRef;
 use crate::core::strategy::Strategy;
 use crate::failure::Failure;
 
@@ -211,14 +211,4 @@ pub trait Actor: Send + Sized + 'static {
     fn supervision(&self) -> Strategy {
         Strategy::default()
     }
-}
-
-/// The notice that a watched actor has ended for good (a restart is no end).
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Terminated {
-    /// Who has ended.
-    pub actor: AnyRef,
-    /// Whether it was alive when the watch began: false when it had ended before.
-    pub existence_confirmed: bool,
 }

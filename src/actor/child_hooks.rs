@@ -31,7 +31,7 @@ pub(crate) enum Stage {
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Tells the recipe, if there still is one. Nothing at all for most.
     pub(crate) fn reached(&mut self, stage: Stage) {
-        let system = &self.cell.local.core.system;
+        let system = &self.cell.owned.local.core.system;
         self.cell.recipe.with_mut(|recipe| {
             // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
             // taken.

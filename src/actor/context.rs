@@ -3,12 +3,13 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::builder::{ActorBuilder, IntoActor};
-use crate::actor::turn::{Extras, Private};
+use crate::actor::cell::Owned;
+use crate::actor::private::{Extras, Private};
 use crate::ask::ask::{Ask, AskError};
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::core::cell::{Core, Header, Local};
+use crate::core::cell::{Core, Header};
 use crate::core::error::SpawnError;
 use crate::core::ledger::Row;
 use crate::core::system::SystemRef;
@@ -24,30 +25,30 @@ use std::time::Duration;
 /// Handed to every hook and handler of an [`Actor`]. `M` is the actor's message type, so that wrappers and
 /// tests can hand a context on without naming the actor's own type.
 pub struct Context<M: Send + 'static> {
-    local: NonNull<Local<M>>,
+    owned: NonNull<Owned<M>>,
     /// Borrows the life's own reference: never dropped.
     me: ManuallyDrop<ActorRef<M>>,
 }
 
 impl<M: Send + 'static> Context<M> {
     /// The context of a turn of the actor behind `header`, which outlives it.
-    pub(crate) fn new(header: NonNull<Header>, local: NonNull<Local<M>>) -> Self {
+    pub(crate) fn new(header: NonNull<Header>, owned: NonNull<Owned<M>>) -> Self {
         // SAFETY: not a counted reference, but it is never dropped, and the turn that owns this context
         // ends before the life's own reference is given back.
         let me = ManuallyDrop::new(unsafe { ActorRef::from_header(header) });
-        Self { local, me }
+        Self { owned, me }
     }
 
     pub(crate) fn core(&self) -> &Core {
         // SAFETY: the cell outlives the turn, and the core is only read.
-        unsafe { &(*self.local.as_ptr()).core }
+        unsafe { &(*self.owned.as_ptr()).local.core }
     }
 
     /// Looks at or changes what only the owner touches. `act` runs no user code.
     pub(crate) fn private<R>(&self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
         // SAFETY: a context exists only within a turn, which holds the ownership token, and `act` runs
         // nothing that comes back here.
-        unsafe { &(*self.local.as_ptr()).private }.with_mut(|private| act(unsafe { &mut *private }))
+        unsafe { &(*self.owned.as_ptr()).private }.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     pub(crate) fn extras<R>(&self, act: impl FnOnce(&mut Extras<M>) -> R) -> R {

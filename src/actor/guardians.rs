@@ -1,12 +1,12 @@
 //! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
 use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::{Control, Terminated};
 use crate::core::dispatchers::{DEFAULT, INTERNAL};
 use crate::core::error::{BuildError, SpawnError};
 use crate::core::strategy::Strategy;

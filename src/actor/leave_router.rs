@@ -14,20 +14,13 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::Stage;
-use crate::actor::turn::{ActorTurn, Phase, Recipe};
+use crate::actor::private::Phase;
+use crate::actor::turn::{ActorTurn, Recipe};
 use crate::core::actor_ref::ActorRef;
-use crate::core::cell::{Control, Leaving};
+use crate::core::control::{Control, Leave, Leaving};
 use crate::sync::atomic::Ordering;
 use crate::util::panic::drop_guarded;
 use std::any::Any;
-
-/// The head's request.
-pub struct Leave<M> {
-    /// Takes what the actor does not handle.
-    pub router: ActorRef<M>,
-    /// What the actor gets as its last message from the router: no mailbox can refuse it.
-    pub farewell: Option<M>,
-}
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn leave(&mut self, leave: Box<dyn Any + Send>, leaving: Leaving) {

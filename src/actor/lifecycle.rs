@@ -32,11 +32,12 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::Stage;
+use crate::actor::private::Phase;
 use crate::actor::supervise::log_ignored;
-use crate::actor::turn::{ActorTurn, Phase, Recipe};
+use crate::actor::turn::{ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Control, Header};
-use crate::core::sender;
+use crate::core::cell::Header;
+use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::Drained;
 use crate::sync::atomic::Ordering;
@@ -261,7 +262,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if extras.watching.contains_key(&child) {
                 // The name is free by the time the notice is seen.
                 let notice =
-                    crate::actor::actor::Terminated { actor: child.clone(), existence_confirmed: true };
+                    crate::core::control::Terminated { actor: child.clone(), existence_confirmed: true };
                 self.core().notice_comes();
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
@@ -412,7 +413,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             system.tree_ended();
         }
         // What the cell's end drops may send, and is no actor any more.
-        sender::leave();
+        crate::thread_context::sender::leave();
         // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
         // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
         unsafe { Header::release(self.header) };

@@ -11,6 +11,7 @@
 pub(crate) mod actor;
 pub(crate) mod builder;
 pub(crate) mod capacity;
+pub(crate) mod cell;
 pub(crate) mod child_hooks;
 pub(crate) mod context;
 pub(crate) mod guardians;
@@ -18,6 +19,7 @@ pub(crate) mod leave_router;
 pub(crate) mod lifecycle;
 pub(crate) mod mailbox_choice;
 pub(crate) mod passivate;
+pub(crate) mod private;
 #[cfg(any(feature = "testkit", pointsman_loom))]
 pub(crate) mod quiet;
 pub(crate) mod receive_timeout;

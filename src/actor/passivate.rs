@@ -7,8 +7,9 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::turn::{ActorTurn, Phase, Recipe};
-use crate::core::cell::Control;
+use crate::actor::private::Phase;
+use crate::actor::turn::{ActorTurn, Recipe};
+use crate::core::control::Control;
 use crate::sync::atomic::Ordering;
 
 impl<M: Send + 'static> Context<M> {
@@ -69,13 +70,13 @@ impl<M: Send + 'static> Context<M> {
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn retire(&mut self) {
         // Notices, too, which are in no count of messages.
-        let stashed = |extras: &crate::actor::turn::Extras<A::Message>| !extras.stash.is_empty();
+        let stashed = |extras: &crate::actor::private::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =
             self.private(|private| private.suspended > 0 || private.extras.as_deref().is_some_and(stashed));
         if is_busy || self.phase() != Phase::Alive || self.core().held() > 0 {
             return;
         }
-        let retired = &self.cell.local.core.retired;
+        let retired = &self.cell.owned.local.core.retired;
         // Relaxed: the close publishes it, and nobody looks at it before that.
         retired.store(true, Ordering::Relaxed);
         match self.owner().close_if_empty() {

@@ -3,16 +3,17 @@
 //! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
 //! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
 //! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
-//! time; setting one in a handler sends a [`Nudge`](crate::core::cell::Control::Nudge), so that the turn changes
+//! time; setting one in a handler sends a [`Nudge`](crate::core::control::Control::Nudge), so that the turn changes
 //! loops before the next message.
 
-use std::fmt;
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::actor::turn::{ActorTurn, Recipe};
+use crate::core::control::Terminated;
 use crate::failure::{Failure, guarded};
 use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
+use std::fmt;
 use std::time::Duration;
 
 /// The setting of one actor, and its timer.

@@ -24,8 +24,9 @@
 //! whoever wakes a routee leaves it where any worker of its dispatcher can take it.
 
 use crate::actor::actor::Actor;
+use crate::actor::private::Phase;
 use crate::actor::spawn::Held;
-use crate::actor::turn::{Acted, ActorTurn, Phase, Recipe};
+use crate::actor::turn::{Acted, ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
 use crate::dispatch::shared_queue;
 use crate::dispatch::shared_queue::{Taker, Wake};

@@ -1,14 +1,17 @@
 //! How an actor comes to be: the plan, the checks, the cell, and its place among its siblings.
 
 use crate::actor::actor::Actor;
+use crate::actor::cell::{Cell, Owned, free_cell};
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::turn::{Private, Recipe, run};
+use crate::actor::private::Private;
+use crate::actor::turn::{Recipe, run};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Cell, Core, FullPolicy, Header, Kind, Local, VTable, free_cell, schedule};
+use crate::core::cell::{Core, Header, Kind, Local, VTable, schedule};
 use crate::core::children::{Children, Refusal};
 use crate::core::dispatchers::{INTERNAL, Place};
 use crate::core::error::SpawnError;
+use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -95,11 +98,11 @@ impl<M: Send + 'static> Held<M> {
 
     /// Changes what only the actor's turns touch. `act` runs no user code.
     pub fn private<R>(&mut self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
-        // SAFETY: the header is the first field of the mailbox, which is that of the `Local<M>`, and our reference
+        // SAFETY: the header is the first field of the mailbox, which is that of an `Owned<M>`, and our reference
         // keeps the cell alive.
-        let local = unsafe { self.header.cast::<Local<M>>().as_ref() };
+        let owned = unsafe { self.header.cast::<Owned<M>>().as_ref() };
         // SAFETY: `allocate` has taken the token for us, and it goes on only when this is dropped.
-        local.private.with_mut(|private| act(unsafe { &mut *private }))
+        owned.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     /// Gives the actor its first turn.
@@ -272,17 +275,21 @@ pub fn stash_limit(message_count: usize) -> u32 {
 /// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
 /// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
-    mailbox: mailbox::Mailbox<Header, crate::core::cell::Control, A::Message>,
+    mailbox: mailbox::Mailbox<Header, crate::core::control::Control, A::Message>,
     core: Core,
     private: Private<A::Message>,
     recipe: F,
 ) -> NonNull<Header> {
     let cell = Box::new(Cell::<A, F> {
-        local: Local { mailbox, core, private: UnsafeCell::new(private), cursors: UnsafeCell::new(None) },
+        owned: Owned {
+            local: Local { mailbox, core },
+            private: UnsafeCell::new(private),
+            cursors: UnsafeCell::new(None),
+        },
         actor: UnsafeCell::new(None),
         recipe: UnsafeCell::new(Some(recipe)),
     });
-    let fresh = cell.local.mailbox.gate.begin();
+    let fresh = cell.owned.local.mailbox.gate.begin();
     debug_assert!(fresh, "nobody else knows the cell yet");
     NonNull::from(Box::leak(cell)).cast()
 }

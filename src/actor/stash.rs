@@ -11,14 +11,15 @@
 //! it waits, and then handled or dead-lettered. The handler that stashed it was counted on its own, so it does
 //! not matter whether it was given the message or made it.
 
-use std::fmt;
-use crate::actor::actor::{Actor, Terminated};
+use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::turn::{Acted, ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Control, Core};
+use crate::core::cell::Core;
+use crate::core::control::{Control, Terminated};
 use crate::sync::atomic::Ordering;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// What one actor has put aside.
 pub struct Stash<M> {

@@ -21,7 +21,9 @@ pub(crate) mod with_testkit {
     use crate::core::cell::Header;
     use crate::core::dispatchers::Dispatch;
     use crate::core::system::SystemBuilder;
-    use crate::dispatch::dispatcher::{Home, Kind, Running};
+    use crate::dispatch::dispatcher::Kind;
+    use crate::dispatch::placement::Home;
+    use crate::dispatch::running::Running;
     use crate::dispatch::stepping::Stepper;
     use crate::scheduler::task::{Task, TaskRef};
     use std::ptr::NonNull;

@@ -12,7 +12,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::turn::{ActorTurn, Recipe};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;

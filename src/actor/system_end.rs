@@ -88,7 +88,7 @@ impl SystemCore {
     }
 
     pub fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
-        if crate::dispatch::dispatcher::must_not_wait() || self.runs_current_thread() {
+        if crate::dispatch::may_block::must_not_wait() || self.runs_current_thread() {
             return Err(ShutdownError::OwnThread);
         }
         let reached = self.run_turns(&mut || !matches!(*lock(&self.end), End::NotYet | End::Orphaned));

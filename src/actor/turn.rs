@@ -20,147 +20,21 @@
 
 use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::IntoActor;
-use crate::actor::child_hooks::{Foster, Stage};
+use crate::actor::cell::Cell;
+use crate::actor::child_hooks::Stage;
 use crate::actor::context::Context;
-use crate::actor::receive_timeout::ReceiveTimeout;
-use crate::actor::shared_queue_turn::Balanced;
-use crate::actor::skip_unwanted::IsWanted;
-use crate::actor::stash::Stash;
-use crate::actor::timers::OwnTimers;
-use crate::core::actor_ref::ActorRef;
+use crate::actor::private::{Phase, Private};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Act, Cell, Control, Core, Header};
+use crate::core::cell::{Core, Header};
+use crate::core::control::Control;
 use crate::core::ledger::Row;
-use crate::core::sender;
-use crate::core::strategy::RestartHistory;
 use crate::core::system::SystemCore;
 use crate::failure::{Failure, caught, guarded};
 use crate::mailbox::mailbox::{Drained, Owner, Ready};
 use crate::mailbox::system_queue::Position;
 use crate::scheduler::task::{Ran, Task, Turn};
-use crate::sync::{HashMap, HashSet};
-use crate::util::panic;
-use std::any::Any;
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::Arc as StdArc;
-
-/// How far an actor's life has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The state is not made yet.
-    Unborn,
-    /// Handles messages unless suspended.
-    Alive,
-    /// The old state waits for its children to end.
-    Restarting,
-    /// Waits for its children to end, then ends.
-    Stopping,
-    /// Has ended; what is left in the mailbox is being drained.
-    Draining,
-}
-
-/// What only the holder of the ownership token touches.
-pub struct Private<M> {
-    pub phase: Phase,
-    /// How many suspensions and failures are not undone.
-    pub suspended: u32,
-    /// Whether this actor has failed and waits for its parent's verdict.
-    pub failed: bool,
-    /// Whether a state was ever made and started: before that, a restart is a creation.
-    pub created: bool,
-    /// What most actors never need.
-    pub extras: Option<Box<Extras<M>>>,
-}
-
-/// Owner-only state that is made when first needed.
-pub struct Extras<M> {
-    /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
-    pub positioned: VecDeque<(u64, Control)>,
-    /// Who wants to know when this actor ends.
-    pub watchers: HashSet<AnyRef>,
-    /// Whom this actor watches, and the message to get instead of the hook.
-    pub watching: HashMap<AnyRef, Option<M>>,
-    pub timers: OwnTimers<M>,
-    pub stash: Stash<M>,
-    pub receive_timeout: Option<ReceiveTimeout<M>>,
-    /// Restarts of children that have failed.
-    pub histories: HashMap<AnyRef, RestartHistory>,
-    /// The failure that a restart in progress is about.
-    pub restart: Option<Failure>,
-    /// Control that waits until the restart in progress is over.
-    pub deferred: Vec<Control>,
-    /// Children that the restart in progress waits for.
-    pub stopping: HashSet<AnyRef>,
-    /// The children whose failures this actor has escalated.
-    pub culprits: Vec<AnyRef>,
-    /// Where what is left in the mailbox goes instead of to dead letters.
-    pub reroute: Option<ActorRef<M>>,
-    /// Whether this state has been told farewell, by which it is to end.
-    pub heard_farewell: bool,
-    /// The queue that this actor shares with others.
-    pub balanced: Option<Balanced<M>>,
-    /// Who looks after its children, if not it by its own hooks.
-    pub foster: Option<StdArc<dyn Foster>>,
-    /// Says whether a message is still wanted, if this actor skips those that are not.
-    pub is_wanted: Option<IsWanted<M>>,
-}
-
-impl<M> Default for Extras<M> {
-    fn default() -> Self {
-        Self {
-            positioned: VecDeque::new(),
-            watchers: HashSet::default(),
-            watching: HashMap::default(),
-            timers: OwnTimers::default(),
-            stash: Stash::default(),
-            receive_timeout: None,
-            histories: HashMap::default(),
-            restart: None,
-            deferred: Vec::new(),
-            stopping: HashSet::default(),
-            culprits: Vec::new(),
-            reroute: None,
-            heard_farewell: false,
-            balanced: None,
-            foster: None,
-            is_wanted: None,
-        }
-    }
-}
-
-impl<M> Private<M> {
-    pub fn new(suspended: u32) -> Self {
-        Self { phase: Phase::Unborn, suspended, failed: false, created: false, extras: None }
-    }
-
-    pub fn with_stash(mut self, capacity: Option<u32>) -> Self {
-        if let Some(capacity) = capacity {
-            self.extras().stash = Stash::new(capacity);
-        }
-        self
-    }
-
-    pub fn extras(&mut self) -> &mut Extras<M> {
-        self.extras.get_or_insert_default()
-    }
-
-    /// Whether something is to be done with each message beside handling it.
-    fn looks_at_each(&self) -> bool {
-        self.extras
-            .as_ref()
-            .is_some_and(|extras| extras.receive_timeout.is_some() || extras.is_wanted.is_some())
-    }
-
-    /// The head index at which the next positioned control acts.
-    fn next_position(&self) -> u64 {
-        self.extras
-            .as_ref()
-            .and_then(|extras| extras.positioned.front())
-            .map_or(u64::MAX, |(position, _)| *position)
-    }
-}
 
 /// A recipe: makes an actor's state, at its creation and at each restart.
 pub trait Recipe<A: Actor>: Send + 'static {
@@ -197,12 +71,12 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
     // SAFETY: the task is the cell's first field and the cell is alive: its life's reference is given back
     // only at the very end of its last turn.
     let shared = unsafe { cell.as_ref() };
-    let local = NonNull::from(&shared.local);
+    let owned = NonNull::from(&shared.owned);
     let mut turn = ActorTurn {
         header: task.cast(),
         cell: shared,
-        row: shared.local.core.system.ledger().mine(),
-        ctx: Context::new(task.cast(), local),
+        row: shared.owned.local.core.system.ledger().mine(),
+        ctx: Context::new(task.cast(), owned),
         turn,
         left: turn.throughput(),
         shares: false,
@@ -212,9 +86,9 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
     turn.begin_sharing();
     // SAFETY: the caller has handed over the token. The turn gives it up, or its life's reference (in `finish`, which leaves
     // for itself), as the last thing that it does.
-    unsafe { sender::enter(&shared.local.cursors) };
+    unsafe { crate::thread_context::sender::enter(&shared.owned.cursors) };
     let ran = turn.run();
-    sender::leave();
+    crate::thread_context::sender::leave();
     ran
 }
 
@@ -333,7 +207,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     pub fn core(&self) -> &Core {
-        &self.cell.local.core
+        &self.cell.owned.local.core
     }
 
     /// The owner's view of the mailbox.
@@ -351,7 +225,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
         // SAFETY: this turn holds the ownership token, and no reference from an earlier call is alive:
         // `act` runs nothing that calls back.
-        self.cell.local.private.with_mut(|private| act(unsafe { &mut *private }))
+        self.cell.owned.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     /// Runs user code on the state. `None` if there is no state.
@@ -601,3 +475,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 }
+
+/// Positioned control that runs `act` on the state of an actor of type `A`; on another one it does nothing.
+pub(crate) fn apply<A: Actor>(
+    act: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done + Send + 'static,
+) -> Control {
+    let act: Box<Act<A>> = Box::new(act);
+    Control::Apply(Box::new(act))
+}
+
+/// What [`Control::Apply`] runs.
+pub type Act<A> = dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> Done + Send;

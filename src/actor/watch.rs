@@ -1,9 +1,8 @@
 //! Death watch: who wants to know when whom has ended.
 
-use crate::actor::actor::Terminated;
 use crate::actor::context::Context;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::core::cell::Control;
+use crate::core::control::{Control, Terminated};
 use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
 use std::fmt;

@@ -8,9 +8,6 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
-use crate::time::no_system::NO_SYSTEM;
-use crate::time::alarm::Alarms;
-use crate::time::alarm::AlarmKey;
 use crate::ask::fork::AttemptFailure;
 use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::ask::slot::{Outcome, Promise, Spare, quietly};
@@ -24,9 +21,10 @@ use crate::core::error::SendError;
 use crate::core::ledger::Books;
 use crate::core::routed_asks::Routed;
 use crate::dispatch::stepping::{Reached, run_any_turns};
-use crate::sync::{per_thread, process_wide, thread};
+use crate::sync::{per_thread, thread};
+use crate::time::alarm::{AlarmKey, Alarms};
 use crate::time::clock::Clock;
-use crate::time::timers::Timers;
+use crate::time::no_system::NO_SYSTEM;
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
@@ -709,7 +707,7 @@ impl<R> Drop for Waiting<R> {
 
 /// Whether the calling thread may wait for replies.
 fn may_block() -> bool {
-    !crate::dispatch::dispatcher::must_not_wait()
+    !crate::dispatch::may_block::must_not_wait()
 }
 
 /// Wakes a parked thread.
@@ -898,7 +896,7 @@ mod tests {
             let (reply_to, ask) = begin::<Sore>(hand_clock().1);
             assert!(reply_to.send(Sore).is_ok());
             let wait = std::panic::AssertUnwindSafe(|| {
-                crate::dispatch::dispatcher::without_waiting(|| ask.wait().map(drop))
+                crate::dispatch::may_block::without_waiting(|| ask.wait().map(drop))
             });
             drop(std::panic::catch_unwind(wait));
             ask_counts::tests::take()

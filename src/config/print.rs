@@ -8,7 +8,9 @@ use super::file::PhaseSection;
 use super::file::SupervisionSection;
 use crate::actor::spawn::stash_limit;
 use crate::config::apply::kind_of;
-use crate::config::file::{DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement, ShutdownSection};
+use crate::config::file::{
+    DispatcherType, File, MailboxType, OnFailure, OnFull, Requirement, ShutdownSection,
+};
 use crate::config::values::{LetterCount, Seed, Span, Whole};
 use crate::config::{key, router};
 use crate::core::strategy::{Directive, Strategy};

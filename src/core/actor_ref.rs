@@ -11,9 +11,10 @@ use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::core::recipient::{Accepted, Recipient};
 
 use crate::ask::ask::Timekeeper;
-use crate::core::cell::{FullPolicy, Header, Kind, Local};
+use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letters::nowhere;
 use crate::core::error::SendError;
+use crate::core::full_policy::FullPolicy;
 use crate::core::recipient::Foreign;
 use crate::mailbox::mailbox::{Glance, Pushed, Refused};
 use crate::mailbox::state::State;
@@ -288,7 +289,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Whether the calling thread must not wait for this local actor to make room, or would do so for ever.
     pub(crate) fn waits_in_vain(&self) -> bool {
-        crate::dispatch::dispatcher::must_not_wait() || self.any_local().runs_only_here()
+        crate::dispatch::may_block::must_not_wait() || self.any_local().runs_only_here()
     }
 
     #[cold]
@@ -596,20 +597,20 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
     pub(crate) fn send_leave(
         &self,
-        leave: crate::actor::leave_router::Leave<M>,
-        leaving: crate::core::cell::Leaving,
+        leave: crate::core::control::Leave<M>,
+        leaving: crate::core::control::Leaving,
     ) {
         let local = match self.target() {
             Target::Local(local) => local,
             Target::Foreign(foreign) => return foreign.recipient.leave(leave, leaving),
         };
         let position = match leaving {
-            crate::core::cell::Leaving::AtOnce => Position::Immediate,
-            crate::core::cell::Leaving::AtPosition | crate::core::cell::Leaving::ByItself => {
+            crate::core::control::Leaving::AtOnce => Position::Immediate,
+            crate::core::control::Leaving::AtPosition | crate::core::control::Leaving::ByItself => {
                 Position::At(local.mailbox.gate.position())
             }
         };
-        let leave = crate::core::cell::Control::Leave { leave: Box::new(leave), leaving };
+        let leave = crate::core::control::Control::Leave { leave: Box::new(leave), leaving };
         // SAFETY: this reference keeps the cell alive.
         let sent = unsafe { crate::core::cell::send_system(self.0, leave, position) };
         // One that has ended has left.

@@ -1,12 +1,13 @@
 //! References that don't name the message type.
 
-use crate::time::timers::TickTarget;
 use crate::core::actor_ref::ActorRef;
-use crate::core::cell::{Control, Core, Header, Kind, Leaving};
+use crate::core::cell::{Core, Header, Kind};
+use crate::core::control::{Control, Leaving};
 use crate::core::ref_identity::Pointee;
 use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::Ordering;
+use crate::time::timers::TickTarget;
 use std::any::TypeId;
 use std::fmt;
 use std::mem::ManuallyDrop;

@@ -1,14 +1,16 @@
 //! What an actor is in memory, and how its memory is counted.
 //!
 //! ```text
-//! Cell<A, F>
-//! ├── Local<M>                     what ActorRef<M> points to
-//! │   ├── mailbox
-//! │   │   ├── gate                 what AnyRef points to; knows nothing of M
-//! │   │   │   └── header           task link, vtable, dispatcher, count of references
-//! │   │   └── first slot
-//! │   ├── core                     name, parent, children, system
-//! │   └── private                  what only the turn touches: phase, watches, timers
+//! Cell<A, F>                       `actor/cell.rs`
+//! ├── Owned<M>
+//! │   ├── Local<M>                 what ActorRef<M> points to
+//! │   │   ├── mailbox
+//! │   │   │   ├── gate             what AnyRef points to; knows nothing of M
+//! │   │   │   │   └── header       task link, vtable, dispatcher, count of references
+//! │   │   │   └── first slot
+//! │   │   └── core                 name, parent, children, system
+//! │   ├── private                  what only the turn touches: phase, watches, timers
+//! │   └── cursors                  where the actor stands with the routers that it sends through
 //! ├── actor                        the state, None before it is made and after it has ended
 //! └── recipe                       makes the state, again at each restart
 //! ```
@@ -18,109 +20,27 @@
 //! turn that ends the actor gives back last. Whoever pushes holds a reference until it has returned, so
 //! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
 
-use crate::actor::actor::{Done, Terminated};
-use crate::actor::context::Context;
-use crate::actor::turn::Private;
 use crate::core::any_ref::AnyRef;
 use crate::core::children::Children;
+use crate::core::control::Control;
 use crate::core::dispatchers::OwnHome;
+use crate::core::full_policy::FullPolicy;
 use crate::core::ref_identity::Referent;
-use crate::core::sender::{Cursors, CursorsSlot};
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
-use crate::dispatch::dispatcher::Home;
-use crate::failure::Failure;
+use crate::dispatch::placement::Home;
 use crate::mailbox::mailbox;
 use crate::mailbox::mailbox::Gate;
 use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::{ActorPath, Name};
 use crate::scheduler::task::{RunFn, Task, TaskRef};
-use crate::selection::identify::Inquiry;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use crate::sync::cell::UnsafeCell;
 use crate::sync::fence_for_tsan;
 use crate::util::panic::drop_guarded;
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
-use std::time::Duration;
-
-/// What governs an actor's life. Travels on the system lane.
-pub enum Control {
-    /// End now: the rest of the mailbox becomes dead letters.
-    Stop,
-    /// End now if there is nothing left to handle; otherwise do nothing.
-    Retire,
-    /// Handle no messages until resumed; nests.
-    Suspend,
-    /// Undoes one `Suspend` or one failure.
-    Resume {
-        /// Whether the failure of this very actor is what was judged.
-        judged: bool,
-    },
-    /// Make a new state; the failure is what led to it.
-    Restart(Failure),
-    /// A child has failed and waits for a verdict.
-    ChildFailed { child: AnyRef, failure: Failure },
-    /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
-    ChildStopped { child: AnyRef, watchers: Box<[AnyRef]> },
-    /// Tell this actor when you end.
-    Watch(AnyRef),
-    /// Don't.
-    Unwatch(AnyRef),
-    /// Watch this actor, as if by `Context::watch`.
-    Adopt(AnyRef),
-    /// There is something to do that only the actor itself knows of.
-    Nudge,
-    /// Positioned: a watched actor has ended.
-    Terminated(Terminated),
-    /// Positioned: end, once everything before it is handled.
-    PoisonPill,
-    /// Positioned: fail.
-    Kill,
-    /// Positioned: a timer of this number has fired.
-    Tick(u64),
-    /// Leave a router (a [`Leave<M>`](crate::actor::leave_router::Leave)); see [`Leaving`] for the position.
-    Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
-    /// Positioned: the end of one that leaves, where its mailbox was closed.
-    HasLeft,
-    /// Positioned: say who you are.
-    Identify(Inquiry),
-    /// Positioned: run this on the state, a `Box<Act<A>>`. For the engine's own actors.
-    Apply(Box<dyn Any + Send>),
-}
-
-impl Control {
-    /// Positioned: run this on the state of an actor of type `A`; on another one it does nothing.
-    pub fn apply<A: crate::actor::actor::Actor>(
-        act: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done + Send + 'static,
-    ) -> Self {
-        let act: Box<Act<A>> = Box::new(act);
-        Control::Apply(Box::new(act))
-    }
-}
-
-impl Control {
-    /// Whether it waits in the queue as a message does: a timer's tick, the notice of an end.
-    pub fn is_notice(&self) -> bool {
-        matches!(self, Control::Tick(_) | Control::Terminated(_))
-    }
-}
-
-/// How an actor leaves a router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leaving {
-    /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
-    AtPosition,
-    /// Immediate: it takes no more messages, and ends once it has handled those that it has.
-    AtOnce,
-    /// Positioned: it gets the farewell, and ends when it thinks fit.
-    ByItself,
-}
-
-/// What [`Control::Apply`] runs.
-pub type Act<A> = dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> Done + Send;
 
 /// What kind of thing a reference points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,15 +244,6 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }
 
-/// What happens to a message that finds its bounded mailbox full. Dropping the oldest is none of these: a mailbox that
-/// does so is a ring, which is never full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FullPolicy {
-    Refuse,
-    DropNewest,
-    Wait(Duration),
-}
-
 /// What is known of an actor without knowing its types.
 pub struct Core {
     pub system: StdArc<SystemCore>,
@@ -417,65 +328,22 @@ impl Core {
     }
 }
 
-/// What an `ActorRef<M>` to a local actor points to. It begins a [`Cell`], and so a line, which the mailbox wants.
+/// What an `ActorRef<M>` to a local actor points to. It begins the actor's cell, and so a line, which the
+/// mailbox wants.
 #[repr(C)]
 pub struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, Control, M>,
     pub core: Core,
-    /// Touched only by the holder of the ownership token.
-    pub private: UnsafeCell<Private<M>>,
-    /// Where it stands with the routers that it sends through. Touched only by the holder of the ownership token.
-    pub cursors: CursorsSlot,
 }
 
-/// An actor of type `A` made by the recipe `F`. Aligned to a line, for the mailbox at its start; the whole and not
-/// [`Local`], so that the state takes up what is left of that one's last line.
-#[repr(C, align(64))]
-pub struct Cell<A: crate::actor::actor::Actor, F> {
-    pub local: Local<A::Message>,
-    /// Touched only by the holder of the ownership token.
-    pub actor: UnsafeCell<Option<A>>,
-    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what it captured
-    /// goes with the actor, not with the last reference to it.
-    pub recipe: UnsafeCell<Option<F>>,
-}
-
-/// Frees the cell of an actor: [`VTable::free`]. The parent is left to the caller.
-///
-/// # Safety
-///
-/// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
-pub unsafe fn free_cell<A: crate::actor::actor::Actor, F>(header: NonNull<Header>) -> Option<AnyRef> {
-    // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
-    // else has a reference.
-    let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
-    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
-    cell.local.private.with_mut(|_| ());
-    cell.local.cursors.with_mut(|_| ());
-    cell.actor.with_mut(|_| ());
-    cell.recipe.with_mut(|_| ());
-    let parent = cell.local.core.parent.take();
-    // User code may panic in a destructor; the thread that happens to drop the last reference is not its
-    // victim.
-    drop_guarded(cell);
-    parent
-}
-
-// SAFETY: the mailbox synchronises senders and owner by itself, and the core is `Sync` (see below). `private` and
-// `cursors` are touched only by the holder of the one ownership token, which moves between threads through the mailbox's
-// word, and are `Send`. So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
+// SAFETY: the mailbox synchronises senders and owner by itself, the home that its header points to is shared and outlives
+// the cell (see `schedule`), and the core is `Send` and `Sync` (asserted below).
 unsafe impl<M: Send> Send for Local<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Local<M> {}
 
-// What these vouch for without a look at it: that the core may be shared, and that the private part may move.
+// What these vouch for without a look at it.
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
-    const fn may_move<T: Send>() {}
-    const fn of_each_message<M: Send + 'static>() {
-        may_move::<Private<M>>();
-        may_move::<Cursors>();
-    }
     may_be_shared::<Core>();
-    of_each_message::<()>();
 };

@@ -8,7 +8,9 @@
 use crate::ask::undelivered::Rules;
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::error::SendError;
-use crate::core::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly};
+use crate::core::event_stream::{
+    ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly,
+};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicBool, Ordering};

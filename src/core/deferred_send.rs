@@ -8,12 +8,12 @@
 //!
 //! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
 
-use crate::time::alarm::Alarms;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::ledger::Row;
 use crate::core::pending_send::{Later, wait_until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
+use crate::time::alarm::Alarms;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc as StdArc;

@@ -2,8 +2,10 @@
 
 use crate::core::error::{AliasFault, BuildError, SpawnError};
 use crate::core::system::SystemCore;
-use crate::dispatch::dispatcher::{Dispatcher, Home, Kind, Running};
+use crate::dispatch::dispatcher::{Dispatcher, Kind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
+use crate::dispatch::placement::Home;
+use crate::dispatch::running::Running;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
 use std::collections::BTreeMap;

@@ -4,7 +4,6 @@
 //! however long the others are full.
 
 use crate::actor::stepping::left_to_wait;
-use crate::time::alarm::{AlarmKey, Alarms};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::deferred_send::Until;
@@ -13,6 +12,7 @@ use crate::delivery::multi_send::Way;
 use crate::mailbox::backpressure::Bell;
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::sync::Arc;
+use crate::time::alarm::{AlarmKey, Alarms};
 use std::any::Any;
 use std::sync::Arc as StdArc;
 use std::task::{Wake, Waker};

@@ -1,10 +1,10 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::actor::leave_router::Leave;
 use crate::ask::ask::Timekeeper;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Header, Kind, Leaving, VTable};
+use crate::core::cell::{Header, Kind, VTable};
+use crate::core::control::{Leave, Leaving};
 use crate::core::dead_letters::{DeadLetterReason, nowhere};
 use crate::core::deferred_send::not_put_off;
 use crate::core::error::SendError;

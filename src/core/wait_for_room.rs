@@ -1,11 +1,11 @@
 //! Waiting for room in a full mailbox.
 
 use crate::actor::stepping::left_to_wait;
-use crate::time::alarm::Alarms;
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::Local;
 use crate::core::pending_send::{Waiter, wait_alone};
 use crate::mailbox::mailbox::{Pushed, Refused};
+use crate::time::alarm::Alarms;
 use std::time::{Duration, Instant};
 
 /// Pushes as soon as there is room, within `limit` by the system's clock.

@@ -12,10 +12,11 @@
 //! the message that comes back, and is accounted for by whoever gets it back.
 
 use crate::core::actor_ref::{ActorRef, Target};
-use crate::core::cell::{FullPolicy, Local};
+use crate::core::cell::Local;
 use crate::core::dead_letters::{DeadLetterReason, asked, unread};
 use crate::core::deferred_send;
 use crate::core::error::SendError;
+use crate::core::full_policy::FullPolicy;
 use crate::core::pending_send::{Later, Succession, Waiter, wait_for_all};
 use crate::core::recipient::Accepted;
 use crate::core::system::SystemCore;

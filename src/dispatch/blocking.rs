@@ -218,7 +218,7 @@ impl BlockingPool {
                     unfinished = Some(task);
                 }
                 Outcome::Busy(task) => {
-                    crate::dispatch::dispatcher::wait_for_sender(busy_run);
+                    crate::scheduler::backoff::wait_for_sender(busy_run);
                     busy_run = busy_run.saturating_add(1);
                     unfinished = Some(task);
                 }

@@ -9,11 +9,11 @@
 //! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
 //! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
 
-use crate::core::sender::Aside;
-use crate::routing::hops::apart;
 use crate::scheduler::error::StartError;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
+use crate::thread_context::hops::apart;
+use crate::thread_context::sender::Aside;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;

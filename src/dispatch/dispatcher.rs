@@ -1,20 +1,15 @@
 //! Dispatchers: what the user says of the threads that actors run on, and the running form of it.
 
 use crate::dispatch::mailbox_defaults::Mailboxes;
-use crate::dispatch::{blocking, calling_thread, stepping};
+use crate::dispatch::running::Running;
+use crate::dispatch::{blocking, calling_thread};
 
 use crate::dispatch::blocking::BlockingPool;
-use crate::dispatch::pinned::{PinnedHome, PinnedThreads};
-use crate::scheduler::backoff::Wait;
-use crate::scheduler::error::{JoinError, StartError};
+use crate::dispatch::pinned::PinnedThreads;
+use crate::scheduler::error::StartError;
 use crate::scheduler::pool;
 use crate::scheduler::pool::{Pool, TurnHooks};
-use crate::scheduler::task::{Task, TaskRef};
-use crate::sync::{Arc, hint, per_thread, thread};
-use std::cell::Cell;
 use std::ops::RangeInclusive;
-#[cfg(feature = "testkit")]
-use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// Messages that an actor handles in one turn before it makes room for others.
@@ -96,29 +91,6 @@ pub enum Kind {
     Pinned,
     /// See [`Dispatcher::calling_thread`].
     CallingThread,
-}
-
-/// A dispatcher whose threads run.
-#[derive(Clone, Debug)]
-pub enum Running {
-    WorkStealing(Arc<Pool>),
-    Blocking(BlockingPool),
-    Pinned(PinnedThreads),
-    CallingThread(calling_thread::Limits),
-    /// In the place of a dispatcher of this kind; see [`stepping`].
-    #[cfg(feature = "testkit")]
-    Stepping(StdArc<dyn stepping::Stepper>, Kind),
-}
-
-/// Where one actor runs.
-#[derive(Clone, Debug)]
-pub enum Home {
-    WorkStealing(Arc<Pool>),
-    Blocking(BlockingPool),
-    Pinned(PinnedHome),
-    CallingThread(calling_thread::Limits),
-    #[cfg(feature = "testkit")]
-    Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 impl Dispatcher {
@@ -429,162 +401,9 @@ impl From<CallingThread> for Dispatcher {
     }
 }
 
-impl Running {
-    /// What kind it is.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::WorkStealing(_) => Kind::WorkStealing,
-            Self::Blocking(_) => Kind::Blocking,
-            Self::Pinned(_) => Kind::Pinned,
-            Self::CallingThread(_) => Kind::CallingThread,
-            #[cfg(feature = "testkit")]
-            Self::Stepping(_, kind) => *kind,
-        }
-    }
-
-    /// The place of a new actor; on a pinned dispatcher this starts its thread.
-    ///
-    /// # Errors
-    ///
-    /// If the operating system refuses a thread.
-    pub fn new_task_home(&self) -> Result<Home, StartError> {
-        match self {
-            Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
-            Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
-            Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
-            Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
-            #[cfg(feature = "testkit")]
-            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
-        }
-    }
-
-    /// Tells the threads to end once there is nothing left to run. Never blocks; all actors are gone by
-    /// then.
-    pub fn stop(&self) {
-        match self {
-            Self::WorkStealing(pool) => pool.stop(),
-            Self::Blocking(pool) => pool.stop(),
-            Self::Pinned(threads) => threads.stop(),
-            Self::CallingThread(_) => {}
-            #[cfg(feature = "testkit")]
-            Self::Stepping(..) => {}
-        }
-    }
-
-    /// Whether all threads have ended, so that to join them takes no time.
-    pub fn has_ended(&self) -> bool {
-        match self {
-            Self::WorkStealing(pool) => pool.has_ended(),
-            Self::Blocking(pool) => pool.has_ended(),
-            Self::Pinned(threads) => threads.has_ended(),
-            Self::CallingThread(_) => true,
-            #[cfg(feature = "testkit")]
-            Self::Stepping(..) => true,
-        }
-    }
-
-    /// Whether the calling thread is one of the dispatcher's.
-    pub fn runs_current_thread(&self) -> bool {
-        match self {
-            Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
-            Self::Blocking(pool) => pool.runs_current_thread(),
-            Self::Pinned(threads) => threads.runs_current_thread(),
-            // None of its own; see `must_not_wait`.
-            Self::CallingThread(_) => false,
-            #[cfg(feature = "testkit")]
-            Self::Stepping(stepper, _) => stepper.in_turn(),
-        }
-    }
-
-    /// Stops and waits until every thread has ended.
-    ///
-    /// # Errors
-    ///
-    /// On one of the threads: they are told to stop, and another thread must join them.
-    pub fn stop_and_join(&self) -> Result<(), JoinError> {
-        self.stop();
-        match self {
-            Self::WorkStealing(pool) => pool.join(),
-            Self::Blocking(pool) => pool.join(),
-            Self::Pinned(threads) => threads.join(),
-            Self::CallingThread(_) => Ok(()),
-            #[cfg(feature = "testkit")]
-            Self::Stepping(..) => Ok(()),
-        }
-    }
-}
-
-impl Home {
-    /// Hands the actor over to be run.
-    #[inline]
-    pub fn schedule(&self, task: TaskRef) {
-        match self {
-            Self::WorkStealing(pool) => pool.schedule(task),
-            Self::Blocking(pool) => pool.schedule(task),
-            Self::Pinned(home) => home.schedule(task),
-            Self::CallingThread(limits) => calling_thread::schedule(task, *limits),
-            #[cfg(feature = "testkit")]
-            Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
-        }
-    }
-
-    /// Whether the actor of this task, whose home it is, cannot run as long as the calling thread waits, though that may:
-    /// on a thread of its own, on the only one of a blocking dispatcher, or in its own turn.
-    pub fn needs_this_thread(&self, task: *const Task) -> bool {
-        match self {
-            Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
-            Self::Pinned(home) => home.is_this_thread(),
-            _ => false,
-        }
-    }
-
-    /// The actor is gone and will not be scheduled again: a thread of its own ends.
-    pub fn release(&self) {
-        if let Self::Pinned(home) = self {
-            home.release();
-        }
-    }
-}
-
-per_thread! {
-    /// Whether others wait for what this thread runs now, although it is no turn of a worker's.
-    static KEEPS_OTHERS: Cell<bool> = Cell::new(false);
-}
-
-/// Runs what others wait for, and what therefore must not wait itself: what timers fire, what sockets tell, and changes of
-/// a router.
-pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
-    struct Back(bool);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            let _ = KEEPS_OTHERS.try_with(|keeps| keeps.set(self.0));
-        }
-    }
-    let _back = Back(KEEPS_OTHERS.try_with(|keeps| keeps.replace(true)).unwrap_or(false));
-    act()
-}
-
-/// Whether the calling thread runs what others may need the end of, so that it must not wait for them: on a
-/// work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
-pub fn must_not_wait() -> bool {
-    crate::scheduler::current::on_worker()
-        || calling_thread::is_in_turn()
-        || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)
-}
-
 /// As many threads as the operating system recommends.
 pub(crate) fn default_thread_count() -> usize {
     crate::scheduler::affinity::recommended_thread_count().min(pool::WORKER_COUNT_MAX)
-}
-
-/// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.
-#[cold]
-pub(crate) fn wait_for_sender(busy_run: u32) {
-    match Wait::after(busy_run) {
-        Wait::Spin => hint::spin_loop(),
-        Wait::Yield => thread::yield_now(),
-        Wait::Nap(length) => thread::park_timeout(length),
-    }
 }
 
 #[cfg(all(test, not(pointsman_loom)))]

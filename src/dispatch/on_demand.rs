@@ -13,7 +13,9 @@
 //! Time is an argument, and there is at most one look to come: [`leave`](OnDemand::leave) and
 //! [`look`](OnDemand::look) say when.
 
-use crate::dispatch::dispatcher::{Dispatcher, Home, Running};
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::placement::Home;
+use crate::dispatch::running::Running;
 use crate::scheduler::error::StartError;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;

@@ -152,7 +152,7 @@ impl Seat {
                         task = same;
                     }
                     Outcome::Busy(same) => {
-                        crate::dispatch::dispatcher::wait_for_sender(busy_run);
+                        crate::scheduler::backoff::wait_for_sender(busy_run);
                         busy_run = busy_run.saturating_add(1);
                         task = same;
                     }

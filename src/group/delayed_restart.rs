@@ -1,7 +1,7 @@
 //! Actors of a group that wait to be restarted, and what happens when their time has come.
 
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;

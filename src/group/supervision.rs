@@ -12,7 +12,7 @@
 
 use crate::actor::child_hooks::Foster;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
 use crate::group::delayed_restart::How;
 use crate::group::entry::{End, Seed};

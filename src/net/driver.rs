@@ -12,7 +12,7 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::delivery::multi_send::Mode;
-use crate::dispatch::dispatcher::without_waiting;
+use crate::dispatch::may_block::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::net::ready::Ready;

@@ -7,7 +7,7 @@
 //! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::context::Context;
 use crate::actor::spawn::spawn_held;
@@ -15,6 +15,7 @@ use crate::actor::timers::TimerKey;
 use crate::actor::turn::ByContext;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::control::Terminated;
 use crate::core::error::{SendError, SpawnError};
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};

@@ -1,6 +1,6 @@
 //! Knowing outside actors when one has ended, and stopping it.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::ask::ask;
@@ -8,6 +8,7 @@ use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
+use crate::core::control::Terminated;
 use std::time::Duration;
 
 impl<M: Send + 'static> ActorRef<M> {

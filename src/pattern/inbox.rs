@@ -4,16 +4,17 @@
 //! control, so that they are in no count of messages; they wait in the order in which they came, and each message
 //! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
+use crate::actor::turn::apply;
 use crate::actor::watch::WatchError;
 use crate::ask::ask;
 use crate::ask::ask::{AskError, Timekeeper};
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::core::cell::Control;
+use crate::core::control::Terminated;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::core::event_stream::quietly;
@@ -127,7 +128,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn query(&self, timeout: Duration, accepts: Option<Box<Predicate<M>>>) -> Result<M, InboxError> {
         let any = self.actor.any_local();
-        if crate::dispatch::dispatcher::must_not_wait() || any.runs_only_here() {
+        if crate::dispatch::may_block::must_not_wait() || any.runs_only_here() {
             return Err(InboxError::WouldBlockWorker);
         }
         // Who waits for no message waits for the look at those that there are.
@@ -194,7 +195,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// Has the actor do something behind the messages that this thread has sent it. An inbox that has ended does
     /// nothing.
     fn apply(&self, act: impl FnOnce(&mut Keeper<M>, &mut Context<M>) + Send + 'static) {
-        let act = Control::apply(move |keeper: &mut Keeper<M>, ctx| {
+        let act = apply(move |keeper: &mut Keeper<M>, ctx| {
             act(keeper, ctx);
             Ok(())
         });

@@ -12,10 +12,10 @@ use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::system_end::WorksFor;
-use crate::actor::turn::Recipe;
+use crate::actor::turn::{Recipe, apply};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::core::event_stream::quietly;
 use crate::core::system::{SystemCore, SystemRef};
@@ -307,7 +307,7 @@ where
             ctx.core().children.set_front(WorksFor("pipe", owner));
         }
         let poll = || {
-            Control::apply(|pipe: &mut Self, ctx| {
+            apply(|pipe: &mut Self, ctx| {
                 pipe.poll(ctx);
                 Ok(())
             })

@@ -9,7 +9,7 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::failure::Failure;
 use crate::routing::head::empty_pool::FoundEmpty;

@@ -3,12 +3,11 @@
 use crate::actor::actor::Actor;
 use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
-use crate::actor::leave_router::Leave;
 use crate::actor::spawn::spawn_held;
 use crate::actor::turn::ByContext;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Leaving;
+use crate::core::control::{Leave, Leaving};
 use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::system::SystemRef;

@@ -79,7 +79,6 @@ pub(crate) mod builder;
 pub(crate) mod create;
 pub mod goakt;
 pub(crate) mod head;
-pub(crate) mod hops;
 pub(crate) mod keyed_pool;
 pub(crate) mod logic;
 pub(crate) mod logics;
@@ -94,13 +93,14 @@ pub(crate) mod router_value;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
 
-pub use crate::deployment::router::RouterSettings;
-pub use crate::deployment::router::ExploringResizerSettings;
-pub use crate::deployment::router::ResizerSettings;
+pub use crate::deployment::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
 pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
-pub use crate::routing::head::messages::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee, ResizeTo, RouteeInfo};
+pub use crate::routing::head::messages::{
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
+    ResizeTo, RouteeInfo,
+};
 pub use crate::routing::logic::{Pick, RoutingLogic};
 pub use crate::routing::logics::broadcast::Broadcast;
 pub use crate::routing::logics::broadcast_if::BroadcastIf;

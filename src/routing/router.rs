@@ -4,7 +4,10 @@ use crate::ask::ask::AskError;
 use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::routing::head::messages::{AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee, ResizeTo, RouteeInfo};
+use crate::routing::head::messages::{
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
+    ResizeTo, RouteeInfo,
+};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routee;
 use crate::routing::routing_ref::SharedRouter;
@@ -160,7 +163,7 @@ impl<M: Send + 'static> Router<M> {
     where
         Manage<M>: From<crate::ask::reply::Call<Q>>,
     {
-        if crate::dispatch::dispatcher::must_not_wait() || self.shared.info.head.runs_only_here() {
+        if crate::dispatch::may_block::must_not_wait() || self.shared.info.head.runs_only_here() {
             return Err(ManageError::WouldBlockWorker { path: self.head.path().to_string() });
         }
         self.head.ask(request).wait().map_err(|error| match error {

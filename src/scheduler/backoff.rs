@@ -1,6 +1,7 @@
 //! What whoever runs turns does about a task that waits for a sender: one that has claimed a place in the mailbox, and has
 //! lost its core before it filled that.
 
+use crate::sync::{hint, thread};
 use std::time::Duration;
 
 /// After so many doublings a nap is as long as any may be.
@@ -31,6 +32,16 @@ impl Wait {
             let doublings = (run - yield_max).min(DOUBLINGS_MAX);
             Self::Nap(Duration::from_micros(50 << doublings).min(Duration::from_millis(1)))
         }
+    }
+}
+
+/// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.
+#[cold]
+pub(crate) fn wait_for_sender(busy_run: u32) {
+    match Wait::after(busy_run) {
+        Wait::Spin => hint::spin_loop(),
+        Wait::Yield => thread::yield_now(),
+        Wait::Nap(length) => thread::park_timeout(length),
     }
 }
 

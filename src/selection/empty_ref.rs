@@ -5,17 +5,16 @@
 //! answered at once.
 
 use crate::actor::guardians::Never;
-use crate::actor::turn::Private;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, FullPolicy, Header, Kind, Local, VTable};
+use crate::core::cell::{Core, Header, Kind, Local, VTable};
 use crate::core::children::Children;
+use crate::core::full_policy::FullPolicy;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::mailbox::mailbox::Mailbox;
 use crate::path::actor_path::{ActorPath, Name};
 use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::cell::UnsafeCell;
 use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -78,8 +77,7 @@ impl SystemCore {
             own_home: None,
         };
         let mailbox = Mailbox::unbounded(header);
-        let private = UnsafeCell::new(Private::new(0));
-        let local = Box::new(Local::<M> { mailbox, core, private, cursors: UnsafeCell::new(None) });
+        let local = Box::new(Local::<M> { mailbox, core });
         local.core.children.close();
         let fresh = local.mailbox.gate.begin();
         debug_assert!(fresh, "nobody else knows the cell yet");

@@ -4,7 +4,8 @@ use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
+pub(crate) use crate::core::control::Inquiry;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
@@ -34,18 +35,20 @@ impl AnyRef {
     /// if it ends before.
     pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
         // What it refuses is dropped, and says that nobody answers.
-        let _ = self.send_positioned(Control::Identify(Inquiry(Some(StdArc::new(answer)))));
+        let _ = self.send_positioned(Control::Identify(Box::new(Question(Some(StdArc::new(answer))))));
     }
 }
 
 /// The question to one actor. One that is dropped unanswered, because its actor has ended, says so.
-pub struct Inquiry(Option<StdArc<Answer>>);
+struct Question(Option<StdArc<Answer>>);
 
-impl Inquiry {
-    pub fn answer(mut self, actor: AnyRef) {
+impl Inquiry for Question {
+    fn answer(mut self: Box<Self>, actor: AnyRef) {
         self.end(Some(actor));
     }
+}
 
+impl Question {
     fn end(&mut self, actor: Option<AnyRef>) {
         if let Some(answer) = self.0.take() {
             // What makes a message of the answer is user code.
@@ -59,7 +62,7 @@ impl Inquiry {
     }
 }
 
-impl Drop for Inquiry {
+impl Drop for Question {
     fn drop(&mut self) {
         self.end(None);
     }
@@ -141,7 +144,9 @@ impl Selection {
                 });
                 ask.within(timeout)
             }
-            None => ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM)),
+            None => {
+                ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
+            }
         };
         Resolution { ask, selection }
     }
@@ -149,11 +154,12 @@ impl Selection {
     fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
         let answer: StdArc<Answer> = StdArc::new(answer);
         match self.resolve() {
-            Found::Missing(_) => drop(Inquiry(Some(answer))),
+            Found::Missing(_) => drop(Question(Some(answer))),
             Found::Actors(actors) => {
                 for actor in actors {
                     // What an actor refuses is dropped, and says that nobody answers.
-                    let _ = actor.send_positioned(Control::Identify(Inquiry(Some(answer.clone()))));
+                    let _ =
+                        actor.send_positioned(Control::Identify(Box::new(Question(Some(answer.clone())))));
                 }
                 drop_guarded(answer);
             }

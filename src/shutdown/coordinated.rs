@@ -4,8 +4,7 @@ use crate::actor::actor::Done;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
-use crate::shutdown::phases::{Phase, PhaseCycle, Phases};
-use crate::shutdown::phases::phase;
+use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
@@ -285,7 +284,7 @@ impl ShutdownRun {
         /// How long the thread of a test sleeps before it looks for turns to run again.
         const NAP: Duration = Duration::from_millis(1);
         let core = self.system.core();
-        if crate::dispatch::dispatcher::must_not_wait() || core.runs_current_thread() || run::is_task_of(core)
+        if crate::dispatch::may_block::must_not_wait() || core.runs_current_thread() || run::is_task_of(core)
         {
             return Err(ShutdownRunError::OwnThread);
         }

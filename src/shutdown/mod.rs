@@ -57,6 +57,7 @@ pub(crate) mod run;
 pub(crate) mod signals;
 
 pub use crate::shutdown::callbacks::SystemEnded;
-pub use crate::shutdown::phases::{Phase, PhaseCycle, Phases};
-pub use crate::shutdown::phases::phase;
-pub use crate::shutdown::report::{PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport};
+pub use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
+pub use crate::shutdown::report::{
+    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
+};

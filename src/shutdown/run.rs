@@ -6,15 +6,18 @@
 
 use super::phase;
 use crate::actor::actor::Done;
-use crate::time::alarm::Alarms;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
 use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
-use crate::shutdown::report::{PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome, TaskReport};
+use crate::shutdown::report::{
+    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
+    TaskReport,
+};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
+use crate::time::alarm::Alarms;
 use crate::util::panic::drop_guarded;
 use std::cell::Cell;
 use std::pin::Pin;

@@ -1,11 +1,11 @@
 //! An actor whose mail the test reads.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
-use crate::core::cell::Control;
+use crate::core::control::{Control, Terminated};
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
 use crate::sync::{Condvar, Mutex, lock};

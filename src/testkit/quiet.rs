@@ -98,7 +98,7 @@ pub struct StillBusy {
 /// ```
 pub fn wait_until_quiet(system: &SystemRef, limit: Duration) -> Result<(), NotQuiet> {
     let core = system.core();
-    if crate::dispatch::dispatcher::must_not_wait() || core.runs_current_thread() {
+    if crate::dispatch::may_block::must_not_wait() || core.runs_current_thread() {
         return Err(NotQuiet::OwnThread);
     }
     let reached = core.run_turns(&mut || false);

@@ -1,7 +1,6 @@
 //! Who has the next turn: a seeded choice among all actors that have something to do.
 
 use crate::core::dead_letters::turn_within;
-use crate::core::sender::Aside;
 use crate::dispatch::dispatcher::Kind;
 use crate::dispatch::stepping::{Identity, Reached, Stepper};
 use crate::scheduler::current::standing_for;
@@ -9,6 +8,7 @@ use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{HashMap, Mutex, lock};
 use crate::testkit::seeds::Again;
+use crate::thread_context::sender::Aside;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;

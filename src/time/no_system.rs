@@ -1,10 +1,11 @@
 //! The clock and the alarms of asks through references that belong to no system.
 
-use crate::sync::{Arc, process_wide};
+use crate::sync::process_wide;
 use crate::time::alarm::{AlarmKey, Alarms};
 use crate::time::clock::Clock;
 use crate::time::timers::Timers;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 

@@ -7,11 +7,11 @@
 //! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
 //! it, since wakers and messages are user code.
 
-use crate::time::alarm::{AlarmKey, Alarms};
-use crate::time::no_system::NO_SYSTEM;
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
+use crate::time::alarm::{AlarmKey, Alarms};
 use crate::time::clock::Clock;
+use crate::time::no_system::NO_SYSTEM;
 use crate::time::wheel::{Key, NEVER, Wheel, tick_begun_at, tick_not_before};
 use std::convert::Infallible;
 use std::fmt;
@@ -301,7 +301,7 @@ impl<T: TickTarget> Shared<T> {
 /// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
 /// Whoever moves a clock by hand stands for that thread.
 fn run_guarded<T: TickTarget>(fire: Fire<T>) {
-    crate::dispatch::dispatcher::without_waiting(|| {
+    crate::dispatch::may_block::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
             crate::util::panic::drop_guarded(payload);
         }

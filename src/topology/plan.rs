@@ -1,12 +1,12 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
 use crate::ask::ask::Timekeeper;
-use crate::time::no_system::NO_SYSTEM;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::check_name;
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
+use crate::time::no_system::NO_SYSTEM;
 use crate::topology::config::{Change, GroupConfig, Sections, give};
 use crate::topology::dot::Connection;
 use crate::topology::error::TopologyError;

@@ -1,7 +1,6 @@
 //! The verbs of sending, at each depth of addressing.
 
 use crate::ask::ask::Timekeeper;
-use crate::time::no_system::NO_SYSTEM;
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
@@ -10,6 +9,7 @@ use crate::core::error::SendError;
 use crate::core::system::SystemCore;
 use crate::delivery::multi_send::{Copier, LeftOver, Mode, Report, Way};
 use crate::path::actor_path::ActorPath;
+use crate::time::no_system::NO_SYSTEM;
 use crate::topology::error::Refusal;
 use crate::topology::outlet::Outlet;
 use crate::topology::request::Requesting;

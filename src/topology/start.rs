@@ -186,7 +186,7 @@ mod waiting {
             if !sections.is_empty() || self.shared().course.is_configured() {
                 return Ok(First::Given);
             }
-            let may_wait = !crate::dispatch::dispatcher::must_not_wait() && !core.runs_current_thread();
+            let may_wait = !crate::dispatch::may_block::must_not_wait() && !core.runs_current_thread();
             let configurers = self.entrypoints(|entry| entry.is_configurer);
             if !configurers.is_empty() {
                 return if may_wait { self.wait_for(&configurers) } else { Ok(First::Later) };
@@ -320,7 +320,7 @@ impl<'a> Configuring<'a> {
         let course = &shared.course;
         let mut state = lock(&course.state);
         while state.is_busy {
-            if crate::dispatch::dispatcher::must_not_wait() {
+            if crate::dispatch::may_block::must_not_wait() {
                 return Err(TopologyError::Busy);
             }
             state = course.wait(state);

@@ -6,8 +6,9 @@
 
 use crate::actor::actor::Done;
 use crate::actor::context::Context;
+use crate::actor::turn::apply;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::logic::RoutingLogic;
@@ -23,7 +24,7 @@ pub struct FoundEmpty {
 impl FoundEmpty {
     /// For a router whose head is a `Head<M, L>`.
     pub fn new<M: Send + 'static, L: RoutingLogic<M>>() -> Self {
-        Self { trigger: Trigger::new(), word: || Control::apply(Head::<M, L>::found_empty) }
+        Self { trigger: Trigger::new(), word: || apply(Head::<M, L>::found_empty) }
     }
 
     /// A message has found nobody. Positioned, so behind a change that the same sender has asked for.

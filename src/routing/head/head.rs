@@ -6,11 +6,12 @@
 //! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
 //! them.
 
-use crate::actor::actor::{Actor, Done, Terminated};
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::core::any_ref::AnyRef;
+use crate::core::control::Terminated;
 use crate::core::strategy::Strategy;
-use crate::dispatch::dispatcher::without_waiting;
+use crate::dispatch::may_block::without_waiting;
 use crate::failure::{Failure, guarded};
 use crate::routing::head::messages::{Manage, ManageError};
 use crate::routing::head::old_tables::WaitingChanges;

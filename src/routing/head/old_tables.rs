@@ -18,7 +18,7 @@
 
 use crate::actor::actor::Done;
 use crate::actor::context::Context;
-use crate::core::cell::Control;
+use crate::actor::turn::apply;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::logic::RoutingLogic;
@@ -181,7 +181,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         let head = self.board.shared.info.head.clone();
         let look = move || {
             // Where the head has ended, so have the changes that waited.
-            let _ = head.send_positioned(Control::apply(Self::look_again));
+            let _ = head.send_positioned(apply(Self::look_again));
         };
         let timers = self.board.shared.info.system.timers();
         timers.call_at(ctx.now().saturating_add(pause), Box::new(look));

@@ -18,10 +18,9 @@
 //! The farewell travels with the request, so no full mailbox can refuse it.
 
 use crate::actor::context::Context;
-use crate::actor::leave_router::Leave;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Leaving;
+use crate::core::control::{Leave, Leaving};
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::head::state::{Board, Member};

@@ -28,18 +28,20 @@
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
 use crate::ask::ask::AskError;
-use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId};
+use crate::ask::fork::{
+    Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId,
+};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::{DeadLetterReason, nowhere};
 use crate::deployment::router::RouterSettings;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
-use crate::routing::hops::{hops, with_hops};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::routing_ref::RouterInfo;
 use crate::sync::{Mutex, lock};
+use crate::thread_context::hops::{hops, with_hops};
 use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
 use rand::RngExt;

@@ -8,12 +8,12 @@
 //! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
 //! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
 
-use crate::core::sender::{Position, with_cursors};
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::sync::CachePadded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::thread_context::sender::{Position, with_cursors};
 use crate::util::per_thread::PerThread;
 use std::cell::Cell;
 use std::fmt;
@@ -330,9 +330,9 @@ mod tests {
     use super::SET_BACK;
     use super::advance;
     use super::next;
-    use crate::core::sender::Position;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
+    use crate::thread_context::sender::Position;
 
     #[test]
     fn a_shared_cursor_goes_on_in_turn_where_it_is_set_back() {

@@ -7,9 +7,10 @@
 //! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
 //! becomes of the look: the flag is loose again.
 
+use crate::actor::turn::apply;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::Control;
+use crate::core::control::Control;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
@@ -80,7 +81,7 @@ impl Resizing {
             counts: PerThread::new(),
             asked_at: AtomicU64::new(0),
             trigger: Trigger::new(),
-            word: || Control::apply(Head::<M, L>::triggered),
+            word: || apply(Head::<M, L>::triggered),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::routing::resizer::default::DefaultResizer;
 use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
-use crate::routing::settings::apply::{FROM_CODE, Kind, POOLS, POOL_ONLY, key_path};
+use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
 use crate::routing::settings::error::SectionFault;
 use crate::routing::settings::known_names::Known;
 use std::time::Duration;

@@ -1,0 +1,92 @@
+//! TODO head
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_ref::AnyRef;
+use crate::failure::Failure;
+use std::any::Any;
+/// What governs an actor's life. Travels on the system lane.
+pub enum Control {
+    /// End now: the rest of the mailbox becomes dead letters.
+    Stop,
+    /// End now if there is nothing left to handle; otherwise do nothing.
+    Retire,
+    /// Handle no messages until resumed; nests.
+    Suspend,
+    /// Undoes one `Suspend` or one failure.
+    Resume {
+        /// Whether the failure of this very actor is what was judged.
+        judged: bool,
+    },
+    /// Make a new state; the failure is what led to it.
+    Restart(Failure),
+    /// A child has failed and waits for a verdict.
+    ChildFailed { child: AnyRef, failure: Failure },
+    /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
+    ChildStopped { child: AnyRef, watchers: Box<[AnyRef]> },
+    /// Tell this actor when you end.
+    Watch(AnyRef),
+    /// Don't.
+    Unwatch(AnyRef),
+    /// Watch this actor, as if by `Context::watch`.
+    Adopt(AnyRef),
+    /// There is something to do that only the actor itself knows of.
+    Nudge,
+    /// Positioned: a watched actor has ended.
+    Terminated(Terminated),
+    /// Positioned: end, once everything before it is handled.
+    PoisonPill,
+    /// Positioned: fail.
+    Kill,
+    /// Positioned: a timer of this number has fired.
+    Tick(u64),
+    /// Leave a router (a [`Leave<M>`](crate::core::control::Leave)); see [`Leaving`] for the position.
+    Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
+    /// Positioned: the end of one that leaves, where its mailbox was closed.
+    HasLeft,
+    /// Positioned: say who you are.
+    Identify(Box<dyn Inquiry>),
+    /// Positioned: run this on the state, a `Box<Act<A>>` of `actor/turn.rs`. For the engine's own actors.
+    Apply(Box<dyn Any + Send>),
+}
+
+impl Control {
+    /// Whether it waits in the queue as a message does: a timer's tick, the notice of an end.
+    pub fn is_notice(&self) -> bool {
+        matches!(self, Control::Tick(_) | Control::Terminated(_))
+    }
+}
+
+/// A question for an actor's reference. Dropped before it is answered, it says that there is no actor.
+pub trait Inquiry: Send {
+    /// The actor is there.
+    fn answer(self: Box<Self>, actor: AnyRef);
+}
+
+/// How an actor leaves a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
+    AtPosition,
+    /// Immediate: it takes no more messages, and ends once it has handled those that it has.
+    AtOnce,
+    /// Positioned: it gets the farewell, and ends when it thinks fit.
+    ByItself,
+}
+
+/// The notice that a watched actor has ended for good (a restart is no end).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Terminated {
+    /// Who has ended.
+    pub actor: AnyRef,
+    /// Whether it was alive when the watch began: false when it had ended before.
+    pub existence_confirmed: bool,
+}
+
+/// The head's request.
+pub struct Leave<M> {
+    /// Takes what the actor does not handle.
+    pub router: ActorRef<M>,
+    /// What the actor gets as its last message from the router: no mailbox can refuse it.
+    pub farewell: Option<M>,
+}

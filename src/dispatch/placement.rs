@@ -1,0 +1,52 @@
+//! TODO head
+
+use crate::dispatch::blocking::BlockingPool;
+use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::pinned::PinnedHome;
+use crate::dispatch::{blocking, calling_thread, stepping};
+use crate::scheduler::pool::Pool;
+use crate::scheduler::task::{Task, TaskRef};
+use crate::sync::Arc;
+use std::sync::Arc as StdArc;
+/// Where one actor runs.
+#[derive(Clone, Debug)]
+pub enum Home {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedHome),
+    CallingThread(calling_thread::Limits),
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+}
+
+impl Home {
+    /// Hands the actor over to be run.
+    #[inline]
+    pub fn schedule(&self, task: TaskRef) {
+        match self {
+            Self::WorkStealing(pool) => pool.schedule(task),
+            Self::Blocking(pool) => pool.schedule(task),
+            Self::Pinned(home) => home.schedule(task),
+            Self::CallingThread(limits) => calling_thread::schedule(task, *limits),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
+        }
+    }
+
+    /// Whether the actor of this task, whose home it is, cannot run as long as the calling thread waits, though that may:
+    /// on a thread of its own, on the only one of a blocking dispatcher, or in its own turn.
+    pub fn needs_this_thread(&self, task: *const Task) -> bool {
+        match self {
+            Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
+            Self::Pinned(home) => home.is_this_thread(),
+            _ => false,
+        }
+    }
+
+    /// The actor is gone and will not be scheduled again: a thread of its own ends.
+    pub fn release(&self) {
+        if let Self::Pinned(home) = self {
+            home.release();
+        }
+    }
+}

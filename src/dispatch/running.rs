@@ -1,0 +1,107 @@
+//! TODO head
+
+use crate::dispatch::blocking::BlockingPool;
+use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::pinned::PinnedThreads;
+use crate::dispatch::placement::Home;
+use crate::dispatch::{calling_thread, stepping};
+use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::pool::Pool;
+use crate::sync::Arc;
+use std::sync::Arc as StdArc;
+/// A dispatcher whose threads run.
+#[derive(Clone, Debug)]
+pub enum Running {
+    WorkStealing(Arc<Pool>),
+    Blocking(BlockingPool),
+    Pinned(PinnedThreads),
+    CallingThread(calling_thread::Limits),
+    /// In the place of a dispatcher of this kind; see [`stepping`].
+    #[cfg(feature = "testkit")]
+    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+}
+
+impl Running {
+    /// What kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::WorkStealing(_) => Kind::WorkStealing,
+            Self::Blocking(_) => Kind::Blocking,
+            Self::Pinned(_) => Kind::Pinned,
+            Self::CallingThread(_) => Kind::CallingThread,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(_, kind) => *kind,
+        }
+    }
+
+    /// The place of a new actor; on a pinned dispatcher this starts its thread.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a thread.
+    pub fn new_task_home(&self) -> Result<Home, StartError> {
+        match self {
+            Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
+            Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
+            Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
+            Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
+        }
+    }
+
+    /// Tells the threads to end once there is nothing left to run. Never blocks; all actors are gone by
+    /// then.
+    pub fn stop(&self) {
+        match self {
+            Self::WorkStealing(pool) => pool.stop(),
+            Self::Blocking(pool) => pool.stop(),
+            Self::Pinned(threads) => threads.stop(),
+            Self::CallingThread(_) => {}
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => {}
+        }
+    }
+
+    /// Whether all threads have ended, so that to join them takes no time.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => pool.has_ended(),
+            Self::Blocking(pool) => pool.has_ended(),
+            Self::Pinned(threads) => threads.has_ended(),
+            Self::CallingThread(_) => true,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => true,
+        }
+    }
+
+    /// Whether the calling thread is one of the dispatcher's.
+    pub fn runs_current_thread(&self) -> bool {
+        match self {
+            Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
+            Self::Blocking(pool) => pool.runs_current_thread(),
+            Self::Pinned(threads) => threads.runs_current_thread(),
+            // None of its own; see `must_not_wait`.
+            Self::CallingThread(_) => false,
+            #[cfg(feature = "testkit")]
+            Self::Stepping(stepper, _) => stepper.in_turn(),
+        }
+    }
+
+    /// Stops and waits until every thread has ended.
+    ///
+    /// # Errors
+    ///
+    /// On one of the threads: they are told to stop, and another thread must join them.
+    pub fn stop_and_join(&self) -> Result<(), JoinError> {
+        self.stop();
+        match self {
+            Self::WorkStealing(pool) => pool.join(),
+            Self::Blocking(pool) => pool.join(),
+            Self::Pinned(threads) => threads.join(),
+            Self::CallingThread(_) => Ok(()),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => Ok(()),
+        }
+    }
+}
