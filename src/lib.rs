@@ -158,8 +158,6 @@ mod ask;
 #[cfg(feature = "config")]
 pub mod config;
 mod core;
-mod delivery;
-mod deployment;
 mod dispatch;
 mod failure;
 mod group;
@@ -177,6 +175,7 @@ mod pattern;
 pub mod routing;
 mod scheduler;
 mod selection;
+mod settings;
 pub mod shutdown;
 mod sync;
 #[cfg(feature = "testkit")]
@@ -200,22 +199,22 @@ pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt, AttemptEnd, AttemptFailure};
 pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
 pub use crate::ask::traced::Answered;
-pub use crate::ask::undelivered::{SinkTaken, Undelivered};
 pub use crate::core::actor_ref::{ActorRef, Load};
 pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
 pub use crate::core::ask_counts::ReplyCounts;
+pub use crate::core::build_error::{AliasFault, BuildError};
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter_log::DeadLetterLog;
+pub use crate::core::dead_letter_sinks::{SinkTaken, Undelivered};
 pub use crate::core::dead_letters::{
     AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
 };
-pub use crate::core::error::{AliasFault, BuildError, SendError, ShutdownError, SpawnError};
+pub use crate::core::error::{SendError, ShutdownError, SpawnError};
 pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use crate::core::ledger::Ledger;
 pub use crate::core::recipient::{Accepted, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
 pub use crate::core::system::{System, SystemBuilder, SystemRef};
-pub use crate::deployment::deployment::{Deployment, PatternError};
 pub use crate::dispatch::dispatcher::{
     Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
@@ -224,7 +223,7 @@ pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, Mailb
 pub use crate::path::actor_path::ActorPath;
 pub use crate::path::address::Address;
 pub use crate::path::error::{NameError, NameFault, PathError, PathFault};
-pub use crate::pattern::backoff::{Backoff, BackoffError, BackoffSupervisor};
+pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
 pub use crate::pattern::behavior::{Behavior, Behaviors, Handling};
 pub use crate::pattern::inbox::{Inbox, InboxError};
 pub use crate::pattern::listeners::{Listeners, Listening};
@@ -236,6 +235,8 @@ pub use crate::scheduler::error::StartError;
 pub use crate::selection::identify::{ActorIdentity, ActorNotFound, Resolution};
 pub use crate::selection::lookup::LookupError;
 pub use crate::selection::selection::{Delivered, SelectError, Selection};
+pub use crate::settings::backoff_error::BackoffError;
+pub use crate::settings::deployment::{Deployment, PatternError};
 pub use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
 
 #[cfg(feature = "macros")]

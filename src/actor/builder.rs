@@ -130,7 +130,7 @@ impl ActorBuilder {
     }
 
     /// How many messages the actor may [stash](Context::stash) at a time; any number unless this, its
-    /// [mailbox](crate::mailbox::kind::Mailbox::stash_capacity) or its [deployment](crate::deployment::deployment::Deployment::stash_capacity) says otherwise. Of
+    /// [mailbox](crate::mailbox::kind::Mailbox::stash_capacity) or its [deployment](crate::settings::deployment::Deployment::stash_capacity) says otherwise. Of
     /// these the deployment counts most, and the mailbox least. With 0 it can stash none.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));

@@ -1,7 +1,8 @@
 //! Which mailbox an actor is given, and who has a say in it.
 
 use crate::actor::actor::Actor;
-use crate::core::error::{BuildError, SpawnError};
+use crate::core::build_error::BuildError;
+use crate::core::error::SpawnError;
 use crate::core::system::SystemCore;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;

@@ -14,13 +14,13 @@ use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
-#[cfg(all(feature = "net", not(pointsman_loom)))]
-use crate::deployment::deployment::Deployment;
-use crate::deployment::deployment::Section;
 use crate::failure::guarded;
 use crate::mailbox::kind::Full;
 use crate::mailbox::mailbox;
 use crate::path::actor_path::check_name;
+#[cfg(all(feature = "net", not(pointsman_loom)))]
+use crate::settings::deployment::Deployment;
+use crate::settings::deployment::Section;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use crate::util::panic::drop_guarded;

@@ -135,7 +135,7 @@ impl<M: Send + 'static> Context<M> {
     /// # Errors
     ///
     /// [`StashError`] with the message when the stash is full; its capacity is said by the
-    /// [deployment](crate::deployment::deployment::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
+    /// [deployment](crate::settings::deployment::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
     /// [mailbox](crate::mailbox::kind::Mailbox::stash_capacity), the first of them that says something.
     ///
     /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.

@@ -10,11 +10,11 @@ use crate::config::values::Span;
 use crate::config::{key, router};
 use crate::core::strategy::{Directive, Restart, Strategy};
 use crate::core::system::SystemBuilder;
-use crate::deployment::deployment::Deployment;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::{Full, Mailbox, MailboxRequirement};
 use crate::routing::settings::known_names::Known;
-use crate::shutdown::phases::Phase;
+use crate::settings::deployment::Deployment;
+use crate::settings::phases::Phase;
 use crate::topology::config::GroupConfig;
 
 pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
@@ -316,7 +316,7 @@ fn recipe(
 fn listener(
     key: &str,
     section: &super::file::ListenerSection,
-    settings: &mut crate::deployment::deployment::ListenerSettings,
+    settings: &mut crate::settings::deployment::ListenerSettings,
 ) -> Result<(), ConfigError> {
     settings.max_connections =
         section.max_connections.map(|count| count.usize()).or(settings.max_connections);

@@ -15,10 +15,10 @@ use crate::config::values::{LetterCount, Seed, Span, Whole};
 use crate::config::{key, router};
 use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemBuilder;
-use crate::deployment::deployment::Deployment;
 use crate::dispatch::dispatcher::{Dispatcher, default_thread_count};
 use crate::dispatch::mailbox_defaults::Mailboxes;
 use crate::mailbox::kind::{Choice, Full, Mailbox, MailboxRequirement};
+use crate::settings::deployment::Deployment;
 use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::core::system::SystemRef::settings).
@@ -210,9 +210,9 @@ fn deployment(deployment: &Deployment) -> DeploymentSection {
 
 #[cfg(feature = "net")]
 fn listener(
-    settings: &crate::deployment::deployment::ListenerSettings,
+    settings: &crate::settings::deployment::ListenerSettings,
 ) -> Option<super::file::ListenerSection> {
-    let said = settings != &crate::deployment::deployment::ListenerSettings::new();
+    let said = settings != &crate::settings::deployment::ListenerSettings::new();
     said.then(|| super::file::ListenerSection {
         max_connections: settings.max_connections.map(|count| whole(count as u64)),
         low_mark: settings.low_mark.map(|bytes| whole(bytes as u64)),

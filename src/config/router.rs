@@ -6,11 +6,11 @@ use crate::config::error::ConfigError;
 use crate::config::print::whole;
 use crate::config::values::{PoolDispatcher, Span, Text, Whole};
 use crate::core::system::SystemBuilder;
-use crate::deployment::router::RouterSettings;
 use crate::routing::settings::apply::key_path;
 use crate::routing::settings::check::check_section;
 use crate::routing::settings::known_names::Known;
 use crate::routing::{ExploringResizerSettings, ResizerSettings};
+use crate::settings::router::RouterSettings;
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.

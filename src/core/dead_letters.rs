@@ -5,8 +5,8 @@
 //! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
 
-use crate::ask::undelivered::Rules;
 use crate::core::dead_letter_log::LetterLog;
+use crate::core::dead_letter_sinks::Rules;
 use crate::core::error::SendError;
 use crate::core::event_stream::{
     ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly,

@@ -1,6 +1,7 @@
 //! The dispatchers of one system, by their names and aliases, and where a new actor runs.
 
-use crate::core::error::{AliasFault, BuildError, SpawnError};
+use crate::core::build_error::{AliasFault, BuildError};
+use crate::core::error::SpawnError;
 use crate::core::system::SystemCore;
 use crate::dispatch::dispatcher::{Dispatcher, Kind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};

@@ -85,7 +85,7 @@ struct Topics {
 }
 
 #[derive(Clone)]
-struct Entry {
+pub(crate) struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     by: TypeId,

@@ -1,8 +1,8 @@
 //! A message that waits for room at an actor of a group, when the actor retires: it goes to the next actor of the key.
 
 use crate::core::actor_ref::ActorRef;
+use crate::core::multi_send::{Counted, LeftOver, Mode, Way};
 use crate::core::pending_send::{Next, Succession};
-use crate::delivery::multi_send::{Counted, LeftOver, Mode, Way};
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
 use crate::group::state::{Board, Seat};

@@ -3,8 +3,8 @@
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SendError;
+use crate::core::multi_send::{LeftOver, Mode, Way};
 use crate::core::system::SystemCore;
-use crate::delivery::multi_send::{LeftOver, Mode, Way};
 use crate::failure::guarded;
 use crate::group::key::GroupKey;
 use crate::group::state::{Board, Openness};

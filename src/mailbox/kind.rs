@@ -234,7 +234,7 @@ impl Mailbox {
 
     /// How many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; any number unless said
     /// otherwise. With 0 it can stash none. What the actor's
-    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::deployment::deployment::Deployment::stash_capacity) says counts more.
+    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::settings::deployment::Deployment::stash_capacity) says counts more.
     ///
     /// In a configuration this is `stash-capacity` of the mailbox's section (Akka's).
     ///

@@ -11,7 +11,7 @@
 //! to read: readiness is a hint, never a promise.
 
 use crate::core::actor_ref::ActorRef;
-use crate::delivery::multi_send::Mode;
+use crate::core::multi_send::Mode;
 use crate::dispatch::may_block::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};

@@ -91,11 +91,11 @@ pub(crate) mod scripted;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod socket;
 
-#[cfg(feature = "net")]
-pub use crate::deployment::deployment::ListenerSettings;
 #[cfg(not(pointsman_loom))]
 pub use crate::net::connection::{Closed, Connection, Flushed, ReadOutcome};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::socket::Address;
+#[cfg(feature = "net")]
+pub use crate::settings::deployment::ListenerSettings;

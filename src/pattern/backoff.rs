@@ -20,6 +20,7 @@ use crate::core::error::{SendError, SpawnError};
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
 use crate::core::system::SystemRef;
+use crate::settings::backoff_error::BackoffError;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::util::panic::Guarded;
 use crate::util::reclaim;
@@ -71,52 +72,6 @@ enum Reset {
     After(Duration),
     Manual,
 }
-
-/// Why a [`Backoff`] makes no sense.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum BackoffError {
-    /// The shortest delay is 0.
-    ZeroMin,
-    /// The longest delay is shorter than the shortest.
-    MaxBelowMin {
-        /// The shortest delay.
-        min: Duration,
-        /// The longest.
-        max: Duration,
-    },
-    /// The jitter is not between 0 and 1.
-    Jitter {
-        /// What was given.
-        jitter: f64,
-    },
-    /// The time after which the count is reset is not between the shortest and the longest delay.
-    Reset {
-        /// What was given.
-        after: Duration,
-        /// The shortest delay.
-        min: Duration,
-        /// The longest.
-        max: Duration,
-    },
-}
-
-impl fmt::Display for BackoffError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BackoffError::ZeroMin => f.write_str("shortest delay 0: must be above 0"),
-            BackoffError::MaxBelowMin { min, max } => {
-                write!(f, "longest delay {max:?}: must be at least the shortest, {min:?}")
-            }
-            BackoffError::Jitter { jitter } => write!(f, "jitter {jitter}: must be between 0 and 1"),
-            BackoffError::Reset { after, min, max } => {
-                write!(f, "reset after {after:?}: must be between {min:?} and {max:?}, or manual")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BackoffError {}
 
 impl<M: Send + 'static> Backoff<M> {
     /// Creates the child anew whenever it has ended, for whatever reason.

@@ -177,7 +177,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
     /// single routees are chosen by [`mailbox`](Self::mailbox). Room for all that a bounded queue holds is allocated at
     /// once, so it may hold 2^24 messages ([`MailboxFault::LargeCapacity`]). In a configuration file the key is `queue`
-    /// ([`RouterSettings::queue`](super::RouterSettings::queue)).
+    /// ([`RouterSettings::queue`](crate::settings::router::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);
         self

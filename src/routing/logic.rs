@@ -4,9 +4,9 @@
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
-use crate::deployment::router::RouterSettings;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
+use crate::settings::router::RouterSettings;
 use std::any::Any;
 
 /// What a logic answers.

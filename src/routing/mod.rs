@@ -93,7 +93,6 @@ pub(crate) mod router_value;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
 
-pub use crate::deployment::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
 pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
@@ -116,7 +115,6 @@ pub use crate::routing::logics::two_choices::TwoChoices;
 pub use crate::routing::path_group::WildcardError;
 pub use crate::routing::plan::RouterPlan;
 pub use crate::routing::resizer::default::DefaultResizer;
-pub use crate::routing::resizer::error::ResizerError;
 pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 pub use crate::routing::resizer::loads::RouteeLoads;
 pub use crate::routing::resizer::resizer::{AskResizer, Resizer};
@@ -124,6 +122,8 @@ pub use crate::routing::route_context::RouteContext;
 pub use crate::routing::routees::{Routee, Routees};
 pub use crate::routing::router::Router;
 pub use crate::routing::router_value::{LogicError, RouterValue};
-pub use crate::routing::settings::error::SectionFault;
+pub use crate::settings::resizer_error::ResizerError;
+pub use crate::settings::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
+pub use crate::settings::section_fault::SectionFault;
 #[cfg(feature = "macros")]
 pub use pointsman_macros::HashKey;

@@ -80,7 +80,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
 }
 
 /// How a pool's routees run, as the code says; what the system says of them is in
-/// [`RouterSettings`](super::RouterSettings) and its deployment.
+/// [`RouterSettings`](crate::settings::router::RouterSettings) and its deployment.
 #[derive(Clone)]
 pub struct RouteeSettings {
     pub dispatcher: Option<String>,

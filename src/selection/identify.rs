@@ -4,8 +4,8 @@ use crate::ask::ask;
 use crate::ask::ask::{Ask, AskError, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::control::Control;
-pub(crate) use crate::core::control::Inquiry;
+use crate::core::control::{Control, Inquiry};
+
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;

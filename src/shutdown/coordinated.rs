@@ -4,7 +4,7 @@ use crate::actor::actor::Done;
 use crate::core::event_stream::quietly;
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
-use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
+use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;

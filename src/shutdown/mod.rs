@@ -48,7 +48,6 @@
 pub(crate) mod actors;
 pub(crate) mod callbacks;
 pub(crate) mod coordinated;
-pub(crate) mod phases;
 #[cfg(all(feature = "signals", not(pointsman_loom), any(windows, test)))]
 pub(crate) mod polled_signals;
 pub(crate) mod report;
@@ -56,8 +55,8 @@ pub(crate) mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
 pub(crate) mod signals;
 
+pub use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
 pub use crate::shutdown::callbacks::SystemEnded;
-pub use crate::shutdown::phases::{Phase, PhaseCycle, Phases, phase};
 pub use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
 };

@@ -4,7 +4,7 @@ use crate::ask::ask::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::error::BuildError;
+use crate::core::build_error::BuildError;
 use crate::core::ledger::Ledger;
 use crate::core::system::{System, SystemBuilder, SystemRef};
 use crate::dispatch::stepping;

@@ -1,7 +1,7 @@
 //! What can be wrong with a topology.
 
 use crate::core::error::SendError;
-use crate::delivery::multi_send::Report;
+use crate::core::multi_send::Report;
 use crate::path::error::NameError;
 use std::fmt;
 

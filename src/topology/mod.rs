@@ -40,7 +40,7 @@ pub(crate) mod start;
 pub(crate) mod stop;
 pub(crate) mod wraps;
 
-pub use crate::delivery::multi_send::{Mode, Report};
+pub use crate::core::multi_send::{Mode, Report};
 pub use crate::group::builder::{GroupBuilder, GroupPlan, Singleton};
 pub use crate::group::effective_policy::PolicyError;
 pub use crate::group::entry::{Start, StartCause};

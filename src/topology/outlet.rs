@@ -5,8 +5,8 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::DeadLetterReason;
+use crate::core::multi_send::{Copier, Copies, Way};
 use crate::core::system::SystemRef;
-use crate::delivery::multi_send::{Copier, Copies, Way};
 use crate::sync::OnceLock;
 use crate::topology::wraps::{Carries, taken_back};
 use crate::util::panic::drop_guarded;
@@ -74,7 +74,7 @@ pub struct Berth<D> {
 
 /// The entrance of a destination for messages of one type.
 pub trait Port<M>: Send + Sync {
-    /// As [`Spread::spread`](crate::delivery::multi_send::Spread::spread).
+    /// As [`Spread::spread`](crate::core::multi_send::Spread::spread).
     fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
 
     /// Turns back what this port has changed.

@@ -7,7 +7,7 @@ use crate::ask::fork::{Answerable, Attempt};
 use crate::ask::reply::{Call, ReplyTo, Request, SinkHandle};
 use crate::ask::to_actor::Bound;
 use crate::core::dead_letters::{DeadLetterReason, unread};
-use crate::delivery::multi_send::{Copier, Mode};
+use crate::core::multi_send::{Copier, Mode};
 use crate::topology::ask_all::{AskAll, gathered};
 use crate::topology::reply_set::{Replies, Tokens};
 use crate::topology::send::{Offered, Target};

@@ -2,11 +2,11 @@
 
 use crate::core::actor_ref::Load;
 use crate::core::error::SendError;
-use crate::deployment::router::RouterSettings;
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::plan::RouterPlan;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
+use crate::settings::router::RouterSettings;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;

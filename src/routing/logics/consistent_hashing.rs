@@ -2,13 +2,13 @@
 
 use crate::actor::skip_unwanted::{IsWanted, is_wanted};
 use crate::ask::fork::{Answerable, Attempt};
-use crate::deployment::router::RouterSettings;
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::logics::hash_key::{HashKey, KeySink};
 use crate::routing::logics::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
+use crate::settings::router::RouterSettings;
 use crate::sync::HashMap;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::util::panic::Guarded;

@@ -34,12 +34,12 @@ use crate::ask::fork::{
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::{DeadLetterReason, nowhere};
-use crate::deployment::router::RouterSettings;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::routing_ref::RouterInfo;
+use crate::settings::router::RouterSettings;
 use crate::sync::{Mutex, lock};
 use crate::thread_context::hops::{hops, with_hops};
 use crate::time::timers::TimerHandle;

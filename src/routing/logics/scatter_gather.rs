@@ -2,12 +2,12 @@
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
-use crate::deployment::router::RouterSettings;
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::logics::broadcast;
 use crate::routing::logics::first_reply::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
+use crate::settings::router::RouterSettings;
 use std::time::Duration;
 
 /// Asks all routees at once, and passes the first success on to the asker.

@@ -2,7 +2,6 @@
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
-use crate::deployment::router::RouterSettings;
 use crate::routing::logic::{Pick, RoutingLogic, deliver_to};
 use crate::routing::logics::first_reply::{
     Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
@@ -10,6 +9,7 @@ use crate::routing::logics::first_reply::{
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
+use crate::settings::router::RouterSettings;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;

@@ -9,10 +9,10 @@ use crate::routing::head::messages::Manage;
 use crate::routing::head::state::Board;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::{Initial, RouterPlan};
-use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::resizer::{AskResizer, Resizer};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routing_ref::SharedRouter;
+use crate::settings::resizer_error::ResizerError;
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
 

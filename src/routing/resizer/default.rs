@@ -1,9 +1,9 @@
 //! The resizer that counts busy routees.
 
 use crate::core::actor_ref::Load;
-use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, TICK_INTERVAL, check_bounds, difference};
+use crate::settings::resizer_error::ResizerError;
 use std::time::Duration;
 
 /// Grows a pool in which all routees are busy, shrinks one in which few are.

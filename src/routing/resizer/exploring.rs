@@ -2,9 +2,9 @@
 
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::Load;
-use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, check_bounds, difference};
+use crate::settings::resizer_error::ResizerError;
 use crate::sync::{Mutex, lock};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

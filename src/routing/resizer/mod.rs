@@ -7,7 +7,6 @@
 
 pub(crate) mod apply;
 pub(crate) mod default;
-pub(crate) mod error;
 pub(crate) mod exploring;
 pub(crate) mod loads;
 pub(crate) mod resizer;

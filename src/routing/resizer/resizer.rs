@@ -1,7 +1,7 @@
 //! The [`Resizer`] trait: it decides how many routees a pool has.
 
-use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::loads::RouteeLoads;
+use crate::settings::resizer_error::ResizerError;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 

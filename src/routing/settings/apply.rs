@@ -9,15 +9,13 @@
 //! section, `fault.rs` what can be wrong.
 
 use crate::routing::settings::check;
-use crate::routing::settings::error::SectionFault;
+use crate::settings::section_fault::SectionFault;
 
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::stash_limit;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
 use crate::core::system::{SystemCore, SystemRef};
-use crate::deployment::deployment::{Deployment, Section};
-use crate::deployment::router::RouterSettings;
 use crate::mailbox::kind::Mailbox;
 use crate::routing::balancing;
 use crate::routing::logic::RoutingLogic;
@@ -28,6 +26,8 @@ use crate::routing::logics::two_choices::TwoChoices;
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
+use crate::settings::deployment::{Deployment, Section};
+use crate::settings::router::RouterSettings;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
@@ -309,9 +309,9 @@ mod tests {
     use crate::actor::actor::{Actor, Done};
     use crate::actor::context::Context;
     use crate::core::system::System;
-    use crate::deployment::deployment::Deployment;
-    use crate::deployment::router::RouterSettings;
     use crate::routing::builder::RouterBuilder;
+    use crate::settings::deployment::Deployment;
+    use crate::settings::router::RouterSettings;
 
     struct Worker;
 

@@ -1,17 +1,17 @@
 //! What is wrong with a section whatever router it is for.
 
-use crate::core::error::BuildError;
+use crate::core::build_error::BuildError;
 use crate::core::system::SystemBuilder;
-use crate::deployment::router::RouterSettings;
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::default::DefaultResizer;
-use crate::routing::resizer::error::ResizerError;
 use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
-use crate::routing::settings::error::SectionFault;
 use crate::routing::settings::known_names::Known;
+use crate::settings::resizer_error::ResizerError;
+use crate::settings::router::RouterSettings;
+use crate::settings::section_fault::SectionFault;
 use std::time::Duration;
 
 /// Refuses what no router could be, and names that lead nowhere.

@@ -2,9 +2,9 @@
 
 use crate::core::system::SystemBuilder;
 use crate::path::address::Address;
-use crate::routing::settings::error::SectionFault;
 use crate::routing::settings::logic_registry::Logics;
 use crate::selection::selection::Selection;
+use crate::settings::section_fault::SectionFault;
 
 /// What a system knows by names before it starts.
 pub struct Known<'a> {

@@ -1,11 +1,11 @@
 //! Logics of the users' own, by the names that sections call them.
 
-use crate::core::error::BuildError;
+use crate::core::build_error::BuildError;
 use crate::core::system::SystemBuilder;
-use crate::deployment::router::RouterSettings;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::apply::{FROM_CODE, Kind};
-use crate::routing::settings::error::SectionFault;
+use crate::settings::router::RouterSettings;
+use crate::settings::section_fault::SectionFault;
 use crate::util::panic::Guarded;
 use std::any::{Any, TypeId, type_name};
 use std::fmt;

@@ -30,7 +30,7 @@ macro_rules! keys {
     )*};
 }
 
-/// What a system says of the router at a path: [`Deployment::router`](crate::deployment::deployment::Deployment::router), or a `router` table
+/// What a system says of the router at a path: [`Deployment::router`](crate::settings::deployment::Deployment::router), or a `router` table
 /// in a configuration file. It wins over the code, key by key.
 ///
 /// Whether an actor is a router is said in code alone. A key that does not concern the router, such as `within` for one
@@ -169,7 +169,7 @@ impl RouterSettings {
     }
 
     /// The name of the dispatcher of a pool's routees for which the code says none. What always wins is
-    /// [`Deployment::dispatcher`](crate::deployment::deployment::Deployment::dispatcher).
+    /// [`Deployment::dispatcher`](crate::settings::deployment::Deployment::dispatcher).
     pub fn pool_dispatcher(mut self, name: &str) -> Self {
         self.pool_dispatcher = Some(name.to_owned());
         self

@@ -1,6 +1,6 @@
 //! Settings of single actors by path, given to the system instead of to the code that creates them.
 
-use crate::deployment::router::RouterSettings;
+use crate::settings::router::RouterSettings;
 
 use crate::path::actor_path::check_name;
 use crate::path::error::NameError;

@@ -1,0 +1,148 @@
+//! TODO head
+
+use crate::core::dead_letters::DeadLetter;
+use crate::core::event_stream::quietly;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{HashMap, Mutex, lock};
+use crate::util::panic::Guarded;
+use std::any::Any;
+use std::any::TypeId;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::Arc as StdArc;
+/// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`].
+#[non_exhaustive]
+pub struct Undelivered<M> {
+    /// The message. Its reply port, if it has one, is closed: who asked has been told already.
+    pub message: M,
+    /// For whom it was, and why it was not taken.
+    pub letter: DeadLetter,
+}
+
+impl<M> fmt::Debug for Undelivered<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Undelivered").field("letter", &self.letter).finish_non_exhaustive()
+    }
+}
+
+/// A type of message has a sink already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SinkTaken {
+    /// The name of the type.
+    pub message_type: &'static str,
+}
+
+impl fmt::Display for SinkTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "undelivered messages of type {} have a sink already: drop its subscription first, or pass them on from there",
+            self.message_type
+        )
+    }
+}
+
+impl std::error::Error for SinkTaken {}
+
+/// What is known of types of messages.
+#[derive(Default)]
+pub struct Rules {
+    /// How many there are, so that without any a dead letter costs one load.
+    count: AtomicUsize,
+    by_type: Mutex<ByType>,
+}
+
+#[derive(Default)]
+pub(crate) struct ByType {
+    marks: HashMap<TypeId, Guarded<StdArc<dyn Any + Send + Sync>>>,
+    sinks: HashMap<TypeId, Guarded<StdArc<dyn Any + Send + Sync>>>,
+}
+
+/// Which messages of one type are of no interest.
+pub(crate) struct Mark<M>(Box<dyn Fn(&M) -> bool + Send + Sync>);
+
+/// Takes messages of one type.
+pub struct Sink<M> {
+    close: Box<dyn Fn(&mut M) + Send + Sync>,
+    take: Box<dyn Fn(Undelivered<M>) + Send + Sync>,
+}
+
+impl<M> Sink<M> {
+    /// Closes the message's reply port, and hands the message over. What panics takes the message with it,
+    /// which is counted already.
+    pub fn take(&self, mut message: M, letter: DeadLetter) {
+        quietly(move || {
+            (self.close)(&mut message);
+            (self.take)(Undelivered { message, letter });
+        });
+    }
+}
+
+impl Rules {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // Ordering: Relaxed; a letter met while a rule comes or goes may be treated by it or not.
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether this message's letter is of no interest. Calls user code.
+    pub fn is_suppressed<M: 'static>(&self, message: &M) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mark = lock(&self.by_type).marks.get(&TypeId::of::<M>()).map(|mark| StdArc::clone(mark));
+        let Some(mark) = mark.and_then(|mark| mark.downcast::<Mark<M>>().ok()) else { return false };
+        let mut is_suppressed = false;
+        quietly(|| is_suppressed = (mark.0)(message));
+        crate::util::panic::drop_guarded(mark);
+        is_suppressed
+    }
+
+    /// Who wants messages of this type.
+    pub fn sink<M: 'static>(&self) -> Option<StdArc<Sink<M>>> {
+        if self.is_empty() {
+            return None;
+        }
+        let sink = lock(&self.by_type).sinks.get(&TypeId::of::<M>()).map(|sink| StdArc::clone(sink));
+        sink.and_then(|sink| sink.downcast().ok())
+    }
+
+    pub(crate) fn mark<M: 'static>(&self, mark: Mark<M>) {
+        let mark = Guarded::new(StdArc::new(mark) as StdArc<dyn Any + Send + Sync>);
+        let replaced = lock(&self.by_type).marks.insert(TypeId::of::<M>(), mark);
+        if replaced.is_none() {
+            // Ordering: Relaxed; see `is_empty`.
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        crate::util::panic::drop_guarded(replaced);
+    }
+
+    pub(crate) fn add_sink<M: 'static>(&self, sink: StdArc<Sink<M>>) -> Result<(), SinkTaken> {
+        let refused = match lock(&self.by_type).sinks.entry(TypeId::of::<M>()) {
+            Entry::Occupied(_) => Some(sink),
+            Entry::Vacant(place) => {
+                place.insert(Guarded::new(sink));
+                // Ordering: Relaxed; see `is_empty`.
+                self.count.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        };
+        match refused {
+            None => Ok(()),
+            Some(refused) => {
+                crate::util::panic::drop_guarded(refused);
+                Err(SinkTaken { message_type: std::any::type_name::<M>() })
+            }
+        }
+    }
+
+    pub(crate) fn remove_sink(&self, message_type: TypeId) {
+        let removed = lock(&self.by_type).sinks.remove(&message_type);
+        if removed.is_some() {
+            // Ordering: Relaxed; see `is_empty`.
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        crate::util::panic::drop_guarded(removed);
+    }
+}

@@ -1,3 +1,0 @@
-//! delivery
-
-pub(crate) mod multi_send;
