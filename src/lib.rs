@@ -178,6 +178,8 @@ mod selection;
 mod settings;
 pub mod shutdown;
 mod sync;
+mod system;
+mod system_settings;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod thread_context;
@@ -214,7 +216,7 @@ pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscripti
 pub use crate::core::ledger::Ledger;
 pub use crate::core::recipient::{Accepted, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
-pub use crate::core::system::{System, SystemBuilder, SystemRef};
+pub use crate::core::system::SystemRef;
 pub use crate::dispatch::dispatcher::{
     Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
@@ -237,6 +239,7 @@ pub use crate::selection::lookup::LookupError;
 pub use crate::selection::selection::{Delivered, SelectError, Selection};
 pub use crate::settings::backoff_error::BackoffError;
 pub use crate::settings::deployment::{Deployment, PatternError};
+pub use crate::system::{System, SystemBuilder};
 pub use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
 
 #[cfg(feature = "macros")]
@@ -260,9 +263,10 @@ pub mod prelude {
     pub use crate::core::control::Terminated;
     pub use crate::core::error::{SendError, SpawnError};
     pub use crate::core::strategy::{Directive, Restart, Strategy};
-    pub use crate::core::system::{System, SystemRef};
+    pub use crate::core::system::SystemRef;
     pub use crate::dispatch::dispatcher::Dispatcher;
     pub use crate::failure::Failure;
     pub use crate::mailbox::kind::{Full, Mailbox};
     pub use crate::routing::router::Router;
+    pub use crate::system::System;
 }

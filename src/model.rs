@@ -29,9 +29,9 @@
 //! });
 //! ```
 
-use crate::core::system::{System, SystemBuilder};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::sync::explore::{explore, panics};
+use crate::system::{System, SystemBuilder};
 use crate::time::clock::ManualClock;
 
 /// Explores each execution of `run` that has at most `bound` preemptions, or of more if `LOOM_MAX_PREEMPTIONS` says

@@ -10,6 +10,7 @@ use crate::core::any_ref::AnyRef;
 use crate::core::dispatchers::INTERNAL;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
+use crate::core::system::SystemRef;
 use crate::failure::Failure;
 use crate::mailbox::kind::MailboxChoice;
 use std::fmt;
@@ -69,6 +70,29 @@ pub struct ActorBuilder {
     pub(crate) plan: Plan,
 }
 
+impl SystemRef {
+    /// Starts to describe a top-level actor under `/user`.
+    pub fn actor(&self, name: &str) -> ActorBuilder {
+        ActorBuilder::new(self.core().user(), Some(name))
+    }
+
+    /// Creates a top-level actor under a generated name, with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorBuilder::spawn`].
+    pub fn spawn<A, I>(
+        &self,
+        recipe: impl FnMut() -> I + Send + 'static,
+    ) -> Result<ActorRef<A::Message>, SpawnError>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        ActorBuilder::new(self.core().user(), None).spawn(recipe)
+    }
+}
+
 impl ActorBuilder {
     pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<&str>) -> Self {
         Self {
@@ -98,7 +122,7 @@ impl ActorBuilder {
     }
 
     /// Gives the actor this mailbox, or the one that the system knows by this name:
-    /// [`SystemBuilder::mailbox`](crate::core::system::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
+    /// [`SystemBuilder::mailbox`](crate::system::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
     /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else the one that is
     /// [required](crate::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
     ///

@@ -14,7 +14,6 @@ use crate::core::error::SpawnError;
 use crate::core::ledger::Row;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
-use crate::routing::builder::RouterBuilder;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -125,19 +124,6 @@ impl<M: Send + 'static> Context<M> {
         I: IntoActor<Actor = A>,
     {
         ActorBuilder::new(Ok(self.me.any_local()), None).spawn(recipe)
-    }
-
-    /// Starts to describe a router that is a child of this actor.
-    pub fn router(&self, name: &str) -> RouterBuilder {
-        RouterBuilder::new(Ok(self.me.any_local()), Some(name))
-    }
-
-    /// Starts to describe a router that is a child of this actor and is given a name: `$a`, `$b` and so on, as the actors
-    /// of [`spawn`](Self::spawn) are. So any number of them can be made in one place.
-    ///
-    /// What the system says of routers by their paths holds for it where a pattern matches any name.
-    pub fn router_anonymous(&self) -> RouterBuilder {
-        RouterBuilder::new(Ok(self.me.any_local()), None)
     }
 
     /// The children that have not ended.

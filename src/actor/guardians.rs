@@ -11,20 +11,10 @@ use crate::core::control::{Control, Terminated};
 use crate::core::dispatchers::{DEFAULT, INTERNAL};
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
-use crate::core::system::SystemCore;
+use crate::core::system::{SystemCore, Tree};
 use crate::scheduler::error::StartError;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
-
-/// What a system keeps of its tree.
-#[derive(Clone)]
-pub struct Tree {
-    pub root: AnyRef,
-    pub user: AnyRef,
-    pub system: AnyRef,
-    /// Parent of what lives for one answer.
-    pub temp: AnyRef,
-}
 
 /// A guardian takes no messages.
 pub enum Never {}

@@ -3,6 +3,7 @@
 use crate::actor::actor::Actor;
 use crate::core::build_error::BuildError;
 use crate::core::error::SpawnError;
+use crate::core::named_mailboxes::Mailboxes;
 use crate::core::system::SystemCore;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
@@ -32,15 +33,6 @@ impl Answer {
     pub fn of<A: Actor>() -> Self {
         Self { own: A::mailbox(), required: A::mailbox_requirement() }
     }
-}
-
-/// What a system knows about mailboxes.
-#[derive(Debug, Default)]
-pub struct Mailboxes {
-    /// By name.
-    pub named: BTreeMap<String, Mailbox>,
-    /// What dispatchers say, by the name of the dispatcher.
-    pub of_dispatchers: BTreeMap<String, OfDispatcher>,
 }
 
 impl MailboxKind {
@@ -81,7 +73,7 @@ impl MailboxKind {
     ///
     /// The order is Akka's. The first that says something wins:
     ///
-    /// 1. the [deployment](crate::core::system::SystemBuilder::deploy), which has taken the builder's place by now;
+    /// 1. the [deployment](crate::system::SystemBuilder::deploy), which has taken the builder's place by now;
     /// 2. the builder;
     /// 3. the dispatcher's own mailbox;
     /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];
@@ -142,49 +134,6 @@ impl SystemCore {
     /// The mailbox that the system knows by this name.
     pub(crate) fn named_mailbox(&self, name: &str) -> Result<Mailbox, MailboxFault> {
         self.mailboxes.resolve(&name.into())
-    }
-}
-
-impl Mailboxes {
-    /// What a builder was told.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`]: two mailboxes of one name, or one that no actor could have.
-    pub fn new(
-        declared: Vec<(String, Mailbox)>,
-        dispatchers: &[(String, Dispatcher)],
-    ) -> Result<Self, BuildError> {
-        let mut all = Self::default();
-        for (name, mailbox) in declared {
-            mailbox
-                .check()
-                .map_err(|fault| BuildError::Mailbox { of: format!("mailbox {name:?}"), fault })?;
-            if all.named.insert(name.clone(), mailbox).is_some() {
-                return Err(BuildError::DuplicateMailbox { name });
-            }
-        }
-        for (name, dispatcher) in dispatchers {
-            let says = dispatcher.mailboxes().clone();
-            let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
-            own.unwrap_or(Ok(()))
-                .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
-            // What says nothing need not be looked up for each new actor.
-            if says.own.is_some() || says.required.is_some() {
-                all.of_dispatchers.insert(name.clone(), says);
-            }
-        }
-        Ok(all)
-    }
-
-    fn resolve(&self, choice: &MailboxChoice) -> Result<Mailbox, MailboxFault> {
-        match &choice.0 {
-            Choice::Recipe(mailbox) => Ok(mailbox.clone()),
-            Choice::Name(name) => self.named.get(name).cloned().ok_or_else(|| MailboxFault::UnknownName {
-                name: name.clone(),
-                known: self.named.keys().cloned().collect(),
-            }),
-        }
     }
 }
 

@@ -20,7 +20,6 @@ pub(crate) mod with_testkit {
     use crate::core::any_ref::AnyRef;
     use crate::core::cell::Header;
     use crate::core::dispatchers::Dispatch;
-    use crate::core::system::SystemBuilder;
     use crate::dispatch::dispatcher::Kind;
     use crate::dispatch::placement::Home;
     use crate::dispatch::running::Running;
@@ -44,14 +43,6 @@ pub(crate) mod with_testkit {
         }
     }
 
-    impl SystemBuilder {
-        /// Runs all actors by `stepper`, whatever dispatcher they name.
-        pub(crate) fn stepper(mut self, stepper: StdArc<dyn Stepper>) -> Self {
-            self.dispatchers.stepper = Some(stepper);
-            self
-        }
-    }
-
     impl Dispatch {
         /// In the place of a dispatcher of this kind.
         pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
@@ -61,23 +52,4 @@ pub(crate) mod with_testkit {
             }
         }
     }
-
-    /// Hands a woken actor to whoever steps its system, and says who it is.
-    ///
-    /// # Safety
-    ///
-    /// As for [`schedule`](crate::core::cell::schedule).
-    #[cold]
-    pub unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind: Kind) {
-        // SAFETY: passed on to the caller.
-        let actor = unsafe { AnyRef::retain(header) };
-        // SAFETY: passed on to the caller.
-        let task = unsafe { TaskRef::new(header.cast::<Task>()) };
-        stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
-    }
-}
-
-/// How long a thread may wait that was to wait for `limit`: not at all, where it has run all turns itself.
-pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {
-    if reached == Reached::Elsewhere { limit } else { Duration::ZERO }
 }

@@ -1,9 +1,9 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
-use crate::actor::stepping::left_to_wait;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::ShutdownError;
-use crate::core::system::SystemCore;
+use crate::core::system::{End, SystemCore};
+use crate::dispatch::stepping::left_to_wait;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use crate::util::reclaim;
@@ -16,24 +16,12 @@ pub struct WorksFor(pub &'static str, pub AnyRef);
 /// At most this many stuck actors are named in an error.
 const STUCK_NAMED_MAX: usize = 32;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    NotYet,
-    /// Not yet, and the [`System`](crate::System) is gone: nobody will join the threads, so they end by themselves.
-    Orphaned,
-    /// The root has ended, and with it every actor.
-    TreeEnded,
-    /// The threads have been joined.
-    Joined,
-}
-
 impl SystemCore {
     /// The root has ended, the last of all actors.
     pub fn tree_ended(&self) {
         self.dead_letters.system_ends();
         self.events.let_references_go();
-        self.coordinator.system_ended(&self.name);
-        self.callbacks.run();
+        self.extensions.each(|feature| feature.tree_ended(&self.name));
         let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
         self.ended.notify_all();
         if before == End::Orphaned {
@@ -55,15 +43,10 @@ impl SystemCore {
         }
     }
 
-    /// How long the last bytes of connections may take when nobody waits for the end.
-    #[cfg(all(feature = "net", not(pointsman_loom)))]
-    const LAST_BYTES: Duration = Duration::from_secs(2);
-
     /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
     /// be one of the others.
     fn let_go(&self) {
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
-        self.net.let_go(Instant::now().checked_add(Self::LAST_BYTES));
+        self.extensions.each(|feature| feature.release());
         self.timers.stop();
         self.dispatchers.stop();
         let tree = lock(&self.tree).take();
@@ -122,13 +105,11 @@ impl SystemCore {
         if *lock(&self.end) == End::Joined {
             return Ok(());
         }
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
         let until = Instant::now().checked_add(deadline);
         self.begin_end();
         self.wait_for_end(deadline)?;
-        // The last bytes of connections go out within the deadline too.
-        #[cfg(all(feature = "net", not(pointsman_loom)))]
-        self.net.stop(until);
+        // Features end within the deadline, too: the last bytes of connections go out.
+        self.extensions.each(|feature| feature.stop(until));
         self.timers.stop();
         self.dispatchers.end();
         // What was replaced while a thread from outside was sending is not kept by a system that has ended.

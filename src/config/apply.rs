@@ -1,4 +1,4 @@
-//! What a configuration file does to a builder.
+//! What a configuration file does to a settings.
 
 use super::file::DispatcherSection;
 use super::file::MailboxSection;
@@ -9,23 +9,29 @@ use crate::config::file::{DispatcherType, File, MailboxType, OnFailure, OnFull, 
 use crate::config::values::Span;
 use crate::config::{key, router};
 use crate::core::strategy::{Directive, Restart, Strategy};
-use crate::core::system::SystemBuilder;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::{Full, Mailbox, MailboxRequirement};
-use crate::routing::settings::known_names::Known;
 use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phase;
+use crate::system_settings::SystemSettings;
 use crate::topology::config::GroupConfig;
 
-pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, ConfigError> {
+/// Reads a file's text.
+pub(crate) fn read(toml: &str) -> Result<File, ConfigError> {
+    let deserializer = toml::Deserializer::parse(toml).map_err(|error| ConfigError::syntax(&error))?;
+    serde_path_to_error::deserialize(deserializer)
+        .map_err(|error| ConfigError::key(key::whole(error.path()), error.inner().message()))
+}
+
+pub fn apply(file: File, mut settings: SystemSettings) -> Result<SystemSettings, ConfigError> {
     if let Some(seed) = file.seed {
-        builder.seed = seed.0;
+        settings.seed = seed.0;
     }
     if let Some(capacity) = file.inbox_capacity {
-        builder.inbox_capacity = capacity.usize();
+        settings.inbox_capacity = capacity.usize();
     }
-    builder.supervision = supervision(&file.supervision, builder.supervision)?;
-    let letters = &mut builder.log_dead_letters;
+    settings.supervision = supervision(&file.supervision, settings.supervision)?;
+    let letters = &mut settings.log_dead_letters;
     if let Some(log) = file.dead_letters.log {
         letters.count_max = log.0;
     }
@@ -36,55 +42,55 @@ pub fn apply(file: File, mut builder: SystemBuilder) -> Result<SystemBuilder, Co
         letters.during_shutdown = is_on;
     }
     for (name, section) in &file.mailbox {
-        let known = builder.mailboxes.iter_mut().find(|(known, _)| known == name);
+        let known = settings.mailboxes.iter_mut().find(|(known, _)| known == name);
         let changed = mailbox(name, section, known.as_ref().map(|(_, mailbox)| mailbox.clone()))?;
         match known {
             Some((_, mailbox)) => *mailbox = changed,
-            None => builder.mailboxes.push((name.clone(), changed)),
+            None => settings.mailboxes.push((name.clone(), changed)),
         }
     }
     for (name, section) in file.dispatcher {
         let at = format!("dispatcher.{}", key::part(&name));
-        builder = dispatcher(&at, name, section, builder)?;
+        settings = dispatcher(&at, name, section, settings)?;
     }
     for (pattern, section) in file.deployment {
         let at = format!("deployment.{}", key::part(&pattern));
         let key = |rest: &str| format!("{at}{rest}");
         let mut deployment =
-            builder.deployments.written().get(&pattern).cloned().unwrap_or_else(Deployment::new);
+            settings.deployments.written().get(&pattern).cloned().unwrap_or_else(Deployment::new);
         if let Some(name) = &section.dispatcher {
-            check_dispatcher(&key(".dispatcher"), name, &builder)?;
+            check_dispatcher(&key(".dispatcher"), name, &settings)?;
             deployment = deployment.dispatcher(name);
         }
         if let Some(name) = &section.mailbox {
-            check_mailbox(&key(".mailbox"), name, &builder)?;
+            check_mailbox(&key(".mailbox"), name, &settings)?;
             deployment = deployment.mailbox(name);
         }
         if let Some(capacity) = section.stash_capacity {
             deployment = deployment.stash_capacity(capacity.usize());
         }
         if let Some(section) = section.router {
-            builder = router::apply(&pattern, section, &mut deployment.router, builder)?;
+            settings = router::apply(&pattern, section, &mut deployment.router, settings)?;
         }
         #[cfg(feature = "net")]
         if let Some(section) = &section.listener {
             listener(&key(".listener"), section, &mut deployment.listener)?;
         }
-        let replaced = builder.deployments.replace(&pattern, deployment);
+        let replaced = settings.deployments.replace(&pattern, deployment);
         replaced.map_err(|error| ConfigError::key(key(""), error.to_string()))?;
     }
     if let Some(is_on) = file.shutdown.terminate_actor_system {
-        builder.shutdown_phases = builder.shutdown_phases.terminate_actor_system(is_on);
+        settings.shutdown_phases = settings.shutdown_phases.terminate_actor_system(is_on);
     }
     for (name, section) in file.shutdown.phase {
-        builder.shutdown_phases = builder.shutdown_phases.change(&name, |known| phase(section, known));
+        settings.shutdown_phases = settings.shutdown_phases.change(&name, |known| phase(section, known));
     }
     for (name, table) in file.topology {
         let section = GroupConfig::of(table)
             .map_err(|fault| ConfigError::key(format!("topology.{}", key::part(&name)), fault))?;
-        builder.topology.entry(name).or_default().change(section);
+        settings.topology.entry(name).or_default().change(section);
     }
-    Ok(builder)
+    Ok(settings)
 }
 
 fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<Strategy, ConfigError> {
@@ -198,12 +204,12 @@ pub fn dispatcher(
     at: &str,
     name: String,
     section: DispatcherSection,
-    mut builder: SystemBuilder,
-) -> Result<SystemBuilder, ConfigError> {
+    mut settings: SystemSettings,
+) -> Result<SystemSettings, ConfigError> {
     let key = |key: &str| format!("{at}.{key}");
-    let place = builder.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
-    let known = place.map(|place| builder.dispatchers.dispatchers[place].1.clone());
-    let aliases = &builder.dispatchers.aliases;
+    let place = settings.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
+    let known = place.map(|place| settings.dispatchers.dispatchers[place].1.clone());
+    let aliases = &settings.dispatchers.aliases;
     let known_target = aliases.iter().find(|(known, _)| *known == name).map(|(_, target)| target.clone());
     let known_alias = known_target.as_ref().map(|_| DispatcherType::Alias);
     let known_kind = known.as_ref().map(kind_of).or(known_alias);
@@ -218,7 +224,7 @@ pub fn dispatcher(
         ));
     }
     if let Some(mailbox) = &section.mailbox {
-        check_mailbox(&key("mailbox"), mailbox, &builder)?;
+        check_mailbox(&key("mailbox"), mailbox, &settings)?;
     }
     let known = known.filter(|_| known_kind == Some(kind));
     let recipe = match kind {
@@ -229,18 +235,19 @@ pub fn dispatcher(
                     "an alias needs it: the name of the dispatcher it stands for",
                 ));
             };
-            builder.dispatchers.dispatchers.retain(|(known, _)| *known != name);
-            builder.dispatchers.aliases.retain(|(known, _)| *known != name);
-            return Ok(builder.dispatcher_alias(&name, &of));
+            settings.dispatchers.dispatchers.retain(|(known, _)| *known != name);
+            settings.dispatchers.aliases.retain(|(known, _)| *known != name);
+            settings.dispatchers.aliases.push((name, of));
+            return Ok(settings);
         }
         _ => recipe(at, kind, &section, known)?,
     };
-    builder.dispatchers.aliases.retain(|(known, _)| *known != name);
+    settings.dispatchers.aliases.retain(|(known, _)| *known != name);
     match place {
-        Some(place) => builder.dispatchers.dispatchers[place].1 = recipe,
-        None => builder.dispatchers.dispatchers.push((name, recipe)),
+        Some(place) => settings.dispatchers.dispatchers[place].1 = recipe,
+        None => settings.dispatchers.dispatchers.push((name, recipe)),
     }
-    Ok(builder)
+    Ok(settings)
 }
 
 fn recipe(
@@ -371,10 +378,10 @@ fn phase(section: PhaseSection, mut known: Phase) -> Phase {
     known
 }
 
-fn check_dispatcher(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
-    Known::of(builder).check_dispatcher(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
+fn check_dispatcher(key: &str, name: &str, settings: &SystemSettings) -> Result<(), ConfigError> {
+    settings.known_names().check_dispatcher(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
 }
 
-fn check_mailbox(key: &str, name: &str, builder: &SystemBuilder) -> Result<(), ConfigError> {
-    Known::of(builder).check_mailbox(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
+fn check_mailbox(key: &str, name: &str, settings: &SystemSettings) -> Result<(), ConfigError> {
+    settings.known_names().check_mailbox(name).map_err(|fault| ConfigError::key(key, fault.to_string()))
 }

@@ -13,12 +13,14 @@ use crate::config::file::{
 };
 use crate::config::values::{LetterCount, Seed, Span, Whole};
 use crate::config::{key, router};
+use crate::core::extensions::Extension;
 use crate::core::strategy::{Directive, Strategy};
-use crate::core::system::SystemBuilder;
+use crate::core::system::SystemRef;
 use crate::dispatch::dispatcher::{Dispatcher, default_thread_count};
 use crate::dispatch::mailbox_defaults::Mailboxes;
 use crate::mailbox::kind::{Choice, Full, Mailbox, MailboxRequirement};
 use crate::settings::deployment::Deployment;
+use crate::system_settings::SystemSettings;
 use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::core::system::SystemRef::settings).
@@ -31,25 +33,35 @@ pub struct Settings {
     notes: Vec<String>,
 }
 
+impl Extension for Settings {}
+
+impl SystemRef {
+    /// All settings of the system, whoever has made them. It prints as a [configuration](crate::config) that
+    /// makes the same system, but for what a file cannot say, as a function: comments at its beginning name that.
+    pub fn settings(&self) -> &Settings {
+        self.core().extensions.get()
+    }
+}
+
 impl Settings {
-    pub(crate) fn of(builder: &SystemBuilder) -> Self {
+    pub(crate) fn of(settings: &SystemSettings) -> Self {
         let mut notes = Vec::new();
         let mut file = File {
-            seed: Some(Seed(builder.seed)),
-            inbox_capacity: Some(whole(builder.inbox_capacity as u64)),
-            supervision: supervision(&builder.supervision, &mut notes),
+            seed: Some(Seed(settings.seed)),
+            inbox_capacity: Some(whole(settings.inbox_capacity as u64)),
+            supervision: supervision(&settings.supervision, &mut notes),
             dead_letters: DeadLettersSection {
-                log: Some(LetterCount(builder.log_dead_letters.count_max)),
-                pause: Some(Span(builder.log_dead_letters.pause)),
-                log_during_shutdown: Some(builder.log_dead_letters.during_shutdown),
+                log: Some(LetterCount(settings.log_dead_letters.count_max)),
+                pause: Some(Span(settings.log_dead_letters.pause)),
+                log_during_shutdown: Some(settings.log_dead_letters.during_shutdown),
             },
             shutdown: ShutdownSection {
-                terminate_actor_system: Some(builder.shutdown_phases.terminates_system),
+                terminate_actor_system: Some(settings.shutdown_phases.terminates_system),
                 ..ShutdownSection::default()
             },
             ..File::default()
         };
-        for (alias, target) in &builder.dispatchers.aliases {
+        for (alias, target) in &settings.dispatchers.aliases {
             let section = DispatcherSection {
                 kind: Some(DispatcherType::Alias),
                 of: Some(target.clone()),
@@ -57,20 +69,20 @@ impl Settings {
             };
             file.dispatcher.insert(alias.clone(), section);
         }
-        for (name, recipe) in &builder.dispatchers.dispatchers {
+        for (name, recipe) in &settings.dispatchers.dispatchers {
             file.dispatcher.insert(name.clone(), dispatcher(name, recipe, &mut notes));
         }
         if !file.dispatcher.contains_key("default") {
             let recipe = Dispatcher::work_stealing().into();
             file.dispatcher.insert("default".to_owned(), dispatcher("default", &recipe, &mut notes));
         }
-        for (name, known) in &builder.mailboxes {
+        for (name, known) in &settings.mailboxes {
             file.mailbox.insert(name.clone(), mailbox(name, known, &mut notes));
         }
-        for (pattern, known) in builder.deployments.written() {
+        for (pattern, known) in settings.deployments.written() {
             file.deployment.insert(pattern.clone(), deployment(known));
         }
-        for (name, phase) in &builder.shutdown_phases.by_name {
+        for (name, phase) in &settings.shutdown_phases.by_name {
             let section = PhaseSection {
                 depends_on: Some(phase.depends_on.clone()),
                 timeout: Some(Span(phase.timeout)),
@@ -79,7 +91,7 @@ impl Settings {
             };
             file.shutdown.phase.insert(name.clone(), section);
         }
-        for (name, section) in &builder.topology {
+        for (name, section) in &settings.topology {
             file.topology.insert(name.clone(), section.table().clone());
         }
         Self { file, notes }

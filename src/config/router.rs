@@ -5,12 +5,11 @@ use crate::config::apply::dispatcher;
 use crate::config::error::ConfigError;
 use crate::config::print::whole;
 use crate::config::values::{PoolDispatcher, Span, Text, Whole};
-use crate::core::system::SystemBuilder;
 use crate::routing::settings::apply::key_path;
 use crate::routing::settings::check::check_section;
-use crate::routing::settings::known_names::Known;
 use crate::routing::{ExploringResizerSettings, ResizerSettings};
 use crate::settings::router::RouterSettings;
+use crate::system_settings::SystemSettings;
 use std::time::Duration;
 
 /// Changes what is said of the router at this pattern.
@@ -18,8 +17,8 @@ pub fn apply(
     pattern: &str,
     section: RouterSection,
     says: &mut RouterSettings,
-    mut builder: SystemBuilder,
-) -> Result<SystemBuilder, ConfigError> {
+    mut settings: SystemSettings,
+) -> Result<SystemSettings, ConfigError> {
     let key = |key: &str| key_path(pattern, key);
     match section.pool_dispatcher {
         None => {}
@@ -27,7 +26,7 @@ pub fn apply(
         Some(PoolDispatcher::Own(section)) => {
             // As any other that is declared, so that it starts with the system and prints.
             let name = format!("deployment.{pattern}.pool-dispatcher");
-            builder = dispatcher(&key("pool-dispatcher"), name.clone(), *section, builder)?;
+            settings = dispatcher(&key("pool-dispatcher"), name.clone(), *section, settings)?;
             says.pool_dispatcher = Some(name);
         }
     }
@@ -51,9 +50,9 @@ pub fn apply(
     }
     let options = section.options.into_iter().flatten();
     says.options.extend(options.map(|(name, value)| (name, value.0)));
-    check_section(says, &Known::of(&builder))
+    check_section(says, &settings.known_names())
         .map_err(|(at, fault)| ConfigError::key(key(&at), fault.to_string()))?;
-    Ok(builder)
+    Ok(settings)
 }
 
 fn resizer(section: ResizerSection, says: &mut ResizerSettings) {

@@ -28,7 +28,10 @@ use crate::core::full_policy::FullPolicy;
 use crate::core::ref_identity::Referent;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
+#[cfg(feature = "testkit")]
+use crate::dispatch::dispatcher::Kind as DispatcherKind;
 use crate::dispatch::placement::Home;
+use crate::dispatch::stepping::Stepper;
 use crate::mailbox::mailbox;
 use crate::mailbox::mailbox::Gate;
 use crate::mailbox::system_queue::Position;
@@ -238,7 +241,7 @@ pub unsafe fn schedule(header: NonNull<Header>) {
     #[cfg(feature = "testkit")]
     if let Home::Stepping(stepper, kind) = home {
         // SAFETY: passed on to the caller.
-        return unsafe { crate::actor::stepping::with_testkit::schedule_stepping(header, &**stepper, *kind) };
+        return unsafe { schedule_stepping(header, &**stepper, *kind) };
     }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
     home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
@@ -326,6 +329,21 @@ impl Core {
         }
         ActorPath::from_names(names.into_iter().rev()).with_uid(self.uid)
     }
+}
+
+/// Hands a woken actor to whoever steps its system, and says who it is.
+///
+/// # Safety
+///
+/// As for [`schedule`](crate::core::cell::schedule).
+#[cfg(feature = "testkit")]
+#[cold]
+unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind: DispatcherKind) {
+    // SAFETY: passed on to the caller.
+    let actor = unsafe { AnyRef::retain(header) };
+    // SAFETY: passed on to the caller.
+    let task = unsafe { TaskRef::new(header.cast::<Task>()) };
+    stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
 }
 
 /// What an `ActorRef<M>` to a local actor points to. It begins the actor's cell, and so a line, which the

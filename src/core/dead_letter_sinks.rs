@@ -60,12 +60,12 @@ pub(crate) struct ByType {
 }
 
 /// Which messages of one type are of no interest.
-pub(crate) struct Mark<M>(Box<dyn Fn(&M) -> bool + Send + Sync>);
+pub(crate) struct Mark<M>(pub(crate) Box<dyn Fn(&M) -> bool + Send + Sync>);
 
 /// Takes messages of one type.
 pub struct Sink<M> {
-    close: Box<dyn Fn(&mut M) + Send + Sync>,
-    take: Box<dyn Fn(Undelivered<M>) + Send + Sync>,
+    pub(crate) close: Box<dyn Fn(&mut M) + Send + Sync>,
+    pub(crate) take: Box<dyn Fn(Undelivered<M>) + Send + Sync>,
 }
 
 impl<M> Sink<M> {

@@ -3,12 +3,12 @@
 //! Each waits at the room of its own mailbox, and all ring one bell: whoever has room first gets its message first,
 //! however long the others are full.
 
-use crate::actor::stepping::left_to_wait;
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::deferred_send::Until;
 use crate::core::multi_send::Way;
 use crate::core::system::SystemCore;
+use crate::dispatch::stepping::left_to_wait;
 use crate::mailbox::backpressure::Bell;
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::sync::Arc;

@@ -35,7 +35,7 @@ impl RoutedAsks {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::core::system::System;
+    use crate::system::System;
 
     #[test]
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {

@@ -1,9 +1,9 @@
 //! Waiting for room in a full mailbox.
 
-use crate::actor::stepping::left_to_wait;
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::Local;
 use crate::core::pending_send::{Waiter, wait_alone};
+use crate::dispatch::stepping::left_to_wait;
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::time::alarm::Alarms;
 use std::time::{Duration, Instant};

@@ -3,7 +3,6 @@
 //! The choosing, and the books about it, are the testkit's. Here is only what the engine needs of it: where a
 //! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
 
-#[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind;
 #[cfg(feature = "testkit")]
 use crate::scheduler::task::TaskRef;
@@ -13,6 +12,8 @@ use crate::sync::per_thread;
 use std::cell::RefCell;
 #[cfg(feature = "testkit")]
 use std::sync::{Arc as StdArc, Weak as StdWeak};
+#[cfg(feature = "testkit")]
+use std::time::Duration;
 
 /// Who an actor is: its uid, and what makes its path.
 #[cfg(feature = "testkit")]
@@ -97,4 +98,9 @@ pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
 #[inline(always)]
 pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let _ = done;
+}
+
+/// How long a thread may wait that was to wait for `limit`: not at all, where it has run all turns itself.
+pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {
+    if reached == Reached::Elsewhere { limit } else { Duration::ZERO }
 }

@@ -105,7 +105,7 @@ pub enum Full {
     DropOldest,
     /// It is dropped and counted.
     DropNewest,
-    /// The sender waits for room, for this long at most by the [system's clock](crate::core::system::SystemBuilder::clock), and is then
+    /// The sender waits for room, for this long at most by the [system's clock](crate::system::SystemBuilder::clock), and is then
     /// refused. A question waits no longer than its own [limit](crate::ask::ask::Ask::within). On a work-stealing worker and in a turn on
     /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
     /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
@@ -450,7 +450,7 @@ impl fmt::Display for MailboxRequirement {
 }
 
 /// A mailbox itself, or the name of one that the system knows:
-/// [`SystemBuilder::mailbox`](crate::core::system::SystemBuilder::mailbox).
+/// [`SystemBuilder::mailbox`](crate::system::SystemBuilder::mailbox).
 #[derive(Debug, Clone)]
 pub struct MailboxChoice(pub(crate) Choice);
 

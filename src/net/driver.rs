@@ -11,6 +11,7 @@
 //! to read: readiness is a hint, never a promise.
 
 use crate::core::actor_ref::ActorRef;
+use crate::core::extensions::Extension;
 use crate::core::multi_send::Mode;
 use crate::dispatch::may_block::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
@@ -25,6 +26,7 @@ use slab::Slab;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as StdArc;
+use std::time::Duration;
 use std::time::Instant;
 
 /// At most this many events are fetched at a time.
@@ -53,6 +55,24 @@ enum State {
     Stopped,
 }
 
+/// How long the last bytes of connections may take when no thread waits for the system's threads.
+const LAST_BYTES: Duration = Duration::from_secs(2);
+
+impl Extension for DriverSlot {
+    /// Ends the driver once no socket lingers, or at `until`, and joins its thread. All actors have ended.
+    fn stop(&self, until: Option<Instant>) {
+        // Without the wake-up the thread could not be joined.
+        if let Some(thread) = self.end(until) {
+            let _ = thread.join();
+        }
+    }
+
+    /// As [`stop`](Extension::stop), but waits for nothing: the caller may be a thread that others wait for.
+    fn release(&self) {
+        drop(self.end(Instant::now().checked_add(LAST_BYTES)));
+    }
+}
+
 impl DriverSlot {
     /// The place of the driver in the system of this name; nothing starts yet.
     pub fn new(system: &str) -> Self {
@@ -75,19 +95,6 @@ impl DriverSlot {
                 Ok(driver)
             }
         }
-    }
-
-    /// Ends the driver once no socket lingers, or at `until`, and joins its thread. All actors have ended.
-    pub fn stop(&self, until: Option<Instant>) {
-        // Without the wake-up the thread could not be joined.
-        if let Some(thread) = self.end(until) {
-            let _ = thread.join();
-        }
-    }
-
-    /// As [`stop`](Self::stop), but waits for nothing: the caller may be a thread that others wait for.
-    pub fn let_go(&self, until: Option<Instant>) {
-        drop(self.end(until));
     }
 
     /// Tells the thread to end, and returns it if it was told.

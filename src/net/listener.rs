@@ -14,7 +14,7 @@ use crate::core::strategy::Strategy;
 use crate::core::system::SystemRef;
 use crate::failure::Failure;
 use crate::net::connection::{Connection, Marks};
-use crate::net::driver::{Driver, Registration};
+use crate::net::driver::{Driver, DriverSlot, Registration};
 use crate::net::places::{Place, Places};
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
@@ -228,7 +228,7 @@ impl ListenerBuilder {
         let settings = Settings::new(dispatcher, &deployed.unwrap_or(settings));
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
-        let driver = system.core().net().driver().map_err(ListenError::Driver)?;
+        let driver = system.core().extensions.get::<DriverSlot>().driver().map_err(ListenError::Driver)?;
         let socket = ListenSocket::bind(&address)
             .map_err(|error| ListenError::Bind { address: address.clone(), error })?;
         let shared = StdArc::new(Shared {

@@ -640,9 +640,9 @@ impl ActorBuilder {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::core::system::System;
     use crate::dispatch::dispatcher::Dispatcher;
     use crate::sync::thread;
+    use crate::system::System;
     use crate::time::clock::ManualClock;
 
     const SECOND: Duration = Duration::from_secs(1);

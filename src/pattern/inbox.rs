@@ -18,6 +18,7 @@ use crate::core::control::Terminated;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::core::event_stream::quietly;
+use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
 use crate::failure::guarded;
 use crate::sync::HashMap;
@@ -68,15 +69,20 @@ pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }
 
+/// How many messages an inbox keeps that is given no other number.
+pub(crate) struct InboxCapacity(pub(crate) usize);
+
+impl Extension for InboxCapacity {}
+
 impl SystemRef {
     /// Opens an inbox for up to 1000 messages, or as many as
-    /// [`SystemBuilder::inbox_capacity`](crate::core::system::SystemBuilder::inbox_capacity) says.
+    /// [`SystemBuilder::inbox_capacity`](crate::system::SystemBuilder::inbox_capacity) says.
     ///
     /// # Errors
     ///
     /// [`SpawnError`]: the system is shut down.
     pub fn inbox<M: Send + 'static>(&self) -> Result<Inbox<M>, SpawnError> {
-        self.inbox_with_capacity(self.core().inbox_capacity)
+        self.inbox_with_capacity(self.core().extensions.get::<InboxCapacity>().0)
     }
 
     /// Opens an inbox for up to `capacity` messages.

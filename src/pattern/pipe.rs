@@ -339,7 +339,7 @@ where
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::core::actor_ref::ActorRef;
-    use crate::core::system::System;
+    use crate::system::System;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;

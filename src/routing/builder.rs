@@ -7,6 +7,7 @@ use crate::actor::spawn::spawn_held;
 use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
+use crate::core::system::SystemRef;
 use crate::routing::head::state::NewRoutee;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
@@ -23,6 +24,49 @@ pub struct RouterBuilder {
     parent: Result<AnyRef, String>,
     /// `None`: it is given one.
     name: Option<String>,
+}
+
+impl SystemRef {
+    /// Starts to describe a top-level router under `/user`.
+    pub fn router(&self, name: &str) -> RouterBuilder {
+        RouterBuilder::new(self.core().user(), Some(name))
+    }
+
+    /// Starts to describe a top-level router that is given a name: as [`Context::router_anonymous`](crate::Context::router_anonymous).
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let one = system.router_anonymous().pool(2, |_| Worker).spawn()?;
+    /// let other = system.router_anonymous().pool(2, |_| Worker).spawn()?;
+    /// assert_ne!(one.path(), other.path());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn router_anonymous(&self) -> RouterBuilder {
+        RouterBuilder::new(self.core().user(), None)
+    }
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// Starts to describe a router that is a child of this actor.
+    pub fn router(&self, name: &str) -> RouterBuilder {
+        RouterBuilder::new(Ok(self.me().any_local()), Some(name))
+    }
+
+    /// Starts to describe a router that is a child of this actor and is given a name: `$a`, `$b` and so on, as the actors
+    /// of [`spawn`](Self::spawn) are. So any number of them can be made in one place.
+    ///
+    /// What the system says of routers by their paths holds for it where a pattern matches any name.
+    pub fn router_anonymous(&self) -> RouterBuilder {
+        RouterBuilder::new(Ok(self.me().any_local()), None)
+    }
 }
 
 impl RouterBuilder {

@@ -1,6 +1,7 @@
 //! What a program wants done once every actor has ended.
 
 use crate::core::event_stream::quietly;
+use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::drop_guarded;
@@ -15,9 +16,11 @@ impl Callbacks {
     pub fn new() -> Self {
         Self(Mutex::new(Some(Vec::new())))
     }
+}
 
+impl Extension for Callbacks {
     /// Runs them, the last one first.
-    pub fn run(&self) {
+    fn tree_ended(&self, _: &str) {
         let callbacks = lock(&self.0).take();
         for callback in callbacks.into_iter().flatten().rev() {
             quietly(callback);
@@ -58,7 +61,7 @@ impl SystemRef {
     /// [`SystemEnded`] when the callbacks have begun to run; this one is dropped, and a panic of its destructor goes no
     /// further.
     pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), SystemEnded> {
-        if let Some(callbacks) = &mut *lock(&self.core().callbacks.0) {
+        if let Some(callbacks) = &mut *lock(&self.core().extensions.get::<Callbacks>().0) {
             callbacks.push(Box::new(callback));
             return Ok(());
         }

@@ -2,7 +2,8 @@
 
 use crate::actor::actor::Done;
 use crate::core::event_stream::quietly;
-use crate::core::system::SystemRef;
+use crate::core::extensions::Extension;
+use crate::core::system::{SystemCore, SystemRef};
 use crate::dispatch::stepping::Reached;
 use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
@@ -89,8 +90,15 @@ impl Coordinator {
         }
     }
 
-    /// The last actor has ended. If no run is about it, none will be.
-    pub fn system_ended(&self, system: &str) {
+    /// That of a system.
+    pub(crate) fn of(system: &SystemCore) -> &Self {
+        system.extensions.get()
+    }
+}
+
+impl Extension for Coordinator {
+    /// If no run is about it, none will be.
+    fn tree_ended(&self, system: &str) {
         let dropped = {
             let mut state = lock(&self.state);
             if !matches!(state.stage, Stage::NotBegun) {
@@ -127,7 +135,7 @@ impl Coordinator {
 
 impl CoordinatedShutdown {
     pub(crate) fn coordinator(&self) -> &Coordinator {
-        &self.system.core().coordinator
+        Coordinator::of(self.system.core())
     }
 
     /// The names of the phases, in the order in which they run.
@@ -270,7 +278,7 @@ pub struct ShutdownRun {
 
 impl ShutdownRun {
     /// Waits until the run is over, and returns its outcome: the same for everybody. The threads are joined
-    /// afterwards, by [`System::shutdown`](crate::core::system::System::shutdown) or the system's destructor.
+    /// afterwards, by [`System::shutdown`](crate::system::System::shutdown) or the system's destructor.
     ///
     /// # Errors
     ///
@@ -290,11 +298,11 @@ impl ShutdownRun {
         }
         loop {
             let reached = core.run_turns(&mut || self.is_over());
-            let state = lock(&core.coordinator.state);
+            let state = lock(&Coordinator::of(core).state);
             if let Stage::Over { outcome, .. } = &state.stage {
                 return (**outcome).clone();
             }
-            let over = &core.coordinator.over;
+            let over = &Coordinator::of(core).over;
             // The run has threads of its own, so there may be turns again later.
             if reached == Reached::Elsewhere {
                 drop(over.wait(state));
@@ -306,7 +314,7 @@ impl ShutdownRun {
 
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
-        matches!(lock(&self.system.core().coordinator.state).stage, Stage::Over { .. })
+        matches!(lock(&Coordinator::of(self.system.core()).state).stage, Stage::Over { .. })
     }
 }
 
@@ -323,7 +331,7 @@ impl TaskHandle {
     pub fn cancel(&self) -> bool {
         let Some(system) = self.system.upgrade() else { return false };
         let removed = {
-            let mut state = lock(&system.coordinator.state);
+            let mut state = lock(&Coordinator::of(&system).state);
             state.tasks.get_mut(self.phase).and_then(|tasks| {
                 let place = tasks.iter().position(|task| task.number == self.number)?;
                 Some(tasks.remove(place))

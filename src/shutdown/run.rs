@@ -10,7 +10,7 @@ use crate::core::event_stream::quietly;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
-use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownRun, Stage, Task, drop_tasks};
+use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, ShutdownRun, Stage, Task, drop_tasks};
 use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
     TaskReport,
@@ -81,7 +81,7 @@ fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
 
 /// The run is over.
 fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
-    let coordinator = &core.coordinator;
+    let coordinator = Coordinator::of(core);
     let dropped = {
         let mut state = lock(&coordinator.state);
         let reason = match &state.stage {
@@ -101,7 +101,7 @@ fn run_phases(
     first: usize,
 ) -> Result<ShutdownReport, ShutdownRunError> {
     let began = core.now();
-    let phases = &core.coordinator.phases;
+    let phases = &Coordinator::of(core).phases;
     let mut reports: Vec<PhaseReport> = Vec::new();
     let mut failed = None;
     for (index, (name, settings)) in phases.iter().enumerate().skip(first) {
@@ -132,7 +132,7 @@ fn run_phases(
 
 /// The tasks of a phase that begins; no more can be added to it.
 fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
-    let coordinator = &core.coordinator;
+    let coordinator = Coordinator::of(core);
     let mut tasks = {
         let mut state = lock(&coordinator.state);
         if let Stage::Running { phase, .. } = &mut state.stage {

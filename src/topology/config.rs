@@ -3,6 +3,7 @@
 //! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A
 //! group whose part has not changed is left out, unless it is forced.
 
+use crate::core::extensions::Extension;
 use crate::failure::guarded;
 use crate::topology::error::{Rejection, TopologyError};
 use crate::topology::member::Member;
@@ -26,6 +27,11 @@ const DEPTH_MAX: usize = 64;
 
 /// The parts of all groups, by their names.
 pub type Sections = BTreeMap<String, GroupConfig>;
+
+/// The parts that the system was built with.
+pub(crate) struct ConfiguredGroups(pub(crate) Sections);
+
+impl Extension for ConfiguredGroups {}
 
 #[cfg(feature = "config")]
 impl GroupConfig {

@@ -4,7 +4,7 @@
 //! the topology starts, and otherwise from what the system's configuration says.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
-use crate::topology::config::{GroupConfig, Sections};
+use crate::topology::config::{ConfiguredGroups, GroupConfig, Sections};
 use crate::topology::error::TopologyError;
 use crate::topology::plan::{Entry, Shared, Topology};
 
@@ -97,7 +97,7 @@ impl Topology {
             return Err(TopologyError::Unmounted { groups: unmounted });
         }
         let starting = Starting::begin(self.shared())?;
-        let sections = &self.system().core().topology;
+        let sections = &self.system().core().extensions.get::<ConfiguredGroups>().0;
         self.check_names(sections)?;
         self.give_to_entrypoints()?;
         let first = self.first_configuration(sections)?;

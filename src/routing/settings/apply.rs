@@ -9,6 +9,7 @@
 //! section, `fault.rs` what can be wrong.
 
 use crate::routing::settings::check;
+use crate::routing::settings::logic_registry::Logics;
 use crate::settings::section_fault::SectionFault;
 
 use crate::actor::mailbox_choice::MailboxKind;
@@ -264,7 +265,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
-            Kind::Named(name) => system.routing_logics.make(name, says).map_err(|fault| ("router", fault))?,
+            Kind::Named(name) => {
+                system.extensions.get::<Logics>().make(name, says).map_err(|fault| ("router", fault))?
+            }
             _ => match name {
                 "round-robin" => Box::new(RoundRobin::new()),
                 "random" => Box::new(Random::new()),
@@ -308,10 +311,10 @@ pub fn key_path(pattern: &str, key: &str) -> String {
 mod tests {
     use crate::actor::actor::{Actor, Done};
     use crate::actor::context::Context;
-    use crate::core::system::System;
     use crate::routing::builder::RouterBuilder;
     use crate::settings::deployment::Deployment;
     use crate::settings::router::RouterSettings;
+    use crate::system::System;
 
     struct Worker;
 

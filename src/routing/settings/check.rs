@@ -1,7 +1,6 @@
 //! What is wrong with a section whatever router it is for.
 
 use crate::core::build_error::BuildError;
-use crate::core::system::SystemBuilder;
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::default::DefaultResizer;
@@ -9,16 +8,16 @@ use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
 use crate::routing::settings::known_names::Known;
+use crate::settings::deployment::Deployments;
 use crate::settings::resizer_error::ResizerError;
 use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
 use std::time::Duration;
 
 /// Refuses what no router could be, and names that lead nowhere.
-pub fn check_sections(builder: &SystemBuilder) -> Result<(), BuildError> {
-    let known = Known::of(builder);
+pub fn check_sections(deployments: &Deployments, known: &Known<'_>) -> Result<(), BuildError> {
     known.logics.check()?;
-    for (pattern, says) in builder.deployments.written() {
+    for (pattern, says) in deployments.written() {
         let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
         if let Some(name) = &says.dispatcher {
             known
@@ -30,7 +29,7 @@ pub fn check_sections(builder: &SystemBuilder) -> Result<(), BuildError> {
                 .check_mailbox(name)
                 .map_err(|fault| BuildError::Section { key: of_actor("mailbox"), fault })?;
         }
-        check_section(&says.router, &known)
+        check_section(&says.router, known)
             .map_err(|(key, fault)| BuildError::Section { key: key_path(pattern, &key), fault })?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The names that sections may use.
 
-use crate::core::system::SystemBuilder;
+use crate::core::dispatchers::Declared;
+use crate::mailbox::kind::Mailbox;
 use crate::path::address::Address;
 use crate::routing::settings::logic_registry::Logics;
 use crate::selection::selection::Selection;
@@ -16,14 +17,20 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub fn of(builder: &'a SystemBuilder) -> Self {
-        let declared = builder.dispatchers.dispatchers.iter().map(|(name, _)| name.as_str());
-        let aliases = builder.dispatchers.aliases.iter().map(|(name, _)| name.as_str());
+    /// Those of a system of this name.
+    pub fn new(
+        system: &str,
+        logics: &'a Logics,
+        dispatchers: &'a Declared,
+        mailboxes: &'a [(String, Mailbox)],
+    ) -> Self {
+        let declared = dispatchers.dispatchers.iter().map(|(name, _)| name.as_str());
+        let aliases = dispatchers.aliases.iter().map(|(name, _)| name.as_str());
         Self {
-            logics: &builder.routing_logics,
+            logics,
             dispatchers: declared.chain(aliases).chain(["default"]).collect(),
-            mailboxes: builder.mailboxes.iter().map(|(name, _)| name.as_str()).collect(),
-            address: Address::local(&builder.name).ok(),
+            mailboxes: mailboxes.iter().map(|(name, _)| name.as_str()).collect(),
+            address: Address::local(system).ok(),
         }
     }
 

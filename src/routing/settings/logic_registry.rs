@@ -1,7 +1,7 @@
 //! Logics of the users' own, by the names that sections call them.
 
 use crate::core::build_error::BuildError;
-use crate::core::system::SystemBuilder;
+use crate::core::extensions::Extension;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::apply::{FROM_CODE, Kind};
 use crate::settings::router::RouterSettings;
@@ -25,69 +25,26 @@ struct Named {
     make: Box<dyn Any + Send + Sync>,
 }
 
-impl SystemBuilder {
-    /// Gives a logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask
-    /// for it on routers of messages `M`. The same name may be given once for each type of message.
-    ///
-    /// `make` gets all that is said of the router, with [options](crate::routing::RouterSettings::option)
-    /// that the logic alone understands. It is called when such a router is created, on the thread that
-    /// creates it, and says what is wrong with the settings.
-    ///
-    /// ```
-    /// use pointsman::prelude::*;
-    /// use pointsman::Deployment;
-    /// use pointsman::routing::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
-    ///
-    /// /// All to one routee.
-    /// struct Favourite(usize);
-    /// impl RoutingLogic<u64> for Favourite {
-    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
-    ///     }
-    /// }
-    ///
-    /// # struct Worker;
-    /// # impl Actor for Worker {
-    /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
-    /// # }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let says = RouterSettings::new().router("favourite").option("index", 2);
-    /// let system = System::builder("demo")
-    ///     .routing_logic::<u64, _>("favourite", |says| {
-    ///         let index = says.options.get("index").ok_or("it has no option `index`")?;
-    ///         Ok(Favourite(index.parse().map_err(|error| format!("index {index:?}: {error}"))?))
-    ///     })
-    ///     .deploy("/workers", Deployment::new().router(says))
-    ///     .build()?;
-    /// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the
-    /// crate's own kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
-    /// [`SpawnError::Section`](crate::core::error::SpawnError::Section) for a router of other messages.
-    pub fn routing_logic<M, L>(
-        mut self,
+impl Extension for Logics {}
+
+impl Logics {
+    /// Adds a logic of the user's own for messages `M`.
+    pub fn add<M, L>(
+        &mut self,
         name: &str,
         make: impl Fn(&RouterSettings) -> Result<L, String> + Send + Sync + 'static,
-    ) -> Self
-    where
+    ) where
         M: Send + 'static,
         L: RoutingLogic<M>,
     {
         let make = Guarded::new(make);
         let make: Box<Make<M>> = Box::new(move |says| Ok(Box::new(make(says)?)));
-        self.routing_logics.0.push(Named {
+        self.0.push(Named {
             name: name.to_owned(),
             message: TypeId::of::<M>(),
             message_name: type_name::<M>(),
             make: Box::new(make),
         });
-        self
     }
 }
 

@@ -1,0 +1,56 @@
+//! What features keep for each system: one value of each feature's own type, found by that type.
+//!
+//! The core names no feature. The composition root (`system.rs`) puts the values in when the system is built; each feature
+//! finds its own by [`Extensions::get`], and hears of the system's end by the hooks of [`Extension`].
+
+use std::any::{Any, TypeId};
+use std::time::Instant;
+
+/// A feature's part of one system.
+pub trait Extension: Any + Send + Sync {
+    /// The last actor has ended. Runs on the thread that ended it, before anyone who waits for the end goes on. `system` is
+    /// the system's name.
+    fn tree_ended(&self, system: &str) {
+        let _ = system;
+    }
+
+    /// The owner waits for the system's threads: ends those of the feature, at `until` at the latest.
+    fn stop(&self, until: Option<Instant>) {
+        let _ = until;
+    }
+
+    /// No thread waits for the system's threads: tells those of the feature to end, and returns at once.
+    fn release(&self) {}
+}
+
+/// The parts of all features. They are few and found by comparing types one after the other.
+#[derive(Default)]
+pub struct Extensions(Vec<(TypeId, Box<dyn Extension>)>);
+
+impl Extensions {
+    /// Adds a feature's part. Hooks run in the order in which parts were added.
+    pub fn add<T: Extension>(&mut self, part: T) {
+        debug_assert!(self.find::<T>().is_none(), "a feature has one part of a system");
+        self.0.push((TypeId::of::<T>(), Box::new(part)));
+    }
+
+    /// A feature's part.
+    ///
+    /// # Panics
+    ///
+    /// The composition root has left it out.
+    pub fn get<T: Extension>(&self) -> &T {
+        self.find().expect("the composition root adds the part of each feature")
+    }
+
+    fn find<T: Extension>(&self) -> Option<&T> {
+        let (_, part) = self.0.iter().find(|(of, _)| *of == TypeId::of::<T>())?;
+        let part: &dyn Any = &**part;
+        part.downcast_ref()
+    }
+
+    /// Runs a hook of each.
+    pub fn each(&self, hook: impl Fn(&dyn Extension)) {
+        self.0.iter().for_each(|(_, part)| hook(&**part));
+    }
+}

@@ -1,0 +1,58 @@
+//! TODO head
+
+use crate::core::build_error::BuildError;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
+use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
+use std::collections::BTreeMap;
+/// What a system knows about mailboxes.
+#[derive(Debug, Default)]
+pub struct Mailboxes {
+    /// By name.
+    pub named: BTreeMap<String, Mailbox>,
+    /// What dispatchers say, by the name of the dispatcher.
+    pub of_dispatchers: BTreeMap<String, OfDispatcher>,
+}
+
+impl Mailboxes {
+    /// What a builder was told.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]: two mailboxes of one name, or one that no actor could have.
+    pub fn new(
+        declared: Vec<(String, Mailbox)>,
+        dispatchers: &[(String, Dispatcher)],
+    ) -> Result<Self, BuildError> {
+        let mut all = Self::default();
+        for (name, mailbox) in declared {
+            mailbox
+                .check()
+                .map_err(|fault| BuildError::Mailbox { of: format!("mailbox {name:?}"), fault })?;
+            if all.named.insert(name.clone(), mailbox).is_some() {
+                return Err(BuildError::DuplicateMailbox { name });
+            }
+        }
+        for (name, dispatcher) in dispatchers {
+            let says = dispatcher.mailboxes().clone();
+            let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
+            own.unwrap_or(Ok(()))
+                .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
+            // What says nothing need not be looked up for each new actor.
+            if says.own.is_some() || says.required.is_some() {
+                all.of_dispatchers.insert(name.clone(), says);
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn resolve(&self, choice: &MailboxChoice) -> Result<Mailbox, MailboxFault> {
+        match &choice.0 {
+            Choice::Recipe(mailbox) => Ok(mailbox.clone()),
+            Choice::Name(name) => self.named.get(name).cloned().ok_or_else(|| MailboxFault::UnknownName {
+                name: name.clone(),
+                known: self.named.keys().cloned().collect(),
+            }),
+        }
+    }
+}

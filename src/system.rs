@@ -1,0 +1,392 @@
+//! The composition root: a system, and the builder that puts the core and all features together.
+
+use crate::config::error::ConfigError;
+use crate::core::build_error::BuildError;
+use crate::core::dead_letter_log::DeadLetterLog;
+use crate::core::error::ShutdownError;
+use crate::core::extensions::Extensions;
+use crate::core::ledger::Ledger;
+use crate::core::named_mailboxes::Mailboxes;
+use crate::core::strategy::Strategy;
+use crate::core::system::{End, Parts, SystemCore, SystemRef};
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::mailbox::kind::Mailbox;
+use crate::pattern::inbox::InboxCapacity;
+use crate::routing::logic::RoutingLogic;
+use crate::routing::settings::check::check_sections;
+use crate::settings::deployment::{Deployment, PatternError};
+use crate::settings::phases::Phases;
+use crate::settings::router::RouterSettings;
+use crate::shutdown::callbacks::Callbacks;
+use crate::shutdown::coordinated::Coordinator;
+use crate::sync::lock;
+use crate::system_settings::SystemSettings;
+use crate::time::clock::{Clock, SystemClock};
+use crate::topology::config::ConfiguredGroups;
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc as StdArc;
+use std::time::Duration;
+/// How long [`System`]'s destructor waits for actors to end.
+pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A running actor system. Dropping it stops every actor and joins every thread.
+///
+/// It dereferences to [`SystemRef`], the handle that can be cloned and kept anywhere. Several systems may
+/// live in one process; they know nothing of each other.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("shop")
+///     .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(64))
+///     .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+///     .seed(42)
+///     .build()?;
+/// let ledger = system.shutdown(std::time::Duration::from_secs(5))?;
+/// assert_eq!(ledger.balance(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct System {
+    handle: SystemRef,
+}
+
+/// Describes a system that is about to start; see [`System::builder`].
+#[must_use = "nothing starts before `build`"]
+pub struct SystemBuilder {
+    settings: SystemSettings,
+    clock: Option<StdArc<dyn Clock>>,
+    /// The first pattern of a deployment that is none.
+    bad_pattern: Option<PatternError>,
+}
+
+impl System {
+    /// Starts to describe a system. The name begins with a letter or digit and goes on with letters,
+    /// digits, `-` and `_`.
+    pub fn builder(name: &str) -> SystemBuilder {
+        SystemBuilder { settings: SystemSettings::new(name), clock: None, bad_pattern: None }
+    }
+
+    /// The handle, to be cloned and kept.
+    pub fn handle(&self) -> &SystemRef {
+        &self.handle
+    }
+
+    /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
+    /// balance is 0, but for messages that have gone from one [system to another](Ledger) on their way: those of both
+    /// systems sum to 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
+    /// threads. At last it frees, on this thread, what was replaced while the system ran and nobody can be reading any
+    /// more, such as the recipe of a router that has ended: this may run destructors of yours.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::Stuck`] when actors still run after `deadline`, with their paths; the system goes on
+    /// ending in the background, and its threads end after its last actor. [`ShutdownError::OwnThread`] on a
+    /// thread of the system itself, or on a work-stealing worker of another one, neither of which may wait;
+    /// the system ends in the background then, too.
+    pub fn shutdown(self, deadline: Duration) -> Result<Ledger, ShutdownError> {
+        let outcome = self.handle.core().shut_down(deadline);
+        if outcome.is_err() {
+            // Before the destructor, which would wait once more.
+            self.handle.core().orphan();
+        }
+        outcome.map(|()| self.handle.ledger())
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        let core = self.handle.core();
+        if *lock(&core.end) == End::Orphaned {
+            return;
+        }
+        match core.shut_down(DROP_DEADLINE) {
+            Ok(()) => return,
+            Err(ShutdownError::Stuck { actors, .. }) => {
+                eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", core.name);
+            }
+            // It ends in the background.
+            Err(ShutdownError::OwnThread) => {}
+        }
+        core.orphan();
+    }
+}
+
+impl Deref for System {
+    type Target = SystemRef;
+    fn deref(&self) -> &SystemRef {
+        &self.handle
+    }
+}
+
+impl SystemBuilder {
+    /// Declares a dispatcher. `"default"` is where actors run that name none; without one it is
+    /// work-stealing with a thread for each core. `"internal"` is where the engine's own actors run (guardians,
+    /// inboxes, promises), so that handlers which block cannot keep them from working; without one they run on the
+    /// default one, where nothing should block. The name is not empty and has no control characters: it is
+    /// part of the names of the dispatcher's threads, after the system's.
+    pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
+        self.settings.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
+        self
+    }
+
+    /// Lets `alias` stand for the dispatcher `target`, or for what that is an alias of, over 20 steps at most.
+    /// Declared in any order; `"default"` may be an alias, too. The idea is Akka's.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop")
+    ///     .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+    ///     .dispatcher_alias("files", "blocking")
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dispatcher_alias(mut self, alias: &str, target: &str) -> Self {
+        self.settings.dispatchers.aliases.push((alias.to_owned(), target.to_owned()));
+        self
+    }
+
+    /// Declares a mailbox, so that builders, dispatchers and configuration can name it.
+    pub fn mailbox(mut self, name: &str, mailbox: Mailbox) -> Self {
+        self.settings.mailboxes.push((name.to_owned(), mailbox));
+        self
+    }
+
+    /// Says something of the actors at a path below `/user` (or `/system`), or at all paths that match a pattern:
+    /// `*` is any one name, `prefix*` one with that prefix, and `**` at the end any number of them. At each level a
+    /// name beats `*`, which beats `prefix*`; `**` counts only where nothing else matches. It wins over what the
+    /// code that creates the actor says. The rules are Akka's.
+    ///
+    /// ```
+    /// use pointsman::Deployment;
+    /// use pointsman::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop")
+    ///     .dispatcher("blocking", Dispatcher::blocking())
+    ///     .deploy("/files/*", Deployment::new().dispatcher("blocking"))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deploy(mut self, pattern: &str, deployment: Deployment) -> Self {
+        if let Err(error) = self.settings.deployments.add(pattern, deployment) {
+            self.bad_pattern.get_or_insert(error);
+        }
+        self
+    }
+
+    /// How many messages an [inbox](crate::Inbox) keeps that is given no other number: at least 1, and 1000 unless said
+    /// otherwise.
+    pub fn inbox_capacity(mut self, message_count: usize) -> Self {
+        self.settings.inbox_capacity = message_count;
+        self
+    }
+
+    /// What everything random in the system derives from. 0 unless said otherwise.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// What everything timed in the system goes by: the machine's clock unless said otherwise. That is timers, the limits
+    /// of asks, and senders that [wait for room](crate::mailbox::kind::Full::Wait). How long [`System::shutdown`] waits is said by the
+    /// machine's clock always.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(StdArc::new(clock));
+        self
+    }
+
+    /// How failures of top-level actors are judged. A failure that this escalates ends the system.
+    pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
+        self.settings.supervision = strategy.into();
+        self
+    }
+
+    /// How dead letters are logged: the first 10, then a pause of 5 minutes, unless said otherwise.
+    pub fn log_dead_letters(mut self, log: DeadLetterLog) -> Self {
+        self.settings.log_dead_letters = log;
+        self
+    }
+
+    /// The phases of the [coordinated shutdown](crate::shutdown), instead of the default ones.
+    pub fn shutdown_phases(mut self, phases: Phases) -> Self {
+        self.settings.shutdown_phases = phases;
+        self
+    }
+
+    /// Gives a logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask
+    /// for it on routers of messages `M`. The same name may be given once for each type of message.
+    ///
+    /// `make` gets all that is said of the router, with [options](crate::routing::RouterSettings::option)
+    /// that the logic alone understands. It is called when such a router is created, on the thread that
+    /// creates it, and says what is wrong with the settings.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::Deployment;
+    /// use pointsman::routing::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
+    ///
+    /// /// All to one routee.
+    /// struct Favourite(usize);
+    /// impl RoutingLogic<u64> for Favourite {
+    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+    ///         if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
+    ///     }
+    /// }
+    ///
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let says = RouterSettings::new().router("favourite").option("index", 2);
+    /// let system = System::builder("demo")
+    ///     .routing_logic::<u64, _>("favourite", |says| {
+    ///         let index = says.options.get("index").ok_or("it has no option `index`")?;
+    ///         Ok(Favourite(index.parse().map_err(|error| format!("index {index:?}: {error}"))?))
+    ///     })
+    ///     .deploy("/workers", Deployment::new().router(says))
+    ///     .build()?;
+    /// let workers = system.router("workers").pool(4, |_| Worker).spawn()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the
+    /// crate's own kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
+    /// [`SpawnError::Section`](crate::core::error::SpawnError::Section) for a router of other messages.
+    pub fn routing_logic<M, L>(
+        mut self,
+        name: &str,
+        make: impl Fn(&RouterSettings) -> Result<L, String> + Send + Sync + 'static,
+    ) -> Self
+    where
+        M: Send + 'static,
+        L: RoutingLogic<M>,
+    {
+        self.settings.routing_logics.add::<M, L>(name, make);
+        self
+    }
+
+    /// Starts the system.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
+    /// mailbox that no actor could have, inboxes that keep nothing, settings that no router could have, a
+    /// [deployment](Self::deploy) that names an unknown dispatcher or mailbox, a dispatcher that cannot be started as
+    /// described, for example because a core that it is to be pinned to does not exist; a machine that refuses the
+    /// thread of the [timers](crate::Context::timers), which every system has unless its clock is moved by hand. Every
+    /// worker has reported by then, and no thread is left.
+    pub fn build(self) -> Result<System, BuildError> {
+        let Self { settings, clock, bad_pattern } = self;
+        #[cfg(feature = "config")]
+        let printed = crate::config::print::Settings::of(&settings);
+        check_sections(&settings.deployments, &settings.known_names())?;
+        let SystemSettings {
+            name,
+            seed,
+            dispatchers,
+            mailboxes,
+            deployments,
+            routing_logics,
+            supervision,
+            log_dead_letters,
+            inbox_capacity,
+            shutdown_phases,
+            topology,
+        } = settings;
+        let mut characters = name.chars();
+        let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
+        if !begins_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+            return Err(BuildError::Name { name });
+        }
+        if let Some(error) = bad_pattern {
+            return Err(BuildError::Deployment(error));
+        }
+        if inbox_capacity == 0 {
+            return Err(BuildError::ZeroInboxCapacity);
+        }
+        let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
+        let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
+        let dispatchers = dispatchers.start(&name)?;
+        let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
+        let mut extensions = Extensions::default();
+        // In the order in which they hear of the end.
+        extensions.add(coordinator);
+        extensions.add(Callbacks::new());
+        extensions.add(routing_logics);
+        extensions.add(InboxCapacity(inbox_capacity));
+        extensions.add(ConfiguredGroups(topology));
+        #[cfg(all(feature = "net", not(pointsman_loom)))]
+        extensions.add(crate::net::driver::DriverSlot::new(&name));
+        #[cfg(feature = "config")]
+        extensions.add(printed);
+        let core = SystemCore::new(Parts {
+            name,
+            seed,
+            clock,
+            log_dead_letters,
+            dispatchers,
+            mailboxes,
+            deployments,
+            extensions,
+        });
+        core.start_timers()?;
+        core.grow_tree(supervision)?;
+        core.dispatchers.builder_leaves(&core);
+        Ok(System { handle: SystemRef::new(core) })
+    }
+}
+
+#[cfg(feature = "config")]
+impl SystemBuilder {
+    /// Changes what was set so far as a [configuration](crate::config) in TOML says.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: the text is no TOML, or a key or value in it is wrong. What can only be known when all is
+    /// said, such as a circle of aliases or of phases, is an error of [`build`](Self::build).
+    pub fn config(mut self, toml: &str) -> Result<Self, ConfigError> {
+        self.settings = crate::config::apply::apply(crate::config::apply::read(toml)?, self.settings)?;
+        Ok(self)
+    }
+
+    /// As [`config`](Self::config), from a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`config`](Self::config); and [`ConfigError::Read`].
+    pub fn config_file(self, file: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let file = file.as_ref();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::Read { file: file.to_owned(), error })?;
+        self.config(&text)
+    }
+}
+
+#[cfg(feature = "testkit")]
+impl SystemBuilder {
+    /// Runs all actors by `stepper`, whatever dispatcher they name.
+    pub(crate) fn stepper(mut self, stepper: StdArc<dyn crate::dispatch::stepping::Stepper>) -> Self {
+        self.settings.dispatchers.stepper = Some(stepper);
+        self
+    }
+}
+
+impl fmt::Debug for SystemBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemBuilder").field("name", &self.settings.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,54 @@
+//! All settings of one system: what the builder and the configuration file say.
+
+use crate::core::dead_letter_log::DeadLetterLog;
+use crate::core::dispatchers::Declared;
+use crate::core::strategy::Strategy;
+use crate::mailbox::kind::Mailbox;
+use crate::routing::settings::known_names::Known;
+use crate::routing::settings::logic_registry::Logics;
+use crate::settings::deployment::Deployments;
+use crate::settings::phases::Phases;
+use crate::topology::config::Sections;
+
+/// Messages that an inbox keeps unless said otherwise; Akka's.
+const INBOX_CAPACITY: usize = 1000;
+
+/// The settings of one system.
+pub(crate) struct SystemSettings {
+    pub(crate) name: String,
+    pub(crate) seed: u64,
+    pub(crate) dispatchers: Declared,
+    pub(crate) mailboxes: Vec<(String, Mailbox)>,
+    pub(crate) deployments: Deployments,
+    pub(crate) routing_logics: Logics,
+    pub(crate) supervision: Strategy,
+    pub(crate) log_dead_letters: DeadLetterLog,
+    pub(crate) inbox_capacity: usize,
+    pub(crate) shutdown_phases: Phases,
+    /// The configuration of each group, by its name.
+    pub(crate) topology: Sections,
+}
+
+impl SystemSettings {
+    /// The default settings of a system of this name.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            seed: 0,
+            dispatchers: Declared::default(),
+            mailboxes: Vec::new(),
+            deployments: Deployments::default(),
+            routing_logics: Logics::default(),
+            supervision: Strategy::default(),
+            log_dead_letters: DeadLetterLog::default(),
+            inbox_capacity: INBOX_CAPACITY,
+            shutdown_phases: Phases::default(),
+            topology: Sections::default(),
+        }
+    }
+
+    /// The names that sections of routers and actors may use.
+    pub(crate) fn known_names(&self) -> Known<'_> {
+        Known::new(&self.name, &self.routing_logics, &self.dispatchers, &self.mailboxes)
+    }
+}
