@@ -9,6 +9,7 @@
 //! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
 pub(crate) mod actor;
+pub(crate) mod ask_or_back;
 pub(crate) mod builder;
 pub(crate) mod capacity;
 pub(crate) mod cell;

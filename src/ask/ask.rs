@@ -8,10 +8,11 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
-use crate::ask::fork::AttemptFailure;
+use crate::ask::error::{AskError, AttemptFailure, Outcome};
 use crate::ask::reply::{Call, ReplyTo, Request};
-use crate::ask::slot::{Outcome, Promise, Spare, quietly};
+use crate::ask::slot::{Promise, Spare, quietly};
 use crate::ask::spin::wait_awake;
+use crate::ask::timekeeper::{Server, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::ask_counts::{Row, count};
@@ -33,149 +34,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-
-/// Why an ask has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AskError {
-    /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
-    /// or the request ended as a dead letter.
-    NoReply,
-    /// The time ran out. The request may still be handled; its reply will be late.
-    ///
-    /// Unlike Akka's, the error names neither the target nor the type of the message: who asks knows both, and
-    /// can add them where it reports the error.
-    Timeout {
-        /// The time that was given.
-        after: Duration,
-    },
-    /// The target refused the request: it has stopped, or its mailbox was full.
-    Undeliverable,
-    /// The target is a router, and no routee took the request: it has none, or all have stopped.
-    NoRoutees,
-    /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
-    /// and none has answered with a success.
-    ///
-    /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
-    /// [`TailChopping`]: crate::routing::TailChopping
-    AllFailed {
-        /// How each attempt ended, in the order in which they did.
-        causes: Arc<Vec<AttemptFailure>>,
-    },
-    /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
-    /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
-    /// be late.
-    WouldBlockWorker,
-    /// The time given was zero; nothing was sent.
-    NoTime,
-    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for
-    /// ever, and the answer is not there. The request was sent; a reply that comes yet will be late.
-    Stalled,
-}
-
-impl AskError {
-    /// Where an ask that ends like this is counted; nowhere if it was never begun.
-    pub(crate) fn row(&self) -> Option<Row> {
-        match self {
-            Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
-            Self::Timeout { .. } => Some(Row::TimedOut),
-            Self::Undeliverable | Self::NoRoutees => Some(Row::Undeliverable),
-            Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
-            Self::NoTime => None,
-        }
-    }
-
-    /// What an ask fails with whose request was refused so.
-    pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
-        match refusal {
-            SendError::NoRoutee(_) => Self::NoRoutees,
-            _ => Self::Undeliverable,
-        }
-    }
-}
-
-/// How many causes an error shows; the others are counted.
-const CAUSES_SHOWN: usize = 8;
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
-            Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
-            Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
-            Self::NoRoutees => f.write_str(
-                "no routee took the request: the router is empty or all its routees have stopped",
-            ),
-            Self::AllFailed { causes } => {
-                write!(f, "no routee answered with a success, {} attempts failed", causes.len())?;
-                for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
-                    write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
-                }
-                match causes.len().saturating_sub(CAUSES_SHOWN) {
-                    0 => Ok(()),
-                    more => write!(f, ", and {more} more"),
-                }
-            }
-            Self::WouldBlockWorker => f.write_str(
-                "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
-                 (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
-            ),
-            Self::Stalled => f.write_str(
-                "no reply, and no turn of the test system brings one: advance its clock first, let another thread \
-                 answer before the wait, or look for actors that keep each other busy",
-            ),
-            Self::NoTime => f.write_str("no time to answer in 0ns: nothing was sent, give more than zero"),
-        }
-    }
-}
-
-impl std::error::Error for AskError {}
-
-/// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
-/// that all askers write; one that lives for ever costs nothing.
-#[derive(Clone)]
-pub enum Timekeeper {
-    /// Lives for ever.
-    Static(&'static dyn Alarms),
-    /// The clock of the system that the asked actor lives in. The count is on the line that every message
-    /// to that actor writes anyway.
-    Target(AnyRef),
-    /// The same, through a router: the count is on a line of the thread that asks.
-    Routed(Arc<Routed>),
-    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
-    Served(Arc<Server>),
-    /// Lives as long as its last holder: for tests, which have no system.
-    #[cfg(any(test, pointsman_loom))]
-    Shared(Arc<dyn Alarms>),
-}
-
-impl Timekeeper {
-    /// Where asks by this clock are counted.
-    #[inline]
-    fn books(&self) -> Option<&Books> {
-        match self {
-            Self::Target(actor) => Some(actor.core().system.ledger()),
-            Self::Routed(routed) => Some(routed.system.core().ledger()),
-            Self::Served(server) => Some(server.0.core().system.ledger()),
-            _ => None,
-        }
-    }
-}
-
-impl Deref for Timekeeper {
-    type Target = dyn Alarms;
-
-    fn deref(&self) -> &(dyn Alarms + 'static) {
-        match self {
-            Self::Static(alarms) => *alarms,
-            Self::Target(actor) => actor.core().system.timers(),
-            Self::Routed(routed) => routed.system.core().timers(),
-            Self::Served(server) => server.0.core().system.timers(),
-            #[cfg(any(test, pointsman_loom))]
-            Self::Shared(alarms) => &**alarms,
-        }
-    }
-}
 
 /// An answer on its way.
 ///
@@ -236,15 +94,6 @@ impl<R> fmt::Debug for Ask<R> {
 pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
     let (reply_to, waiting) = Waiting::begin(Spare::take(), timekeeper);
     (reply_to, Ask { waiting })
-}
-
-/// The actor that serves an ask. Ends when the ask is over.
-pub struct Server(AnyRef);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// Makes `actor` end with the ask.

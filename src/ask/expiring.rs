@@ -1,7 +1,7 @@
 //! Messages that are of no use after a time.
 
-use crate::ask::ask::Timekeeper;
 use crate::ask::fork::{Answerable, Attempt};
+use crate::ask::timekeeper::Timekeeper;
 use crate::ask::to_actor::Bound;
 use crate::core::actor_ref::ActorRef;
 use std::fmt;

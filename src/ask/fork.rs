@@ -5,9 +5,8 @@
 //! the router can try the next routee at once, collect the causes, and name the winner. What the router
 //! makes of the reports is its own business: see `routing/race.rs`.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::{AskError, AttemptEnd, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::ask::slot::Outcome;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::failure::guarded;
@@ -17,62 +16,6 @@ use std::cell::Cell;
 use std::fmt;
 // Type-erased: their counts are part of no protocol.
 use std::sync::Arc as StdArc;
-
-/// Why one attempt at an answer came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AttemptEnd {
-    /// Its reply was none that counts as a success: see [`Request::is_success`].
-    Unsuccessful,
-    /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or
-    /// the routee stopped with the message in its mailbox. What a handler failed with is in the log.
-    NoReply,
-    /// The routee did not take the message.
-    Refused(DeadLetterReason),
-    /// The routee is a router itself, and this is what it said.
-    Failed(AskError),
-    /// User code panicked: the message's `Clone` or [`Answerable::fork`], or [`Request::is_success`].
-    Panicked,
-}
-
-impl AttemptEnd {
-    fn without_reply(error: AskError) -> Self {
-        match error {
-            AskError::NoReply => Self::NoReply,
-            AskError::Undeliverable => Self::Refused(DeadLetterReason::Stopped),
-            other => Self::Failed(other),
-        }
-    }
-}
-
-/// Which routee did not answer, and why; see [`AskError::AllFailed`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AttemptFailure {
-    /// Who was asked.
-    pub routee: ActorPath,
-    /// How the attempt ended.
-    pub end: AttemptEnd,
-}
-
-impl fmt::Display for AttemptEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsuccessful => f.write_str("its reply was no success"),
-            Self::NoReply => f.write_str("no reply"),
-            Self::Refused(reason) => write!(f, "not taken ({reason})"),
-            Self::Failed(error) => write!(f, "failed ({error})"),
-            Self::Panicked => f.write_str("a panic in `clone`, `fork` or `is_success`"),
-        }
-    }
-}
-
-/// `/user/cache: no reply`.
-impl fmt::Display for AttemptFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.routee, self.end)
-    }
-}
 
 /// What is done with a message's reply port; made by routers that ask several routees and by actors that skip what nobody
 /// wants, and passed on by [`Answerable::fork`].

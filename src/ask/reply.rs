@@ -1,8 +1,8 @@
 //! What a request looks like and how it is answered.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::{AskError, Outcome};
 use crate::ask::fork::RouterId;
-use crate::ask::slot::{Outcome, Port, quietly};
+use crate::ask::slot::{Port, quietly};
 use crate::core::ask_counts::{Row, count, count_late_reply};
 use crate::core::ledger::Books;
 use crate::path::actor_path::ActorPath;

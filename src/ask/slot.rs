@@ -39,7 +39,7 @@
 //! caught (the panic hook has reported it). Both happen after the slot is out of hand, and so does the
 //! dropping of values, which is left to whoever asked or answered.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::{AskError, Outcome};
 use crate::ask::slot_pool;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::cell::UnsafeCell;
@@ -49,9 +49,6 @@ use std::mem::{self, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::task::{RawWakerVTable, Waker};
-
-/// What an ask ends with.
-pub type Outcome<R> = Result<R, AskError>;
 
 /// Asker's half of a slot. Dropping it abandons the ask.
 pub struct Promise<R> {
@@ -505,7 +502,7 @@ impl<R> fmt::Debug for Spare<R> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::Spare;
-    use crate::ask::ask::AskError;
+    use crate::ask::error::AskError;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
     use std::task::{Wake, Waker};

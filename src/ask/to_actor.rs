@@ -1,7 +1,9 @@
 //! Asks whose answer is a message to the actor that asked.
 
-use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
 use crate::ask::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::deferred_send::{InVain, Until, put_off};
 use crate::core::ledger::Books;

@@ -1,8 +1,8 @@
 //! Asks that want to know who answered.
 
 use crate::ask::ask::Ask;
+use crate::ask::error::Outcome;
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::ask::slot::Outcome;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::nowhere;

@@ -10,11 +10,11 @@ use crate::config::values::Span;
 use crate::config::{key, router};
 use crate::core::strategy::{Directive, Restart, Strategy};
 use crate::dispatch::dispatcher::Dispatcher;
+use crate::group::config::GroupConfig;
 use crate::mailbox::kind::{Full, Mailbox, MailboxRequirement};
 use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phase;
 use crate::system_settings::SystemSettings;
-use crate::topology::config::GroupConfig;
 
 /// Reads a file's text.
 pub(crate) fn read(toml: &str) -> Result<File, ConfigError> {

@@ -1,7 +1,8 @@
 //! The typed reference: the only way to reach an actor, a router, or anything else that takes messages.
 
 use crate::ask::ask;
-use crate::ask::ask::{Ask, AskError};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::pending_send::Waiter;
@@ -10,7 +11,7 @@ use crate::core::{deferred_send, recipient, wait_for_room};
 use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::core::recipient::{Accepted, Recipient};
 
-use crate::ask::ask::Timekeeper;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letters::nowhere;
 use crate::core::error::SendError;
@@ -310,80 +311,6 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => Some(local.core.system.clone()),
             Target::Foreign(foreign) => foreign.system.as_ref().map(|system| system.core().clone()),
-        }
-    }
-
-    // ---- asking
-
-    /// Sends a request and returns its answer on the way: a [`Future`] under any executor, or
-    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
-    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` writes.
-    ///
-    /// ```
-    /// # use pointsman::prelude::*;
-    /// # struct Double;
-    /// # #[derive(Debug)] struct Of(u32);
-    /// # impl Request for Of { type Reply = u32; }
-    /// # impl Actor for Double {
-    /// #     type Message = Call<Of>;
-    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
-    /// #         call.answer(|Of(x)| 2 * x);
-    /// #         Ok(())
-    /// #     }
-    /// # }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let system = System::builder("demo").build()?;
-    /// let double = system.actor("double").spawn(|| Double)?;
-    /// let four = double.ask(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
-    /// assert_eq!(four, 4);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn ask<Q>(&self, request: Q) -> Ask<Q::Reply>
-    where
-        Q: Request,
-        M: From<Call<Q>>,
-    {
-        self.ask_with(|reply_to| M::from(Call::new(request, reply_to)))
-    }
-
-    /// As [`ask`](Self::ask) with a deadline, which is checked first: nothing is sent when it is zero.
-    pub fn ask_within<Q>(&self, request: Q, deadline: std::time::Duration) -> Ask<Q::Reply>
-    where
-        Q: Request,
-        M: From<Call<Q>>,
-    {
-        if deadline.is_zero() {
-            return ask::failed(AskError::NoTime, self.timekeeper());
-        }
-        self.ask(request).within(deadline)
-    }
-
-    /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
-    pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
-        let (reply_to, mut ask) = ask::begin(self.timekeeper());
-        let message = make(reply_to).into();
-        let (sent, put_off) = deferred_send::put_off(|| self.send(message));
-        if let Err(refused) = sent {
-            // Before the message is dropped, whose port would say `NoReply`.
-            ask::refuse(&mut ask, AskError::refused(&refused));
-            self.dead_letter(refused);
-        }
-        if let Some(put_off) = put_off {
-            ask::put_off(&mut ask, put_off.counted_by(self.system()));
-        }
-        ask
-    }
-
-    pub(crate) fn timekeeper(&self) -> Timekeeper {
-        if let Target::Foreign(foreign) = self.target() {
-            if let Some(timekeeper) = foreign.timekeeper() {
-                return timekeeper;
-            }
-        }
-        match self.any() {
-            Some(any) => Timekeeper::Target(any),
-            None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
         }
     }
 

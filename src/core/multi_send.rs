@@ -409,6 +409,30 @@ impl Drop for Way<'_> {
     }
 }
 
+impl<M: Send + 'static> ActorRef<M> {
+    /// Offers a message to what is behind this reference, by this mode.
+    #[inline]
+    pub(crate) fn offer_by(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
+        let Some(system) = self.counting_system() else {
+            let left = self.send(message).map_err(SendError::into_inner).err();
+            let report = Report::of_one(left.is_none());
+            return Offered { report, empty: 0, is_discarded: false, left };
+        };
+        let way = Way::new(system, mode);
+        let left = way.enter(0, || way.delivery(copier).offer(self, message)).err();
+        settled(&way, left, |message, _| *message.downcast().expect("one type all the way"))
+    }
+
+    /// Sends a message beyond the capacity of the mailbox. What an actor that has ended refuses counts as handed back.
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    pub(crate) fn send_beyond_capacity(&self, message: M) {
+        let refused = self.offer_by(message, Mode::Unbounded, None).left.is_some();
+        if let (true, Some(system)) = (refused, self.counting_system()) {
+            system.ledger().mine().handed_back(1);
+        }
+    }
+}
+
 impl<M: Send + 'static> Delivery<'_, M> {
     /// Offers a copy to one recipient. One that may wait for room has taken it for now.
     ///
@@ -645,4 +669,24 @@ impl<M: Send + 'static> ActorRef<M> {
             _ => Err(NotYet::Refused(SendError::Full(message))),
         }
     }
+}
+
+/// What came of an offer.
+pub struct Offered<M> {
+    pub report: Report,
+    /// Destination groups that had no recipient.
+    pub empty: usize,
+    /// Whether a keyed group has discarded it.
+    pub is_discarded: bool,
+    /// The message, if nobody took it.
+    pub left: Option<M>,
+}
+
+pub(crate) fn settled<M: Send + 'static>(
+    way: &Way<'_>,
+    left: Option<M>,
+    turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
+) -> Offered<M> {
+    let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(way, turn_back));
+    Offered { report: way.report(), empty: way.empty(), is_discarded: way.is_discarded(), left }
 }

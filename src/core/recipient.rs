@@ -1,6 +1,6 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::ask::ask::Timekeeper;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Header, Kind, VTable};
@@ -10,7 +10,7 @@ use crate::core::deferred_send::not_put_off;
 use crate::core::error::SendError;
 use crate::core::multi_send::Spread;
 use crate::core::ref_identity::{Alike, Meaning, Referent};
-use crate::core::routed_asks::RoutedAsks;
+use crate::core::routed_asks::{Routed, RoutedAsks};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 use crate::scheduler::task::{Ran, Task, Turn};
@@ -21,6 +21,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
 
 /// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,10 +173,10 @@ impl<M: 'static> Foreign<M> {
         .cast()
     }
 
-    /// The clock of an ask through this router; `None` if it is none.
-    pub fn timekeeper(&self) -> Option<Timekeeper> {
+    /// What an ask through this router holds, for its clock; `None` if it is none.
+    pub fn routed_ask(&self) -> Option<StdArc<Routed>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
-        Some(Timekeeper::Routed(self.routed_asks.begin(system)))
+        Some(self.routed_asks.begin(system))
     }
 
     /// # Safety

@@ -145,7 +145,7 @@ impl Dispatcher {
     /// * A timer's message is handled by whoever moves the [`ManualClock`](crate::ManualClock), or on the timer
     ///   thread.
     /// * Within a turn nobody may wait for an answer, for a router or for the system's end, as on a
-    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::ask::ask::AskError::WouldBlockWorker).
+    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::ask::error::AskError::WouldBlockWorker).
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -1,9 +1,9 @@
 //! A keyed group that goes by a part of the configuration.
 
 use crate::group::builder::GroupPlan;
+use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
-use crate::topology::config::GroupConfig;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::marker::PhantomData;

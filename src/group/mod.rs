@@ -1,6 +1,7 @@
 //! group
 
 pub(crate) mod builder;
+pub(crate) mod config;
 pub(crate) mod config_hooks;
 pub(crate) mod delayed_restart;
 pub(crate) mod effective_policy;

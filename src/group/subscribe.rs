@@ -1,10 +1,9 @@
-//! Subscriptions to the statuses of actors: of a group, and of all groups of a topology.
+//! Subscriptions to the statuses of actors: of one group.
 
 use crate::core::actor_ref::ActorRef;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::status::{StatusReport, reports_to};
-use crate::topology::plan::Topology;
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Tells an actor how the actors of this group are: at once each that there is, and from then on each change, until
@@ -48,15 +47,5 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<K>>) {
         let path = self.head().path();
         self.board.subscribe(reports_to(path.name(), subscriber, K::clone));
-    }
-}
-
-impl Topology {
-    /// [Subscribes](Group::subscribe_statuses) to the keyed groups that are mounted now. Keys come as they are printed.
-    /// Of what else is mounted nothing is told: an actor, a router.
-    pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<String>>) {
-        for (name, member) in self.members() {
-            member.subscribe_statuses(&name, subscriber);
-        }
     }
 }

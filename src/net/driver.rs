@@ -12,14 +12,12 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::extensions::Extension;
-use crate::core::multi_send::Mode;
 use crate::dispatch::may_block::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::net::ready::Ready;
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Mutex, lock, thread};
-use crate::topology::send::Sending;
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
@@ -200,7 +198,7 @@ impl Driver {
             let told = catch_unwind(AssertUnwindSafe(|| {
                 // Beyond its capacity: without this one no other would come. Refused by an actor that has ended, which
                 // needs no readiness.
-                let _ = target.send_by(Ready(()), Mode::Unbounded);
+                target.send_beyond_capacity(M::from(Ready(())));
             }));
             if let Err(payload) = told {
                 crate::util::panic::drop_guarded(payload);

@@ -4,8 +4,9 @@ use crate::actor::actor::{Actor, Done};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::ask::ask;
-use crate::ask::ask::{Ask, Timekeeper};
+use crate::ask::ask::Ask;
 use crate::ask::reply::ReplyTo;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::Failure;
@@ -19,7 +20,7 @@ impl SystemRef {
     /// dropped. It can be watched.
     ///
     /// If the actor ends otherwise, as all do at a shutdown, the ask fails with
-    /// [`AskError::NoReply`](crate::ask::ask::AskError::NoReply).
+    /// [`AskError::NoReply`](crate::ask::error::AskError::NoReply).
     ///
     /// ```
     /// use pointsman::prelude::*;

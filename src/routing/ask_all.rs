@@ -11,9 +11,10 @@
 
 use crate::actor::context::Context;
 use crate::ask::ask;
-use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::ask::Ask;
+use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::ask::slot::Outcome;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;

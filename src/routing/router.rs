@@ -1,6 +1,6 @@
 //! The handle that manages a router.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::AskError;
 use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};

@@ -1,7 +1,9 @@
 //! Asking who stands somewhere. Every actor answers by itself, at the place of the question among its messages.
 
 use crate::ask::ask;
-use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::{Control, Inquiry};

@@ -1,6 +1,6 @@
 //! A system on the thread of its test.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;

@@ -1,6 +1,7 @@
 //! The answer to a request that all are asked.
 
-use crate::ask::ask::{Ask, AskError};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
 use crate::topology::reply_set::{Replies, Tokens};
 use std::fmt;
 use std::future::Future;

@@ -5,25 +5,13 @@
 
 use crate::core::extensions::Extension;
 use crate::failure::guarded;
+use crate::group::config::GroupConfig;
 use crate::topology::error::{Rejection, TopologyError};
 use crate::topology::member::Member;
 use crate::topology::plan::Topology;
 use crate::util::panic::drop_guarded;
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
-
-/// The part of the configuration that is a group's: the section `[topology.<name>]`. What may stand there, the group
-/// itself knows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct GroupConfig {
-    #[cfg(feature = "config")]
-    table: toml::Table,
-}
-
-/// How deep tables and lists may be nested in a group's section. Deeper ones can be written, by dotted keys below a long
-/// header, which printed are one header that is longer than the parser reads.
-#[cfg(feature = "config")]
-const DEPTH_MAX: usize = 64;
 
 /// The parts of all groups, by their names.
 pub type Sections = BTreeMap<String, GroupConfig>;
@@ -32,57 +20,6 @@ pub type Sections = BTreeMap<String, GroupConfig>;
 pub(crate) struct ConfiguredGroups(pub(crate) Sections);
 
 impl Extension for ConfiguredGroups {}
-
-#[cfg(feature = "config")]
-impl GroupConfig {
-    /// Reads it as a value of a type.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, with the key, as a reason to [reject](super::Member::validate) it.
-    pub fn decode<C: serde::de::DeserializeOwned>(&self) -> Result<C, String> {
-        serde_path_to_error::deserialize(self.table.clone())
-            .map_err(|error| format!("key `{}`: {}", error.path(), error.inner()))
-    }
-
-    /// The section, as it stands in the file.
-    pub fn table(&self) -> &toml::Table {
-        &self.table
-    }
-
-    /// Changes it as another section says, key by key.
-    pub(crate) fn change(&mut self, said: Self) {
-        fn change(table: &mut toml::Table, said: toml::Table) {
-            for (key, value) in said {
-                match (table.get_mut(&key), value) {
-                    (Some(toml::Value::Table(table)), toml::Value::Table(said)) => change(table, said),
-                    (_, value) => _ = table.insert(key, value),
-                }
-            }
-        }
-        change(&mut self.table, said.table);
-    }
-
-    /// The section as it was read, or what is wrong with it.
-    pub(crate) fn of(table: toml::Table) -> Result<Self, String> {
-        match table.values().map(depth).max() {
-            Some(depth) if depth > DEPTH_MAX => Err(format!(
-                "tables or lists in it are nested {depth} deep, must be at most {DEPTH_MAX}: flatten it"
-            )),
-            _ => Ok(Self { table }),
-        }
-    }
-}
-
-/// How many tables and lists stand one in the other.
-#[cfg(feature = "config")]
-fn depth(value: &toml::Value) -> usize {
-    match value {
-        toml::Value::Table(table) => 1 + table.values().map(depth).max().unwrap_or(0),
-        toml::Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
 
 /// Reads the sections `[topology.<name>]` of a configuration; all others are left alone.
 #[cfg(feature = "config")]

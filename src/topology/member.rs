@@ -2,12 +2,13 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
+use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::status::{StatusReport, reports_to};
 use crate::routing::head::messages::Drain;
 use crate::routing::router::Router;
-use crate::topology::config::{GroupConfig, log_failure};
+use crate::topology::config::log_failure;
 use std::sync::Arc as StdArc;
 
 /// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.

@@ -1,13 +1,14 @@
 //! Declaring groups, routes between them, and what stands behind them.
 
-use crate::ask::ask::Timekeeper;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::system::SystemRef;
+use crate::group::config::GroupConfig;
 use crate::path::actor_path::check_name;
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use crate::time::no_system::NO_SYSTEM;
-use crate::topology::config::{Change, GroupConfig, Sections, give};
+use crate::topology::config::{Change, Sections, give};
 use crate::topology::dot::Connection;
 use crate::topology::error::TopologyError;
 use crate::topology::member::{Member, Mount};

@@ -4,9 +4,8 @@
 //! through it or a clone of it, or by the drop of the last clone. While the request is being sent, one more is counted
 //! as open, so that the end of those so far is not taken for the end of all.
 
-use crate::ask::ask::AskError;
+use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Behind, By, ReplyTo};
-use crate::ask::slot::Outcome;
 use crate::core::dead_letters::is_unread;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::drop_guarded;

@@ -2,15 +2,16 @@
 
 use crate::actor::context::Context;
 use crate::ask::ask;
-use crate::ask::ask::{Ask, AskError};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
 use crate::ask::fork::{Answerable, Attempt};
 use crate::ask::reply::{Call, ReplyTo, Request, SinkHandle};
 use crate::ask::to_actor::Bound;
 use crate::core::dead_letters::{DeadLetterReason, unread};
-use crate::core::multi_send::{Copier, Mode};
+use crate::core::multi_send::{Copier, Mode, Offered};
 use crate::topology::ask_all::{AskAll, gathered};
 use crate::topology::reply_set::{Replies, Tokens};
-use crate::topology::send::{Offered, Target};
+use crate::topology::send::Target;
 use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,12 +1,12 @@
 //! The verbs of sending, at each depth of addressing.
 
-use crate::ask::ask::Timekeeper;
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::nowhere;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copier, LeftOver, Mode, Report, Way};
+use crate::core::multi_send::{Copier, LeftOver, Mode, Offered, Report, Way, settled};
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
@@ -166,26 +166,6 @@ pub trait Target<M> {
     fn place(&self) -> ActorPath;
 }
 
-/// What came of an offer.
-pub struct Offered<M> {
-    pub report: Report,
-    /// Destination groups that had no recipient.
-    pub empty: usize,
-    /// Whether a keyed group has discarded it.
-    pub is_discarded: bool,
-    /// The message, if nobody took it.
-    pub left: Option<M>,
-}
-
-fn settled<M: Send + 'static>(
-    way: &Way<'_>,
-    left: Option<M>,
-    turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
-) -> Offered<M> {
-    let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(way, turn_back));
-    Offered { report: way.report(), empty: way.empty(), is_discarded: way.is_discarded(), left }
-}
-
 impl<M: Send + 'static> Target<M> for Outlet<M> {
     #[inline]
     fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
@@ -213,14 +193,7 @@ impl<M: Send + 'static> Target<M> for Outlet<M> {
 impl<M: Send + 'static> Target<M> for ActorRef<M> {
     #[inline]
     fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
-        let Some(system) = self.counting_system() else {
-            let left = self.send(message).map_err(SendError::into_inner).err();
-            let report = Report::of_one(left.is_none());
-            return Offered { report, empty: 0, is_discarded: false, left };
-        };
-        let way = Way::new(system, mode);
-        let left = way.enter(0, || way.delivery(copier).offer(self, message)).err();
-        settled(&way, left, |message, _| *message.downcast().expect("one type all the way"))
+        self.offer_by(message, mode, copier)
     }
 
     fn system(&self) -> Option<&SystemCore> {

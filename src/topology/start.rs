@@ -3,8 +3,9 @@
 //! Each group gets its first configuration once: from the first [`reconfigure`](Topology::reconfigure) that comes while
 //! the topology starts, and otherwise from what the system's configuration says.
 
+use crate::group::config::GroupConfig;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
-use crate::topology::config::{ConfiguredGroups, GroupConfig, Sections};
+use crate::topology::config::{ConfiguredGroups, Sections};
 use crate::topology::error::TopologyError;
 use crate::topology::plan::{Entry, Shared, Topology};
 

@@ -2,7 +2,9 @@
 
 use crate::actor::actor::Done;
 use crate::ask::ask;
-use crate::ask::ask::{Ask, AskError, Timekeeper};
+use crate::ask::ask::Ask;
+use crate::ask::error::AskError;
+use crate::ask::timekeeper::Timekeeper;
 use crate::core::any_ref::AnyRef;
 use crate::failure::guarded;
 use crate::shutdown::coordinated::{AddTaskError, TaskHandle};

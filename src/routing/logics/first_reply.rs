@@ -27,10 +27,8 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use crate::ask::ask::AskError;
-use crate::ask::fork::{
-    Answerable, Answering, AskerPort, Attempt, AttemptEnd, AttemptFailure, Question, RouterId,
-};
+use crate::ask::error::{AskError, AttemptEnd, AttemptFailure};
+use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::{DeadLetterReason, nowhere};

@@ -18,9 +18,9 @@ use std::time::Duration;
 ///
 /// | [`AskError`](crate::AskError) | when |
 /// |---|---|
-/// | [`AllFailed`](crate::ask::ask::AskError::AllFailed), with the cause for each routee | as soon as the last attempt has failed |
-/// | [`Timeout`](crate::ask::ask::AskError::Timeout) | after [`within`](Self::within), by the system's clock |
-/// | [`NoRoutees`](crate::ask::ask::AskError::NoRoutees) | at once, if the router is empty; the message is a dead letter |
+/// | [`AllFailed`](crate::ask::error::AskError::AllFailed), with the cause for each routee | as soon as the last attempt has failed |
+/// | [`Timeout`](crate::ask::error::AskError::Timeout) | after [`within`](Self::within), by the system's clock |
+/// | [`NoRoutees`](crate::ask::error::AskError::NoRoutees) | at once, if the router is empty; the message is a dead letter |
 ///
 /// Give the ask itself more time than the router has, or its own timeout hides the router's error.
 ///

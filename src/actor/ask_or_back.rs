@@ -1,0 +1,69 @@
+//! How an actor asks and gets the request back with the error.
+
+use crate::actor::context::Context;
+use crate::ask::ask_or_back::StatusFailure;
+use crate::ask::reply::{Call, Request};
+use crate::core::actor_ref::ActorRef;
+use crate::util::panic::drop_guarded;
+impl<M: Send + 'static> Context<M> {
+    /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
+    /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::StatusFailure;
+    /// use std::time::Duration;
+    ///
+    /// #[derive(Clone)]
+    /// struct Lookup(String);
+    /// impl Request for Lookup {
+    ///     type Reply = u32;
+    /// }
+    ///
+    /// enum ClientMsg {
+    ///     Find(String),
+    ///     Outcome(Result<u32, StatusFailure<Lookup>>),
+    /// }
+    ///
+    /// struct Client {
+    ///     lookups: ActorRef<Call<Lookup>>,
+    /// }
+    /// impl Actor for Client {
+    ///     type Message = ClientMsg;
+    ///     fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    ///         match message {
+    ///             ClientMsg::Find(name) => ctx.ask_or_back(&self.lookups, Lookup(name), ClientMsg::Outcome),
+    ///             ClientMsg::Outcome(Ok(number)) => println!("{number}"),
+    ///             ClientMsg::Outcome(Err(failure)) => {
+    ///                 println!("{}: {}, once more", failure.message.0, failure.error);
+    ///                 ctx.after(Duration::from_secs(1), ClientMsg::Find(failure.message.0));
+    ///             }
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    pub fn ask_or_back<N, Q>(
+        &mut self,
+        target: &ActorRef<N>,
+        request: Q,
+        wrap: impl FnOnce(Result<Q::Reply, StatusFailure<Q>>) -> M + Send + 'static,
+    ) where
+        N: From<Call<Q>> + Send + 'static,
+        Q: Request + Clone,
+    {
+        let message = request.clone();
+        self.ask(target, request, move |outcome| {
+            let outcome = match outcome {
+                Ok(reply) => {
+                    // Before the reply goes on, as in `with_request`; and this is the thread of the actor that answers,
+                    // which is not to blame for what it panics with.
+                    drop_guarded(message);
+                    Ok(reply)
+                }
+                Err(error) => Err(StatusFailure { error, message }),
+            };
+            wrap(outcome)
+        });
+    }
+}

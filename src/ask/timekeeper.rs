@@ -1,0 +1,62 @@
+//! TODO head
+
+use crate::core::any_ref::AnyRef;
+use crate::core::ledger::Books;
+use crate::core::routed_asks::Routed;
+use crate::sync::Arc;
+use crate::time::alarm::Alarms;
+use std::ops::Deref;
+/// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
+/// that all askers write; one that lives for ever costs nothing.
+#[derive(Clone)]
+pub enum Timekeeper {
+    /// Lives for ever.
+    Static(&'static dyn Alarms),
+    /// The clock of the system that the asked actor lives in. The count is on the line that every message
+    /// to that actor writes anyway.
+    Target(AnyRef),
+    /// The same, through a router: the count is on a line of the thread that asks.
+    Routed(Arc<Routed>),
+    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    Served(Arc<Server>),
+    /// Lives as long as its last holder: for tests, which have no system.
+    #[cfg(any(test, pointsman_loom))]
+    Shared(Arc<dyn Alarms>),
+}
+
+impl Timekeeper {
+    /// Where asks by this clock are counted.
+    #[inline]
+    pub(crate) fn books(&self) -> Option<&Books> {
+        match self {
+            Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Routed(routed) => Some(routed.system.core().ledger()),
+            Self::Served(server) => Some(server.0.core().system.ledger()),
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Timekeeper {
+    type Target = dyn Alarms;
+
+    fn deref(&self) -> &(dyn Alarms + 'static) {
+        match self {
+            Self::Static(alarms) => *alarms,
+            Self::Target(actor) => actor.core().system.timers(),
+            Self::Routed(routed) => routed.system.core().timers(),
+            Self::Served(server) => server.0.core().system.timers(),
+            #[cfg(any(test, pointsman_loom))]
+            Self::Shared(alarms) => &**alarms,
+        }
+    }
+}
+
+/// The actor that serves an ask. Ends when the ask is over.
+pub struct Server(pub(crate) AnyRef);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
