@@ -1,14 +1,10 @@
 //! Which mailbox an actor is given, and who has a say in it.
 
 use crate::actor::actor::Actor;
-use crate::core::build_error::BuildError;
 use crate::core::error::SpawnError;
 use crate::core::named_mailboxes::Mailboxes;
 use crate::core::system::SystemCore;
-use crate::dispatch::dispatcher::Dispatcher;
-use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, Prepared};
-use std::collections::BTreeMap;
 
 /// What a plan says about the mailbox.
 #[derive(Debug, Clone)]

@@ -2,7 +2,6 @@
 
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::Reached;
-use std::time::Duration;
 
 #[cfg(not(feature = "testkit"))]
 impl SystemCore {
@@ -17,15 +16,13 @@ impl SystemCore {
 #[cfg(feature = "testkit")]
 pub(crate) mod with_testkit {
     use super::*;
-    use crate::core::any_ref::AnyRef;
-    use crate::core::cell::Header;
+
     use crate::core::dispatchers::Dispatch;
     use crate::dispatch::dispatcher::Kind;
     use crate::dispatch::placement::Home;
     use crate::dispatch::running::Running;
     use crate::dispatch::stepping::Stepper;
-    use crate::scheduler::task::{Task, TaskRef};
-    use std::ptr::NonNull;
+
     use std::sync::Arc as StdArc;
 
     impl SystemCore {

@@ -4,7 +4,6 @@ use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
-use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

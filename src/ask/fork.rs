@@ -8,7 +8,6 @@
 use crate::ask::error::{AskError, AttemptEnd, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::DeadLetterReason;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use std::any::Any;

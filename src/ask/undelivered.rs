@@ -3,14 +3,9 @@
 
 use crate::ask::fork::{Answerable, Attempt};
 use crate::core::dead_letter_sinks::{Mark, Sink, SinkTaken, Undelivered};
-use crate::core::dead_letters::{DeadLetter, DeadLetters};
-use crate::core::event_stream::{Subscription, quietly};
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{HashMap, Mutex, lock};
-use crate::util::panic::Guarded;
+use crate::core::dead_letters::DeadLetters;
+use crate::core::event_stream::Subscription;
 use std::any::{Any, TypeId};
-use std::collections::hash_map::Entry;
-use std::fmt;
 use std::sync::Arc as StdArc;
 
 impl DeadLetters {

@@ -1,17 +1,13 @@
 //! The typed reference: the only way to reach an actor, a router, or anything else that takes messages.
 
-use crate::ask::ask;
-use crate::ask::ask::Ask;
-use crate::ask::error::AskError;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::pending_send::Waiter;
 use crate::core::{deferred_send, recipient, wait_for_room};
 
-use crate::ask::reply::{Call, ReplyTo, Request};
+use crate::ask::reply::Request;
 use crate::core::recipient::{Accepted, Recipient};
 
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letters::nowhere;
 use crate::core::error::SendError;

@@ -1,7 +1,7 @@
 //! The errors of sending, creating, starting and ending; others live beside what returns them.
 
 use crate::mailbox::kind::MailboxFault;
-use crate::path::error::{NameError, NameFault};
+use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
 use crate::settings::backoff_error::BackoffError;
 use std::fmt;

@@ -1,6 +1,5 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Header, Kind, VTable};

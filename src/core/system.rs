@@ -6,24 +6,19 @@
 use crate::core::dispatchers::Place;
 use crate::core::extensions::Extensions;
 
-use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::build_error::BuildError;
 use crate::core::dead_letter_log::{DeadLetterLog, LetterLog};
 use crate::core::dead_letters::{DeadLetterReason, DeadLetters};
-use crate::core::dispatchers::{Declared, Dispatchers};
+use crate::core::dispatchers::Dispatchers;
 use crate::core::error::{ShutdownError, SpawnError};
 use crate::core::event_stream::EventStream;
 use crate::core::ledger::{Books, Ledger, Row};
 use crate::core::named_mailboxes::Mailboxes;
-use crate::core::strategy::Strategy;
-use crate::dispatch::dispatcher::Dispatcher;
-use crate::mailbox::kind::Mailbox;
 use crate::path::address::Address;
-use crate::settings::deployment::{Deployment, Deployments, PatternError};
+use crate::settings::deployment::Deployments;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
-use crate::time::clock::{Clock, SystemClock};
+use crate::time::clock::Clock;
 use crate::time::timers::Timers;
 use std::fmt;
 use std::ops::Deref;

@@ -6,7 +6,7 @@ use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::nowhere;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copier, LeftOver, Mode, Offered, Report, Way, settled};
+use crate::core::multi_send::{Copier, Mode, Offered, Report, Way, settled};
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
