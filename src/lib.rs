@@ -188,12 +188,14 @@ pub mod topology;
 mod util;
 
 pub use crate::actor::actor::{Actor, Done};
-pub use crate::actor::builder::{ActorBuilder, IntoActor};
+pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
 pub use crate::actor::receive_timeout::ReceiveTimeoutError;
+pub use crate::actor::recipe::IntoActor;
 pub use crate::actor::skip_unwanted::SkippingBuilder;
 pub use crate::actor::stash::StashError;
-pub use crate::actor::timers::{NamedTimers, TimerKey, TimerName};
+pub use crate::actor::timer_table::{TimerKey, TimerName};
+pub use crate::actor::timers::NamedTimers;
 pub use crate::actor::watch::WatchError;
 pub use crate::ask::ask::{Ask, Asker, Pending};
 pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};

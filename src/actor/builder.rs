@@ -3,8 +3,8 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dispatchers::INTERNAL;
@@ -14,21 +14,6 @@ use crate::core::system::SystemRef;
 use crate::failure::Failure;
 use crate::mailbox::kind::MailboxChoice;
 use std::fmt;
-
-/// What a recipe may return: an actor, or a failure to make one.
-///
-/// Implemented for every [`Actor`] and for `Result<impl Actor, Failure>`.
-pub trait IntoActor {
-    /// The actor that comes out.
-    type Actor: Actor;
-
-    /// The actor, or why there is none.
-    ///
-    /// # Errors
-    ///
-    /// A failure of initialization.
-    fn into_actor(self) -> Result<Self::Actor, Failure>;
-}
 
 impl<A: Actor> IntoActor for A {
     type Actor = A;
@@ -68,6 +53,29 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
 #[must_use = "nothing is created before `spawn`"]
 pub struct ActorBuilder {
     pub(crate) plan: Plan,
+}
+
+impl<M: Send + 'static> Context<M> {
+    /// Starts to describe a child of this actor under the given name.
+    pub fn actor(&self, name: &str) -> ActorBuilder {
+        ActorBuilder::new(Ok(self.me().any_local()), Some(name))
+    }
+
+    /// Creates a child under a generated name, with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorBuilder::spawn`].
+    pub fn spawn<A, I>(
+        &self,
+        recipe: impl FnMut() -> I + Send + 'static,
+    ) -> Result<ActorRef<A::Message>, SpawnError>
+    where
+        A: Actor,
+        I: IntoActor<Actor = A>,
+    {
+        ActorBuilder::new(Ok(self.me().any_local()), None).spawn(recipe)
+    }
 }
 
 impl SystemRef {

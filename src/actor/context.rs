@@ -2,16 +2,15 @@
 //! `watch.rs`.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::{ActorBuilder, IntoActor};
 use crate::actor::cell::Owned;
 use crate::actor::private::{Extras, Private};
+use crate::actor::recipe::IntoActor;
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
 use crate::core::cell::{Core, Header};
-use crate::core::error::SpawnError;
 use crate::core::ledger::Row;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
@@ -105,28 +104,6 @@ impl<M: Send + 'static> Context<M> {
     }
 
     // ---- children
-
-    /// Starts to describe a child of this actor under the given name.
-    pub fn actor(&self, name: &str) -> ActorBuilder {
-        ActorBuilder::new(Ok(self.me.any_local()), Some(name))
-    }
-
-    /// Creates a child under a generated name, with the defaults.
-    ///
-    /// # Errors
-    ///
-    /// As [`ActorBuilder::spawn`].
-    pub fn spawn<A, I>(
-        &self,
-        recipe: impl FnMut() -> I + Send + 'static,
-    ) -> Result<ActorRef<A::Message>, SpawnError>
-    where
-        A: Actor,
-        I: IntoActor<Actor = A>,
-    {
-        ActorBuilder::new(Ok(self.me.any_local()), None).spawn(recipe)
-    }
-
     /// The children that have not ended.
     pub fn children(&self) -> Vec<AnyRef> {
         self.core().children.all()

@@ -3,8 +3,8 @@
 use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
-use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
 use crate::core::build_error::BuildError;
 use crate::core::control::{Control, Terminated};

@@ -13,9 +13,9 @@
 //! unless copies may be among it (`actor_ref/copies.rs`): then it becomes dead letters.
 
 use crate::actor::actor::Actor;
-use crate::actor::child_hooks::Stage;
 use crate::actor::private::Phase;
-use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor::recipe::{Recipe, Stage};
+use crate::actor::turn::ActorTurn;
 use crate::core::actor_ref::ActorRef;
 use crate::core::control::{Control, Leave, Leaving};
 use crate::sync::atomic::Ordering;

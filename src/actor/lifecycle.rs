@@ -31,10 +31,11 @@
 //! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
 
 use crate::actor::actor::Actor;
-use crate::actor::child_hooks::Stage;
+use crate::actor::child_hooks::Foster;
 use crate::actor::private::Phase;
+use crate::actor::recipe::{Recipe, Stage};
 use crate::actor::supervise::log_ignored;
-use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor::turn::ActorTurn;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Header;
 use crate::core::control::Control;
@@ -42,6 +43,7 @@ use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::Drained;
 use crate::sync::atomic::Ordering;
 use crate::util::panic::drop_guarded;
+use std::sync::Arc as StdArc;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub fn create(&mut self) {
@@ -417,5 +419,23 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
         // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
         unsafe { Header::release(self.header) };
+    }
+}
+
+impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
+    /// Tells the recipe, if there still is one. Nothing at all for most.
+    pub(crate) fn reached(&mut self, stage: Stage) {
+        let system = &self.cell.owned.local.core.system;
+        self.cell.recipe.with_mut(|recipe| {
+            // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
+            // taken.
+            if let Some(recipe) = unsafe { &mut *recipe } {
+                recipe.reached(stage, system);
+            }
+        });
+    }
+
+    pub(crate) fn foster(&self) -> Option<StdArc<dyn Foster>> {
+        self.private(|private| private.extras.as_ref().and_then(|extras| extras.foster.clone()))
     }
 }

@@ -24,13 +24,16 @@ pub(crate) mod private;
 #[cfg(any(feature = "testkit", pointsman_loom))]
 pub(crate) mod quiet;
 pub(crate) mod receive_timeout;
+pub(crate) mod recipe;
 pub(crate) mod shared_queue_turn;
 pub(crate) mod skip_unwanted;
 pub(crate) mod spawn;
 pub(crate) mod stash;
+pub(crate) mod stash_buffer;
 pub(crate) mod stepping;
 pub(crate) mod supervise;
 pub(crate) mod system_end;
+pub(crate) mod timer_table;
 pub(crate) mod timers;
 pub(crate) mod turn;
 pub(crate) mod unhandled;

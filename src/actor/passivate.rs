@@ -8,7 +8,8 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::private::Phase;
-use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor::recipe::Recipe;
+use crate::actor::turn::ActorTurn;
 use crate::core::control::Control;
 use crate::sync::atomic::Ordering;
 

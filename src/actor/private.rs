@@ -1,19 +1,19 @@
 //! TODO head
 
 use crate::actor::child_hooks::Foster;
-use crate::actor::receive_timeout::ReceiveTimeout;
-use crate::actor::shared_queue_turn::Balanced;
-use crate::actor::skip_unwanted::IsWanted;
-use crate::actor::stash::Stash;
-use crate::actor::timers::OwnTimers;
+use crate::actor::stash_buffer::Stash;
+use crate::actor::timer_table::OwnTimers;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
 use crate::core::strategy::RestartHistory;
+use crate::dispatch::shared_queue::{Taker, Wake};
 use crate::failure::Failure;
 use crate::sync::{HashMap, HashSet};
+use crate::time::timers::TimerHandle;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
+use std::time::Duration;
 /// How far an actor's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -127,5 +127,39 @@ impl<M> Private<M> {
             .as_ref()
             .and_then(|extras| extras.positioned.front())
             .map_or(u64::MAX, |(position, _)| *position)
+    }
+}
+
+/// The setting of one actor, and its timer.
+pub struct ReceiveTimeout<M> {
+    pub(crate) after: Duration,
+    pub(crate) make: Box<dyn FnMut(Duration) -> M + Send>,
+    /// When the last message that counts had been handled.
+    pub(crate) idle_since: Duration,
+    /// The number that the tick will bring; none while the actor restarts.
+    pub(crate) armed: Option<(u64, TimerHandle)>,
+}
+
+/// What an actor that shares a queue keeps.
+pub struct Balanced<M> {
+    /// `None` once it has left.
+    pub(crate) taker: Option<Taker<M, Nudge>>,
+    /// Whether it has taken anything since its throughput was last used up.
+    pub(crate) has_taken: bool,
+    /// Whether it ends where it would sleep.
+    pub(crate) ends_when_empty: bool,
+}
+
+/// Says whether a message is still wanted.
+pub type IsWanted<M> = fn(&mut M) -> bool;
+
+/// Wakes an actor.
+pub struct Nudge(pub(crate) AnyRef);
+
+impl Wake for Nudge {
+    #[inline]
+    fn wake(&self) {
+        // Not behind the turn that is running here: its handler may take long.
+        crate::scheduler::current::aside(|| self.0.nudge());
     }
 }

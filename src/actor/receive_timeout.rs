@@ -8,23 +8,14 @@
 
 use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
-use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor::private::ReceiveTimeout;
+use crate::actor::recipe::Recipe;
+use crate::actor::turn::ActorTurn;
 use crate::core::control::Terminated;
 use crate::failure::{Failure, guarded};
-use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::time::Duration;
-
-/// The setting of one actor, and its timer.
-pub struct ReceiveTimeout<M> {
-    after: Duration,
-    make: Box<dyn FnMut(Duration) -> M + Send>,
-    /// When the last message that counts had been handled.
-    idle_since: Duration,
-    /// The number that the tick will bring; none while the actor restarts.
-    armed: Option<(u64, TimerHandle)>,
-}
 
 /// The shortest receive timeout: one tick of the timers.
 const SHORTEST: Duration = Duration::from_millis(1);

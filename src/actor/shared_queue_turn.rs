@@ -24,12 +24,12 @@
 //! whoever wakes a routee leaves it where any worker of its dispatcher can take it.
 
 use crate::actor::actor::Actor;
-use crate::actor::private::Phase;
+use crate::actor::private::{Balanced, Nudge, Phase};
+use crate::actor::recipe::Recipe;
 use crate::actor::spawn::Held;
-use crate::actor::turn::{Acted, ActorTurn, Recipe};
-use crate::core::any_ref::AnyRef;
+use crate::actor::turn::{Acted, ActorTurn};
 use crate::dispatch::shared_queue;
-use crate::dispatch::shared_queue::{Taker, Wake};
+use crate::dispatch::shared_queue::Taker;
 use crate::sync::{Arc, hint};
 
 /// After so many messages of the shared queue in a row the routee looks how long that is.
@@ -44,27 +44,6 @@ const PAUSE: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
 /// A queue that actors share.
 pub type SharedQueue<M> = shared_queue::SharedQueue<M, Nudge>;
-
-/// Wakes an actor.
-pub struct Nudge(AnyRef);
-
-impl Wake for Nudge {
-    #[inline]
-    fn wake(&self) {
-        // Not behind the turn that is running here: its handler may take long.
-        crate::scheduler::current::aside(|| self.0.nudge());
-    }
-}
-
-/// What an actor that shares a queue keeps.
-pub struct Balanced<M> {
-    /// `None` once it has left.
-    taker: Option<Taker<M, Nudge>>,
-    /// Whether it has taken anything since its throughput was last used up.
-    has_taken: bool,
-    /// Whether it ends where it would sleep.
-    ends_when_empty: bool,
-}
 
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.

@@ -9,18 +9,17 @@
 //! [`Expiring`]: crate::Expiring
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
+use crate::actor::private::IsWanted;
+use crate::actor::recipe::{ByContext, IntoActor, Recipe};
 use crate::actor::spawn::{Held, spawn_held};
-use crate::actor::turn::{ActorTurn, ByContext, Recipe};
+use crate::actor::turn::ActorTurn;
 use crate::ask::fork::{Answerable, Attempt};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letters::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::failure::guarded;
-
-/// Says whether a message is still wanted.
-pub type IsWanted<M> = fn(&mut M) -> bool;
 
 /// Whether the message is still wanted, by its port or its deadline.
 pub fn is_wanted<M: Answerable>(message: &mut M) -> bool {

@@ -13,54 +13,14 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::turn::{Acted, ActorTurn, Recipe};
+use crate::actor::recipe::Recipe;
+use crate::actor::stash_buffer::{Stash, Stashed};
+use crate::actor::turn::{Acted, ActorTurn};
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::Core;
 use crate::core::control::{Control, Terminated};
 use crate::sync::atomic::Ordering;
-use std::collections::VecDeque;
 use std::fmt;
-
-/// What one actor has put aside.
-pub struct Stash<M> {
-    /// Stashed, oldest first.
-    held: VecDeque<Stashed<M>>,
-    /// Unstashed and not yet handled, in the order in which they will be.
-    front: VecDeque<Stashed<M>>,
-    /// How many may be in `held`.
-    capacity: u32,
-}
-
-/// Something that was put aside.
-pub enum Stashed<M> {
-    Message(M),
-    /// A notice for [`Actor::terminated`]; no message, so in none of the books' terms.
-    Notice(Terminated),
-}
-
-impl<M> Stash<M> {
-    /// The capacity that stands for none: more would not fit into the count in [`Core`].
-    pub const UNBOUNDED: u32 = u32::MAX;
-
-    pub fn new(capacity: u32) -> Self {
-        Self { held: VecDeque::new(), front: VecDeque::new(), capacity }
-    }
-
-    pub fn has_unstashed(&self) -> bool {
-        !self.front.is_empty()
-    }
-
-    /// Whether nothing is put aside, nor unstashed and not yet handled.
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.front.is_empty()
-    }
-}
-
-impl<M> Default for Stash<M> {
-    fn default() -> Self {
-        Self::new(Self::UNBOUNDED)
-    }
-}
 
 impl Core {
     /// How many messages the actor holds outside its mailbox.

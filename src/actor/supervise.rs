@@ -10,7 +10,8 @@
 //! verdicts for two suspensions, and which comes first makes no difference to the count.
 
 use crate::actor::actor::Actor;
-use crate::actor::turn::{ActorTurn, Recipe};
+use crate::actor::recipe::Recipe;
+use crate::actor::turn::ActorTurn;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
 use crate::core::strategy::{Directive, Strategy};

@@ -4,33 +4,14 @@
 //! is not in `armed` says nothing: its timer was cancelled, replaced, or set by a state that is gone.
 
 use crate::actor::context::Context;
+use crate::actor::timer_table::{Timer, TimerKey, TimerName};
 use crate::failure::{Failure, guarded};
-use crate::sync::HashMap;
 use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// Names one timer of one actor, to cancel it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TimerKey(u64);
-
-/// The timers of one actor.
-pub struct OwnTimers<M> {
-    next: u64,
-    armed: HashMap<u64, Timer<M>>,
-    /// The numbers of those in `armed` that have names.
-    named: HashMap<TimerName, u64>,
-}
-
-struct Timer<M> {
-    what: What<M>,
-    handle: TimerHandle,
-    name: Option<TimerName>,
-}
-
-enum What<M> {
+pub(crate) enum What<M> {
     Once(M),
     Every { period: Duration, due: Duration, make: Box<dyn FnMut() -> M + Send> },
     Delayed { delay: Duration, make: Box<dyn FnMut() -> M + Send> },
@@ -39,25 +20,9 @@ enum What<M> {
 /// The shortest time between two ticks of one timer.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The name of a timer, by which its actor finds it again; see [`Context::timers`].
-///
-/// Made from a text, a number, or both: `"flush"`, `7`, `("session", 7)`. A text that is part of the program
-/// costs no allocation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TimerName {
-    text: Cow<'static, str>,
-    number: Option<u64>,
-}
-
 /// The named timers of an actor, from [`Context::timers`].
 pub struct NamedTimers<'a, M: Send + 'static> {
     ctx: &'a mut Context<M>,
-}
-
-impl<M> Default for OwnTimers<M> {
-    fn default() -> Self {
-        Self { next: 0, armed: HashMap::default(), named: HashMap::default() }
-    }
 }
 
 impl<M: Send + 'static> Context<M> {
@@ -352,40 +317,6 @@ impl<M: Send + 'static> NamedTimers<'_, M> {
 impl<M: Send + 'static> fmt::Debug for NamedTimers<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NamedTimers").field("of", &self.ctx.path()).finish_non_exhaustive()
-    }
-}
-
-impl From<&'static str> for TimerName {
-    fn from(text: &'static str) -> Self {
-        Self { text: text.into(), number: None }
-    }
-}
-
-impl From<String> for TimerName {
-    fn from(text: String) -> Self {
-        Self { text: text.into(), number: None }
-    }
-}
-
-impl From<u64> for TimerName {
-    fn from(number: u64) -> Self {
-        Self { text: "".into(), number: Some(number) }
-    }
-}
-
-impl From<(&'static str, u64)> for TimerName {
-    fn from((text, number): (&'static str, u64)) -> Self {
-        Self { text: text.into(), number: Some(number) }
-    }
-}
-
-impl fmt::Display for TimerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number {
-            None => f.write_str(&self.text),
-            Some(number) if self.text.is_empty() => number.fmt(f),
-            Some(number) => write!(f, "{} {number}", self.text),
-        }
     }
 }
 

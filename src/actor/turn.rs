@@ -19,47 +19,20 @@
 //! failure of this actor, and nothing else.
 
 use crate::actor::actor::{Actor, Done};
-use crate::actor::builder::IntoActor;
 use crate::actor::cell::Cell;
-use crate::actor::child_hooks::Stage;
 use crate::actor::context::Context;
 use crate::actor::private::{Phase, Private};
+use crate::actor::recipe::Recipe;
 use crate::core::any_ref::AnyRef;
 use crate::core::cell::{Core, Header};
 use crate::core::control::Control;
 use crate::core::ledger::Row;
-use crate::core::system::SystemCore;
 use crate::failure::{Failure, caught, guarded};
 use crate::mailbox::mailbox::{Drained, Owner, Ready};
 use crate::mailbox::system_queue::Position;
 use crate::scheduler::task::{Ran, Task, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-
-/// A recipe: makes an actor's state, at its creation and at each restart.
-pub trait Recipe<A: Actor>: Send + 'static {
-    /// Whether those who watch the actor are told of its end by the parent, when that has done with it.
-    const IS_FOSTERED: bool = false;
-
-    fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
-
-    /// The actor's life has come so far. Runs in its turns, and never unwinds.
-    fn reached(&mut self, stage: Stage, system: &SystemCore) {
-        let _ = (stage, system);
-    }
-}
-
-/// A recipe from a closure.
-pub struct ByContext<F>(pub F);
-
-impl<A: Actor, I: IntoActor<Actor = A>, F> Recipe<A> for ByContext<F>
-where
-    F: FnMut(&mut Context<A::Message>) -> I + Send + 'static,
-{
-    fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure> {
-        (self.0)(ctx).into_actor()
-    }
-}
 
 /// The [`RunFn`](crate::scheduler::task::RunFn) of a `Cell<A, F>`.
 ///

@@ -5,7 +5,6 @@ use crate::core::dead_letters::DeadLetterReason;
 use crate::core::pending_send::Waiter;
 use crate::core::{deferred_send, recipient, wait_for_room};
 
-use crate::ask::reply::Request;
 use crate::core::recipient::{Accepted, Recipient};
 
 use crate::core::cell::{Header, Kind, Local};

@@ -1,13 +1,12 @@
 //! How a group is described and created.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::child_hooks::Foster;
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::{Answer, MailboxKind};
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Held, Plan, spawn_held};
-use crate::actor::turn::ByContext;
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;

@@ -1,9 +1,8 @@
 //! The recipe of an actor of a group.
 
 use crate::actor::actor::Actor;
-use crate::actor::child_hooks::Stage;
 use crate::actor::context::Context;
-use crate::actor::turn::Recipe;
+use crate::actor::recipe::{Recipe, Stage};
 use crate::core::system::SystemCore;
 use crate::failure::Failure;
 use crate::group::entry::{Seed, Start};

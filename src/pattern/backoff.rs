@@ -8,11 +8,11 @@
 //! once, and the order of messages is that of the child's mailbox.
 
 use crate::actor::actor::{Actor, Done};
-use crate::actor::builder::{ActorBuilder, IntoActor};
+use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
-use crate::actor::timers::TimerKey;
-use crate::actor::turn::ByContext;
+use crate::actor::timer_table::TimerKey;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::{AnyRef, Watchable};
 use crate::core::control::Terminated;

@@ -20,9 +20,9 @@
 use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::timers::next_in_rate;
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
 use crate::core::error::SpawnError;
 use crate::core::system::SystemRef;

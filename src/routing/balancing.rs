@@ -1,12 +1,11 @@
 //! One queue for all routees.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::refuse;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::shared_queue_turn::SharedQueue;
 use crate::actor::spawn::spawn_held;
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::Load;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letters::DeadLetterReason;

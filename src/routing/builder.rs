@@ -1,10 +1,9 @@
 //! How a router begins to be described: what its routees are.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::system::SystemRef;

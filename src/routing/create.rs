@@ -6,8 +6,8 @@
 
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_held};
-use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;

@@ -1,10 +1,9 @@
 //! Pools whose routees take the bare message where the router takes it with its key.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::control::{Leave, Leaving};

@@ -1,10 +1,9 @@
 //! The description of a router in GoAkt's words.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Held, spawn_held};
-use crate::actor::turn::ByContext;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::{Directive, Restart, Strategy};

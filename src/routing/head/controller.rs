@@ -5,11 +5,10 @@
 //! place, and begins when the router routes.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_held};
-use crate::actor::turn::ByContext;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;

@@ -1,6 +1,7 @@
 //! By a key in the message, so that equal keys meet the same routee.
 
-use crate::actor::skip_unwanted::{IsWanted, is_wanted};
+use crate::actor::private::IsWanted;
+use crate::actor::skip_unwanted::is_wanted;
 use crate::ask::fork::{Answerable, Attempt};
 use crate::routing::logic::{Pick, RoutingLogic};
 use crate::routing::logics::hash_key::{HashKey, KeySink};

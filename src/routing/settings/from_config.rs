@@ -1,8 +1,8 @@
 //! Plans that leave it to the system what kind of router they are.
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::IntoActor;
 use crate::actor::context::Context;
+use crate::actor::recipe::IntoActor;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, RouterPlan};
