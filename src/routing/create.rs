@@ -8,18 +8,19 @@ use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::turn::apply;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::failure::Failure;
-use crate::routing::head::empty_pool::FoundEmpty;
+use crate::routing::head::empty_pool::found_empty;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::head::old_tables::WaitingChanges;
-use crate::routing::head::state::{Board, MakeRoutee, Member, Members, check_size};
+use crate::routing::head::state::{Board, Member, Members, check_size};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::path_group;
-use crate::routing::plan::{Initial, RouterPlan};
+use crate::routing::plan::{Initial, MakeRoutee, RouterPlan};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
@@ -75,13 +76,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let head = held.actor().any_local();
         // Dropped before `held`, after which the head begins.
         let unmade = Unmade(Some(head.clone()));
-        let resizing = self.resizer.map(|resizer| StdArc::new(Resizing::new::<M, L>(resizer)));
+        let resizing = self
+            .resizer
+            .map(|resizer| StdArc::new(Resizing::new(resizer, || apply(Head::<M, L>::triggered))));
         // With a resizer, which the system may have given to it, the pool grows instead.
         let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
-        let found_empty = ends_when_found_empty.then(FoundEmpty::new::<M, L>);
+        let found_empty = ends_when_found_empty.then(found_empty::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic.into_inner());
-        let (reference, handed_back) = crate::routing::resizer::trigger::references(&shared, &logic);
+        let (reference, handed_back) = crate::routing::counted_routing::references(&shared, &logic);
         let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
         let settings = self.settings;
         let shares_queue = settings.queue.is_some();

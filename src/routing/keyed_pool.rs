@@ -11,11 +11,10 @@ use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::system::SystemRef;
 use crate::routing::builder::RouterBuilder;
-use crate::routing::head::state::NewRoutee;
 use crate::routing::logics::consistent_hashing::Keyed;
 use crate::routing::logics::round_robin::RoundRobin;
-use crate::routing::plan::{Initial, RouteeSettings, RouterPlan};
-use crate::routing::routee_set::Nobody;
+use crate::routing::plan::{Initial, NewRoutee, RouteeSettings, RouterPlan};
+use crate::routing::routees::Nobody;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 

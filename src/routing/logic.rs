@@ -4,20 +4,11 @@
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
 use std::any::Any;
-
-/// What a logic answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Pick {
-    /// The routee of this index.
-    One(usize),
-    /// Nobody: the message becomes a dead letter, or comes back to `try_tell`.
-    None,
-}
 
 /// Chooses a routee for each message.
 ///

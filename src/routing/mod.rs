@@ -76,6 +76,7 @@
 pub(crate) mod ask_all;
 pub(crate) mod balancing;
 pub(crate) mod builder;
+pub(crate) mod counted_routing;
 pub(crate) mod create;
 pub mod goakt;
 pub(crate) mod head;
@@ -83,12 +84,15 @@ pub(crate) mod keyed_pool;
 pub(crate) mod logic;
 pub(crate) mod logics;
 pub(crate) mod path_group;
+pub(crate) mod path_routee;
+pub(crate) mod pick;
 pub(crate) mod plan;
 pub(crate) mod resizer;
 pub(crate) mod route_context;
 pub(crate) mod routee_set;
 pub(crate) mod routees;
 pub(crate) mod router;
+pub(crate) mod router_info;
 pub(crate) mod router_value;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
@@ -97,10 +101,10 @@ pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
 pub use crate::routing::head::messages::{
-    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
-    ResizeTo, RouteeInfo,
+    AddRoutee, AdjustPoolSize, AskResizer, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError,
+    RemoveRoutee, ResizeTo, RouteeInfo,
 };
-pub use crate::routing::logic::{Pick, RoutingLogic};
+pub use crate::routing::logic::RoutingLogic;
 pub use crate::routing::logics::broadcast::Broadcast;
 pub use crate::routing::logics::broadcast_if::BroadcastIf;
 pub use crate::routing::logics::consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
@@ -113,11 +117,12 @@ pub use crate::routing::logics::smallest_mailbox::SmallestMailbox;
 pub use crate::routing::logics::tail_chopping::TailChopping;
 pub use crate::routing::logics::two_choices::TwoChoices;
 pub use crate::routing::path_group::WildcardError;
+pub use crate::routing::pick::Pick;
 pub use crate::routing::plan::RouterPlan;
 pub use crate::routing::resizer::default::DefaultResizer;
 pub use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 pub use crate::routing::resizer::loads::RouteeLoads;
-pub use crate::routing::resizer::resizer::{AskResizer, Resizer};
+pub use crate::routing::resizer::resizer::Resizer;
 pub use crate::routing::route_context::RouteContext;
 pub use crate::routing::routees::{Routee, Routees};
 pub use crate::routing::router::Router;

@@ -4,21 +4,18 @@
 //! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, WrongType};
-use crate::core::dead_letters::DeadLetterReason;
-use crate::core::error::{SendError, SpawnError};
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::any_ref::AnyRef;
+use crate::core::error::SpawnError;
+use crate::core::recipient::Recipient;
 use crate::core::ref_identity::{Alike, Meaning};
-use crate::core::system::SystemRef;
-use crate::path::actor_path::ActorPath;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
+use crate::routing::path_routee::{FanOut, WrittenPath};
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::route_context::RouteContext;
-use crate::routing::routees::{Routee, WrittenPath};
-use crate::routing::routing_ref::RouterInfo;
-use crate::selection::selection::{Found, Selection};
-use std::cmp::Ordering;
+use crate::routing::routees::Routee;
+use crate::routing::router_info::RouterInfo;
+use crate::selection::selection::Selection;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
@@ -179,17 +176,8 @@ impl std::error::Error for WildcardError {}
 fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {
     let info = StdArc::new(RouterInfo::without_router::<M>(selection.system()));
     let text = selection.to_string().into();
-    at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
+    Routee::at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
 }
-
-/// The routee of a path, which finds and counts as `info` says.
-pub fn at_path<M: Send + 'static>(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> Routee<M> {
-    let recipient = PathRecipient { path: path.clone(), info };
-    Routee::at(path, ActorRef::to_own_recipient(recipient))
-}
-
-/// Delivers a copy to each of several actors.
-pub type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
 
 pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
@@ -229,105 +217,7 @@ pub fn routees<M: Send + 'static>(
         let selection = Selection::from_actor(&info.head, path)
             .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
         let path = WrittenPath { selection, text: path.as_str().into(), fan_out };
-        Ok(at_path(StdArc::new(path), info.clone()))
+        Ok(Routee::at_path(StdArc::new(path), info.clone()))
     };
     paths.iter().map(routee).collect()
-}
-
-/// What stands behind the reference of such a routee.
-struct PathRecipient<M> {
-    path: StdArc<WrittenPath<M>>,
-    info: StdArc<RouterInfo>,
-}
-
-impl<M: Send + 'static> PathRecipient<M> {
-    /// Whom a message goes to now, and where nobody takes it.
-    fn find(&self) -> Result<Vec<ActorRef<M>>, Lost> {
-        let mut actors = match self.path.selection.resolve() {
-            Found::Missing(path) => return Err(Lost::Nobody(path)),
-            Found::Actors(actors) => actors,
-        };
-        if self.path.selection.has_wildcard() {
-            actors.retain(|actor| *actor != self.info.head);
-        }
-        let mut other = None;
-        let typed = |actor: AnyRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
-        let targets: Vec<ActorRef<M>> = actors.into_iter().filter_map(typed).collect();
-        match (targets.is_empty(), other) {
-            (false, _) => Ok(targets),
-            (true, Some(wrong)) => Err(Lost::OtherType(wrong)),
-            (true, None) => Err(Lost::Nobody(self.path.selection.path())),
-        }
-    }
-
-    /// Passes the message on as a copy. It may be one: who sends copies tells the routee so once, and that is the path,
-    /// where somebody else may stand by now. So whoever is found by a path is told before each message.
-    fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
-        target.expect_copies();
-        target.pass_on(message)
-    }
-
-    fn bury(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
-        let system = &self.info.system;
-        system.ledger().mine().dead_lettered(1);
-        system.dead_letters().bury(message, reason, || path);
-    }
-}
-
-/// Why nobody is there.
-enum Lost {
-    Nobody(ActorPath),
-    OtherType(WrongType),
-}
-
-impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match self.find() {
-            Err(Lost::Nobody(path)) => self.bury(message, DeadLetterReason::NoActor, path),
-            Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
-            Ok(targets) => match (&*targets, self.path.fan_out) {
-                ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
-                ([target, ..], _) => match Self::pass_on(target, message) {
-                    // It is as if it had gone: the path is taken or not.
-                    Err(SendError::Closed(message)) => {
-                        self.bury(message, DeadLetterReason::Stopped, target.path());
-                    }
-                    done => return done,
-                },
-                ([], _) => unreachable!("somebody was found"),
-            },
-        }
-        Ok(Accepted::Passed)
-    }
-
-    /// Who is there now, if it can only be one.
-    fn any(&self) -> Option<AnyRef> {
-        match self.path.selection.resolve() {
-            Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
-            _ => None,
-        }
-    }
-
-    fn system(&self) -> Option<SystemRef> {
-        Some(SystemRef::new(self.info.system.clone()))
-    }
-
-    fn meaning(&self) -> Option<&dyn Meaning> {
-        Some(self)
-    }
-}
-
-/// One path of one router is one place.
-impl<M: 'static> Alike for PathRecipient<M> {
-    fn is_like(&self, other: &Self) -> bool {
-        self.path.selection == other.path.selection && self.info.head == other.info.head
-    }
-
-    fn feed(&self, mut state: &mut dyn Hasher) {
-        self.path.selection.hash(&mut state);
-    }
-
-    fn order(&self, other: &Self) -> Ordering {
-        self.info.head.cmp(&other.info.head).then_with(|| self.path.selection.order(&other.path.selection))
-    }
 }

@@ -2,23 +2,21 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::spawn::Plan;
+use crate::actor::spawn::{Held, Plan};
 use crate::ask::fork::Answerable;
+use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::{Restart, Strategy};
 use crate::mailbox::kind::{Mailbox, MailboxChoice};
-use crate::routing::head::controller::MakeController;
-use crate::routing::head::old_tables::OldTablesPlan;
-use crate::routing::head::removal::LeavePlan;
-use crate::routing::head::state::NewRoutee;
+use crate::routing::head::controller::HeldController;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::round_robin::RoundRobin;
-use crate::routing::path_group::FanOut;
+use crate::routing::path_routee::FanOut;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routee;
-use crate::routing::settings::capabilities::Abilities;
 use crate::util::panic::Guarded;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -352,3 +350,104 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
             .finish_non_exhaustive()
     }
 }
+
+/// Creates the controller of a logic as a child of the head, on the head's dispatcher.
+pub type MakeController<L> =
+    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
+
+/// What old tables of one router may take, unless the plan says otherwise.
+pub(crate) const BYTES_MAX: usize = 16 << 20;
+
+/// How long a change may wait, unless the plan says otherwise.
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
+/// What a plan says of them.
+#[derive(Debug, Clone, Copy)]
+pub struct OldTablesPlan {
+    /// How many bytes they may take.
+    pub bytes_max: usize,
+    /// How long a change may wait.
+    pub within: Duration,
+}
+
+impl Default for OldTablesPlan {
+    fn default() -> Self {
+        Self { bytes_max: BYTES_MAX, within: WITHIN }
+    }
+}
+
+/// What a plan says of routees that leave.
+pub struct LeavePlan<M> {
+    /// How long one may take.
+    pub within: Option<Duration>,
+    /// Makes the message by which one is told to end.
+    pub farewell: Option<StdArc<dyn Fn() -> M + Send + Sync>>,
+}
+
+impl<M> Default for LeavePlan<M> {
+    fn default() -> Self {
+        Self { within: None, farewell: None }
+    }
+}
+
+/// The logics that a plan can be given besides those that any messages have.
+pub struct Abilities<M: Send + 'static> {
+    pub broadcast: Option<MakeLogic<M>>,
+    pub scatter_gather: Option<MakeLogic<M>>,
+    pub tail_chopping: Option<MakeLogic<M>>,
+    pub hashing: Option<MakeLogicWith<M>>,
+    /// For routees at paths with wildcards.
+    pub fan_out: Option<FanOut<M>>,
+}
+
+impl<M: Send + 'static> Default for Abilities<M> {
+    fn default() -> Self {
+        Self { broadcast: None, scatter_gather: None, tail_chopping: None, hashing: None, fan_out: None }
+    }
+}
+
+/// A routee that a pool has made, which has its first turn when this is dropped.
+pub enum NewRoutee<M: Send + 'static> {
+    /// It takes the router's messages.
+    Own(Held<M>),
+    /// It takes what another reference makes of them.
+    Behind { actor: ActorRef<M>, held: Box<dyn HeldBehind> },
+}
+
+impl<M: Send + 'static> NewRoutee<M> {
+    /// The reference that is in the table.
+    pub fn actor(&self) -> &ActorRef<M> {
+        match self {
+            Self::Own(held) => held.actor(),
+            Self::Behind { actor, .. } => actor,
+        }
+    }
+}
+
+impl<M: Answerable + Send + 'static> NewRoutee<M> {
+    /// Has the routee skip messages that nobody wants any more.
+    pub fn skip_unwanted(self) -> Self {
+        match self {
+            Self::Own(held) => Self::Own(held.skip_unwanted()),
+            Self::Behind { actor, mut held } => {
+                held.skip_unwanted(M::is_bare_wanted());
+                Self::Behind { actor, held }
+            }
+        }
+    }
+}
+
+/// Creates one routee of a pool as a child of the head, before its first turn.
+pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+
+/// An actor before its first turn whose messages are not the router's.
+pub trait HeldBehind: Send {
+    /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
+    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
+}
+
+/// Makes a logic that needs more of `M` than that it can be sent.
+pub(crate) type MakeLogic<M> = fn() -> Box<dyn RoutingLogic<M>>;
+
+/// Makes a logic that needs a function of the user's.
+pub(crate) type MakeLogicWith<M> = Box<dyn FnOnce() -> Box<dyn RoutingLogic<M>> + Send>;

@@ -6,7 +6,7 @@ use crate::core::recipient::{Accepted, Recipient};
 use crate::core::ref_identity::{Alike, Meaning};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Parts, Routee, order};
-use crate::routing::routing_ref::RouterInfo;
+use crate::routing::router_info::RouterInfo;
 use crate::util::panic::drop_guarded;
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -123,31 +123,5 @@ impl<M: 'static> Alike for Several<M> {
 
     fn order(&self, other: &Self) -> Ordering {
         order(&self.parts.list, &other.parts.list)
-    }
-}
-
-/// Takes nothing.
-pub struct Nobody;
-
-impl<M> Recipient<M> for Nobody {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        Err(SendError::NoRoutee(message))
-    }
-
-    fn meaning(&self) -> Option<&dyn Meaning> {
-        Some(self)
-    }
-}
-
-/// One is as any other.
-impl Alike for Nobody {
-    fn is_like(&self, _: &Self) -> bool {
-        true
-    }
-
-    fn feed(&self, _: &mut dyn Hasher) {}
-
-    fn order(&self, _: &Self) -> Ordering {
-        Ordering::Equal
     }
 }

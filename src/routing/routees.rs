@@ -2,11 +2,14 @@
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
+use crate::core::error::SendError;
+use crate::core::recipient::{Accepted, Recipient};
+use crate::core::ref_identity::{Alike, Meaning};
 use crate::failure::guarded;
-use crate::routing::logic::Pick;
-use crate::routing::path_group::{FanOut, at_path};
-use crate::routing::routing_ref::RouterInfo;
-use crate::selection::selection::{Found, Selection};
+use crate::routing::path_routee::{WrittenPath, path_ref};
+use crate::routing::pick::Pick;
+use crate::routing::router_info::RouterInfo;
+use crate::selection::selection::Found;
 use crate::util::panic::drop_guarded;
 use std::any::Any;
 use std::cmp::Ordering;
@@ -41,15 +44,6 @@ enum Identity<M> {
     AtPath(StdArc<WrittenPath<M>>),
 }
 
-/// A path as it was written, and what it selects.
-pub(crate) struct WrittenPath<M> {
-    pub selection: Selection,
-    /// What hash rings know it by.
-    pub text: Box<str>,
-    /// There if the selection may have wildcards.
-    pub fan_out: Option<FanOut<M>>,
-}
-
 /// What several routees are made of.
 pub(crate) struct Parts<M> {
     pub list: Box<[Routee<M>]>,
@@ -75,8 +69,9 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity }
     }
 
-    /// A path, and the reference that resolves it for each message.
-    pub(crate) fn at(path: StdArc<WrittenPath<M>>, actor: ActorRef<M>) -> Self {
+    /// The routee of a path, which finds and counts as `info` says.
+    pub(crate) fn at_path(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> Self {
+        let actor = path_ref(path.clone(), info);
         Self { actor, identity: Identity::AtPath(path) }
     }
 
@@ -85,7 +80,7 @@ impl<M: Send + 'static> Routee<M> {
     pub(crate) fn for_router(self, info: &StdArc<RouterInfo>) -> Self {
         match &self.identity {
             Identity::AtPath(path) if StdArc::ptr_eq(path.selection.system().core(), &info.system) => {
-                at_path(path.clone(), info.clone())
+                Self::at_path(path.clone(), info.clone())
             }
             Identity::Several(parts) if parts.list.iter().any(Self::has_path) => {
                 (parts.again)(parts.list.iter().map(|part| part.clone().for_router(info)).collect())
@@ -144,10 +139,7 @@ impl<M: Send + 'static> Routee<M> {
 
     /// No routee: a message that a logic sends here becomes a dead letter, or comes back to `try_tell`.
     pub fn none() -> Self {
-        Self {
-            actor: ActorRef::to_own_recipient(crate::routing::routee_set::Nobody),
-            identity: Identity::None,
-        }
+        Self { actor: ActorRef::to_own_recipient(Nobody), identity: Identity::None }
     }
 
     pub(crate) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
@@ -368,5 +360,31 @@ impl<M: Send + 'static> fmt::Debug for Routee<M> {
 impl<M: Send + 'static> fmt::Debug for Routees<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.list.iter()).finish()
+    }
+}
+
+/// Takes nothing.
+pub struct Nobody;
+
+impl<M> Recipient<M> for Nobody {
+    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+        Err(SendError::NoRoutee(message))
+    }
+
+    fn meaning(&self) -> Option<&dyn Meaning> {
+        Some(self)
+    }
+}
+
+/// One is as any other.
+impl Alike for Nobody {
+    fn is_like(&self, _: &Self) -> bool {
+        true
+    }
+
+    fn feed(&self, _: &mut dyn Hasher) {}
+
+    fn order(&self, _: &Self) -> Ordering {
+        Ordering::Equal
     }
 }

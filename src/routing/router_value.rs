@@ -6,7 +6,7 @@ use crate::core::system::SystemRef;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
-use crate::routing::routing_ref::RouterInfo;
+use crate::routing::router_info::RouterInfo;
 use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;

@@ -12,18 +12,17 @@
 //! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
 //! them, and the counts of references before them, may be written at any rate by others.
 
-use crate::ask::fork::RouterId;
 use crate::core::actor_ref::Load;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
-use crate::core::system::{SystemCore, SystemRef};
-use crate::routing::head::empty_pool::FoundEmpty;
+use crate::core::system::SystemRef;
 use crate::routing::logic;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
+use crate::routing::router_info::{FoundEmpty, RouterInfo};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::thread_context::hops::Hop;
 use crate::util::reclaim;
@@ -37,23 +36,6 @@ pub struct SharedRouter<M: Send + 'static> {
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
     pub info: StdArc<RouterInfo>,
-}
-
-/// Who a router is: what a message's way through it needs to know that never changes, without the type of
-/// message.
-#[repr(align(64))]
-pub struct RouterInfo {
-    pub head: AnyRef,
-    pub system: StdArc<SystemCore>,
-    pub message_type: &'static str,
-    /// What everything random in this router derives from.
-    pub seed: u64,
-    /// Tells this router from others of the system.
-    pub number: u32,
-    /// Of a pool whose size follows its load.
-    pub resizing: Option<StdArc<Resizing>>,
-    /// Of a pool that ends with the message that finds it empty.
-    found_empty: Option<Box<FoundEmpty>>,
 }
 
 impl<M: Send + 'static> SharedRouter<M> {
@@ -76,40 +58,6 @@ impl<M: Send + 'static> SharedRouter<M> {
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&reclaim::section()).version();
         self.replace(Routees::new(Vec::new(), None, version + 1));
-    }
-}
-
-impl RouterInfo {
-    /// Routers of different numbers draw other random numbers.
-    pub fn new<M>(head: AnyRef, number: u32) -> Self {
-        let system = head.core().system.clone();
-        let seed = system.seed() ^ u64::from(number);
-        let message_type = std::any::type_name::<M>();
-        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
-    }
-
-    /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
-    pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
-        Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
-    }
-
-    pub(crate) fn id(&self) -> RouterId {
-        RouterId::new(&self.head, self.number)
-    }
-
-    pub fn found_empty(&self) -> Option<&FoundEmpty> {
-        self.found_empty.as_deref()
-    }
-
-    /// A message has found no routee that takes it.
-    #[cold]
-    pub fn nobody_took(&self) {
-        if let Some(found_empty) = &self.found_empty {
-            found_empty.tell(&self.head);
-        }
-        if let Some(resizing) = &self.resizing {
-            resizing.nobody_took();
-        }
     }
 }
 

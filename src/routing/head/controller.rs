@@ -11,7 +11,6 @@ use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::error::SpawnError;
 use crate::failure::Failure;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::RouterPlan;
@@ -23,10 +22,6 @@ use std::sync::{Arc as StdArc, OnceLock};
 
 /// The controller's name below the head.
 const NAME: &str = "routingLogicController";
-
-/// Creates the controller of a logic as a child of the head, on the head's dispatcher.
-pub type MakeController<L> =
-    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
 /// A controller before its first turn, which it has when this is dropped. It ends there without having been
 /// made, unless the router is complete.

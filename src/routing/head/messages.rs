@@ -3,7 +3,6 @@
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::error::SpawnError;
-use crate::routing::resizer::resizer::AskResizer;
 use crate::routing::routees::Routee;
 use std::fmt;
 use std::marker::PhantomData;
@@ -340,3 +339,10 @@ impl fmt::Display for ManageError {
 }
 
 impl std::error::Error for ManageError {}
+
+/// Ask the pool's resizer now: what its tick does. A router without a resizer takes no notice.
+///
+/// For resizers that look at something outside the pool, and want to be asked when that has changed:
+/// `router.head().tell(AskResizer)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskResizer;

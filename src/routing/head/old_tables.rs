@@ -29,30 +29,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
-/// What old tables of one router may take, unless the plan says otherwise.
-const BYTES_MAX: usize = 16 << 20;
-
-/// How long a change may wait, unless the plan says otherwise.
-const WITHIN: Duration = Duration::from_secs(10);
-
 /// The pauses between two looks: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
-
-/// What a plan says of them.
-#[derive(Debug, Clone, Copy)]
-pub struct OldTablesPlan {
-    /// How many bytes they may take.
-    pub bytes_max: usize,
-    /// How long a change may wait.
-    pub within: Duration,
-}
-
-impl Default for OldTablesPlan {
-    fn default() -> Self {
-        Self { bytes_max: BYTES_MAX, within: WITHIN }
-    }
-}
 
 /// The tables of a router that may not be freed yet.
 #[derive(Debug, Default)]

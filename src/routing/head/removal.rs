@@ -27,22 +27,7 @@ use crate::routing::head::state::{Board, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
 use crate::sync::{HashSet, lock};
-use std::sync::Arc as StdArc;
 use std::time::Duration;
-
-/// What a plan says of routees that leave.
-pub struct LeavePlan<M> {
-    /// How long one may take.
-    pub within: Option<Duration>,
-    /// Makes the message by which one is told to end.
-    pub farewell: Option<StdArc<dyn Fn() -> M + Send + Sync>>,
-}
-
-impl<M> Default for LeavePlan<M> {
-    fn default() -> Self {
-        Self { within: None, farewell: None }
-    }
-}
 
 /// Those that are to leave once they are in no table any more, each with its last message. Made before
 /// anything is changed: it takes user code.

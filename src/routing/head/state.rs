@@ -8,9 +8,9 @@ use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::routing::head::messages::RouteeInfo;
-use crate::routing::head::old_tables::{OldTables, OldTablesPlan, WaitingChanges};
-use crate::routing::head::removal::LeavePlan;
+use crate::routing::head::old_tables::{OldTables, WaitingChanges};
 use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::{HeldBehind, LeavePlan, MakeRoutee, NewRoutee, OldTablesPlan};
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::{Mutex, lock};
@@ -20,50 +20,10 @@ use std::sync::Arc as StdArc;
 /// More routees than this are a mistake, such as a difference below zero.
 pub const ROUTEES_MAX: usize = 1 << 24;
 
-/// Creates one routee of a pool as a child of the head, before its first turn.
-pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
-
-/// A routee that a pool has made, which has its first turn when this is dropped.
-pub enum NewRoutee<M: Send + 'static> {
-    /// It takes the router's messages.
-    Own(Held<M>),
-    /// It takes what another reference makes of them.
-    Behind { actor: ActorRef<M>, held: Box<dyn HeldBehind> },
-}
-
-/// An actor before its first turn whose messages are not the router's.
-pub trait HeldBehind: Send {
-    /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
-    fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
-}
-
 impl<B: Send + 'static> HeldBehind for Held<B> {
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>) {
         if let Some(is_wanted) = is_wanted.and_then(|is_wanted| is_wanted.downcast().ok()) {
             self.skip_unless(*is_wanted);
-        }
-    }
-}
-
-impl<M: Send + 'static> NewRoutee<M> {
-    /// The reference that is in the table.
-    pub fn actor(&self) -> &ActorRef<M> {
-        match self {
-            Self::Own(held) => held.actor(),
-            Self::Behind { actor, .. } => actor,
-        }
-    }
-}
-
-impl<M: Answerable + Send + 'static> NewRoutee<M> {
-    /// Has the routee skip messages that nobody wants any more.
-    pub fn skip_unwanted(self) -> Self {
-        match self {
-            Self::Own(held) => Self::Own(held.skip_unwanted()),
-            Self::Behind { actor, mut held } => {
-                held.skip_unwanted(M::is_bare_wanted());
-                Self::Behind { actor, held }
-            }
         }
     }
 }

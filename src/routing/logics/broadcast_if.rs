@@ -2,7 +2,8 @@
 
 use crate::core::actor_ref::Load;
 use crate::core::error::SendError;
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
+use crate::routing::pick::Pick;
 use crate::routing::plan::RouterPlan;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};

@@ -3,10 +3,11 @@
 use crate::actor::private::IsWanted;
 use crate::actor::skip_unwanted::is_wanted;
 use crate::ask::fork::{Answerable, Attempt};
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::hash_key::{HashKey, KeySink};
 use crate::routing::logics::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use crate::routing::logics::thread_rng::Generators;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
@@ -79,7 +80,7 @@ pub struct ConsistentHashing<M, F> {
     message: PhantomData<fn(&M)>,
 }
 
-type Hasher = dyn Fn(&[u8]) -> u64 + Send + Sync;
+pub(crate) type Hasher = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
 /// What [`ConsistentHashing`] does with a message that has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

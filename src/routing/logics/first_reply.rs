@@ -36,7 +36,7 @@ use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
-use crate::routing::routing_ref::RouterInfo;
+use crate::routing::router_info::RouterInfo;
 use crate::settings::router::RouterSettings;
 use crate::sync::{Mutex, lock};
 use crate::thread_context::hops::{hops, with_hops};

@@ -1,7 +1,8 @@
 //! Any routee, with equal chance.
 
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use rand::RngExt;

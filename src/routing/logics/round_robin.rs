@@ -8,7 +8,8 @@
 //! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
 //! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
 
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::sync::CachePadded;

@@ -2,9 +2,10 @@
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast;
 use crate::routing::logics::first_reply::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;

@@ -1,7 +1,8 @@
 //! The routee with the least to do.
 
 use crate::core::actor_ref::Load;
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::util::per_thread::PerThread;

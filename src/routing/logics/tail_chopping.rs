@@ -2,11 +2,12 @@
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
-use crate::routing::logic::{Pick, RoutingLogic, deliver_to};
+use crate::routing::logic::{RoutingLogic, deliver_to};
 use crate::routing::logics::first_reply::{
     Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
 };
 use crate::routing::logics::thread_rng::Generators;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;

@@ -1,7 +1,8 @@
 //! Of two routees drawn at random, the one with less to do.
 
-use crate::routing::logic::{Pick, RoutingLogic};
+use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
+use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use rand::RngExt;

@@ -5,16 +5,51 @@ use crate::actor::context::Context;
 use crate::core::actor_ref::Load;
 use crate::failure::guarded;
 use crate::routing::head::head::Head;
-use crate::routing::head::messages::Manage;
+use crate::routing::head::messages::{AskResizer, Manage};
 use crate::routing::head::state::Board;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::{Initial, RouterPlan};
-use crate::routing::resizer::resizer::{AskResizer, Resizer};
+use crate::routing::resizer::loads::RouteeLoads;
+use crate::routing::resizer::resizer::Resizer;
 use crate::routing::resizer::trigger::Resizing;
+use crate::routing::routees::Routees;
 use crate::routing::routing_ref::SharedRouter;
 use crate::settings::resizer_error::ResizerError;
+use crate::sync::atomic::Ordering;
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
+
+impl Resizing {
+    /// What the resizer is shown. Runs code of foreign routees.
+    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &SharedRouter<M>) -> RouteeLoads {
+        let mut loads = self.no_loads(shared);
+        for routee in table.iter() {
+            let load = routee.actor().load();
+            let queued = match load {
+                Load::Busy { queued } => queued,
+                Load::Suspended => routee.actor().queued().unwrap_or(0),
+                _ => 0,
+            };
+            loads.push(load, queued);
+        }
+        loads
+    }
+
+    /// The same for a pool without routees; counts the asking.
+    pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
+        let mut messages = 0u64;
+        // Relaxed: see `sent`.
+        self.counts
+            .for_each(|count| messages = messages.wrapping_add(count.messages.load(Ordering::Relaxed)));
+        // Relaxed: the head's own.
+        let before = self.asked_at.load(Ordering::Relaxed);
+        self.asked_at.store(messages, Ordering::Relaxed);
+        RouteeLoads::default()
+            .with_messages(messages, messages.wrapping_sub(before))
+            .at(shared.info.system.now())
+            .with_seed(shared.info.seed)
+    }
+}
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with

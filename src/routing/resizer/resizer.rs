@@ -1,5 +1,6 @@
 //! The [`Resizer`] trait: it decides how many routees a pool has.
 
+use crate::routing::head::messages::AskResizer;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::settings::resizer_error::ResizerError;
 use std::sync::Arc as StdArc;
@@ -119,13 +120,6 @@ impl<R: Resizer + ?Sized> Resizer for StdArc<R> {
         (**self).check()
     }
 }
-
-/// Ask the pool's resizer now: what its tick does. A router without a resizer takes no notice.
-///
-/// For resizers that look at something outside the pool, and want to be asked when that has changed:
-/// `router.head().tell(AskResizer)`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AskResizer;
 
 impl<M: Send + 'static> From<AskResizer> for crate::routing::head::messages::Manage<M> {
     fn from(ask: AskResizer) -> Self {

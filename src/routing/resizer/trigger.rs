@@ -7,25 +7,14 @@
 //! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
 //! becomes of the look: the flag is loose again.
 
-use crate::actor::turn::apply;
-use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
-use crate::core::dead_letters::DeadLetterReason;
-use crate::core::error::SendError;
-use crate::core::recipient::{Accepted, Recipient};
-use crate::core::system::SystemRef;
-use crate::routing::head::head::Head;
+use crate::core::recipient::Recipient;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::Resizer;
-use crate::routing::routees::Routees;
-use crate::routing::routing_ref::{LeftoverRouting, Routing, SharedRouter};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::util::panic::Guarded;
 use crate::util::per_thread::PerThread;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc as StdArc;
 
 /// Whether the head has been told and has not begun.
 #[derive(Debug)]
@@ -57,9 +46,9 @@ impl Trigger {
 pub struct Resizing {
     pub resizer: Guarded<Box<dyn Resizer>>,
     /// What each thread has sent to the router.
-    counts: PerThread<Count>,
+    pub(crate) counts: PerThread<Count>,
     /// Their sum when the resizer was last asked; touched by the head only.
-    asked_at: AtomicU64,
+    pub(crate) asked_at: AtomicU64,
     pub trigger: Trigger,
     /// Tells the head that the trigger was pulled.
     word: fn() -> Control,
@@ -67,22 +56,16 @@ pub struct Resizing {
 
 /// What a thread has sent. Written by that thread alone.
 #[derive(Default)]
-struct Count {
-    messages: AtomicU64,
+pub(crate) struct Count {
+    pub(crate) messages: AtomicU64,
     /// Nobody was there to take the message that is not counted yet.
     is_unheard: AtomicBool,
 }
 
 impl Resizing {
-    /// For a router whose head is a `Head<M, L>`.
-    pub fn new<M: Send + 'static, L: RoutingLogic<M>>(resizer: Guarded<Box<dyn Resizer>>) -> Self {
-        Self {
-            resizer,
-            counts: PerThread::new(),
-            asked_at: AtomicU64::new(0),
-            trigger: Trigger::new(),
-            word: || apply(Head::<M, L>::triggered),
-        }
+    /// For a router whose head does what `word` says when the trigger was pulled.
+    pub fn new(resizer: Guarded<Box<dyn Resizer>>, word: fn() -> Control) -> Self {
+        Self { resizer, counts: PerThread::new(), asked_at: AtomicU64::new(0), trigger: Trigger::new(), word }
     }
 
     /// Nobody was there to take a message that this thread is sending. It is noted, and the head is told when the message
@@ -116,113 +99,5 @@ impl Resizing {
             // Where the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());
         }
-    }
-
-    /// What the resizer is shown. Runs code of foreign routees.
-    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &SharedRouter<M>) -> RouteeLoads {
-        let mut loads = self.no_loads(shared);
-        for routee in table.iter() {
-            let load = routee.actor().load();
-            let queued = match load {
-                Load::Busy { queued } => queued,
-                Load::Suspended => routee.actor().queued().unwrap_or(0),
-                _ => 0,
-            };
-            loads.push(load, queued);
-        }
-        loads
-    }
-
-    /// The same for a pool without routees; counts the asking.
-    pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
-        let mut messages = 0u64;
-        // Relaxed: see `sent`.
-        self.counts
-            .for_each(|count| messages = messages.wrapping_add(count.messages.load(Ordering::Relaxed)));
-        // Relaxed: the head's own.
-        let before = self.asked_at.load(Ordering::Relaxed);
-        self.asked_at.store(messages, Ordering::Relaxed);
-        RouteeLoads::default()
-            .with_messages(messages, messages.wrapping_sub(before))
-            .at(shared.info.system.now())
-            .with_seed(shared.info.seed)
-    }
-}
-
-/// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
-pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
-    shared: &StdArc<SharedRouter<M>>,
-    logic: &StdArc<L>,
-) -> (ActorRef<M>, ActorRef<M>) {
-    let routing = || Routing { shared: shared.clone(), logic: logic.clone() };
-    let reference = match &shared.info.resizing {
-        Some(resizing) => {
-            ActorRef::to_own_recipient(CountedRouting { routing: routing(), resizing: resizing.clone() })
-        }
-        None => ActorRef::to_own_recipient(routing()),
-    };
-    (reference, ActorRef::to_own_recipient(LeftoverRouting(routing())))
-}
-
-/// What stands behind an `ActorRef<M>` to a pool with a resizer: routes, and counts what is sent.
-struct CountedRouting<M: Send + 'static, L> {
-    routing: Routing<M, L>,
-    resizing: StdArc<Resizing>,
-}
-
-impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
-    fn sent(&self) {
-        self.resizing.sent(&self.routing.shared.info.head);
-    }
-
-    /// A message that nobody took counts too. It comes back, unless the resizer panics.
-    #[cold]
-    fn refused(&self, refused: SendError<M>) -> SendError<M> {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent())) {
-            let info = &self.routing.shared.info;
-            let reason = DeadLetterReason::of(&refused);
-            info.system.ledger().mine().dead_lettered(1);
-            info.system.dead_letters().bury(refused.into_inner(), reason, || info.head.path());
-            resume_unwind(panic);
-        }
-        refused
-    }
-}
-
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L> {
-    /// The message goes by the table that there is; then it counts.
-    #[inline]
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match self.routing.deliver(message) {
-            Ok(accepted) => {
-                self.sent();
-                Ok(accepted)
-            }
-            Err(refused) => Err(self.refused(refused)),
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.routing.is_closed()
-    }
-
-    fn load(&self) -> Load {
-        self.routing.load()
-    }
-
-    fn any(&self) -> Option<AnyRef> {
-        self.routing.any()
-    }
-
-    fn is_router(&self) -> bool {
-        true
-    }
-
-    fn system(&self) -> Option<SystemRef> {
-        self.routing.system()
-    }
-
-    fn place(&self) -> Option<AnyRef> {
-        self.routing.place()
     }
 }

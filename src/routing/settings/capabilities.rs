@@ -8,31 +8,8 @@ use crate::routing::logics::hash_key::KeySink;
 use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
 use crate::routing::logics::tail_chopping::TailChopping;
 use crate::routing::path_group;
-use crate::routing::path_group::FanOut;
 use crate::routing::plan::RouterPlan;
 use crate::util::panic::Guarded;
-
-/// Makes a logic that needs more of `M` than that it can be sent.
-type Make<M> = fn() -> Box<dyn RoutingLogic<M>>;
-
-/// Makes a logic that needs a function of the user's.
-type MakeWith<M> = Box<dyn FnOnce() -> Box<dyn RoutingLogic<M>> + Send>;
-
-/// The logics that a plan can be given besides those that any messages have.
-pub struct Abilities<M: Send + 'static> {
-    pub broadcast: Option<Make<M>>,
-    pub scatter_gather: Option<Make<M>>,
-    pub tail_chopping: Option<Make<M>>,
-    pub hashing: Option<MakeWith<M>>,
-    /// For routees at paths with wildcards.
-    pub fan_out: Option<FanOut<M>>,
-}
-
-impl<M: Send + 'static> Default for Abilities<M> {
-    fn default() -> Self {
-        Self { broadcast: None, scatter_gather: None, tail_chopping: None, hashing: None, fan_out: None }
-    }
-}
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Tells that the messages can be cloned, so that the [system](crate::routing::RouterSettings) may make

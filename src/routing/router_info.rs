@@ -1,0 +1,85 @@
+//! TODO head
+
+use crate::ask::fork::RouterId;
+use crate::core::any_ref::AnyRef;
+use crate::core::control::Control;
+use crate::core::system::{SystemCore, SystemRef};
+use crate::routing::resizer::trigger::{Resizing, Trigger};
+use std::sync::Arc as StdArc;
+/// Who a router is: what a message's way through it needs to know that never changes, without the type of
+/// message.
+#[repr(align(64))]
+pub struct RouterInfo {
+    pub head: AnyRef,
+    pub system: StdArc<SystemCore>,
+    pub message_type: &'static str,
+    /// What everything random in this router derives from.
+    pub seed: u64,
+    /// Tells this router from others of the system.
+    pub number: u32,
+    /// Of a pool whose size follows its load.
+    pub resizing: Option<StdArc<Resizing>>,
+    /// Of a pool that ends with the message that finds it empty.
+    pub(crate) found_empty: Option<Box<FoundEmpty>>,
+}
+
+impl RouterInfo {
+    /// Routers of different numbers draw other random numbers.
+    pub fn new<M>(head: AnyRef, number: u32) -> Self {
+        let system = head.core().system.clone();
+        let seed = system.seed() ^ u64::from(number);
+        let message_type = std::any::type_name::<M>();
+        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
+    }
+
+    /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
+    pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
+        Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
+    }
+
+    pub(crate) fn id(&self) -> RouterId {
+        RouterId::new(&self.head, self.number)
+    }
+
+    pub fn found_empty(&self) -> Option<&FoundEmpty> {
+        self.found_empty.as_deref()
+    }
+
+    /// A message has found no routee that takes it.
+    #[cold]
+    pub fn nobody_took(&self) {
+        if let Some(found_empty) = &self.found_empty {
+            found_empty.tell(&self.head);
+        }
+        if let Some(resizing) = &self.resizing {
+            resizing.nobody_took();
+        }
+    }
+}
+
+/// How senders tell the head.
+pub struct FoundEmpty {
+    /// Pulled by whoever finds nobody; only the first tells the head.
+    trigger: Trigger,
+    word: fn() -> Control,
+}
+
+impl FoundEmpty {
+    /// For a router whose head does what `word` says when it is told.
+    pub fn new(word: fn() -> Control) -> Self {
+        Self { trigger: Trigger::new(), word }
+    }
+
+    /// The head begins to look: a sender that finds no routee from now on tells it again.
+    pub fn loosen(&self) {
+        self.trigger.loosen();
+    }
+
+    /// A message has found nobody. Positioned, so behind a change that the same sender has asked for.
+    pub fn tell(&self, head: &AnyRef) {
+        if self.trigger.pull() {
+            // Where the head has ended, so has the pool.
+            let _ = head.send_positioned((self.word)());
+        }
+    }
+}
