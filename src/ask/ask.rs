@@ -828,7 +828,7 @@ mod tests {
         assert_eq!(
             counted,
             ask_counts::ReplyCounts {
-                begun: 6,
+                pub(crate) begun: 6,
                 answered: 1,
                 no_reply: 1,
                 timed_out: 1,

@@ -4,18 +4,10 @@ use crate::group::builder::GroupPlan;
 use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
+use crate::group::state::Configured;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::marker::PhantomData;
-
-/// What a group makes of its configuration.
-pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
-    /// Reads it.
-    fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
-
-    /// Goes by what was read.
-    fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>);
-}
 
 struct By<C, D, A>(Guarded<D>, Guarded<A>, PhantomData<fn() -> C>);
 

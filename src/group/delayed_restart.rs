@@ -5,6 +5,7 @@ use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
+use crate::group::pending_restarts::{How, One};
 use crate::group::state::{Board, Openness};
 use crate::group::status::ActorStatus;
 use crate::sync::{HashMap, lock};
@@ -12,52 +13,6 @@ use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
-
-/// Those who wait, by the address of their seeds.
-pub struct Waiting<K> {
-    all: HashMap<usize, One<K>>,
-    /// How many waits have begun.
-    begun: u64,
-}
-
-struct One<K> {
-    /// Which of all waits it is: the timer of an earlier one may be firing already when it is cancelled.
-    number: u64,
-    /// Keeps the address.
-    seed: StdArc<Seed<K>>,
-    how: How,
-    timer: TimerHandle,
-}
-
-/// How it is restarted.
-pub enum How {
-    /// It is created anew: it has ended.
-    Anew,
-    /// It has failed, and gets its verdict.
-    InPlace(AnyRef, Failure),
-}
-
-impl<K> Default for Waiting<K> {
-    fn default() -> Self {
-        Self { all: HashMap::default(), begun: 0 }
-    }
-}
-
-impl<K> Waiting<K> {
-    fn take(&mut self, seed: &StdArc<Seed<K>>) -> Option<One<K>> {
-        self.all.remove(&(StdArc::as_ptr(seed) as usize))
-    }
-
-    /// Takes the wait of this number, if it has not ended otherwise.
-    fn take_numbered(&mut self, seed: &StdArc<Seed<K>>, number: u64) -> Option<One<K>> {
-        let is_it = self.all.get(&(StdArc::as_ptr(seed) as usize)).is_some_and(|one| one.number == number);
-        if is_it { self.take(seed) } else { None }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-}
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Restarts the actor of this seed after a while; gives `how` back if the group is ending.

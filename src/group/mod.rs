@@ -14,6 +14,7 @@ pub(crate) mod key_name;
 pub(crate) mod key_router;
 pub(crate) mod key_table;
 pub(crate) mod outcome;
+pub(crate) mod pending_restarts;
 pub(crate) mod recipe;
 pub(crate) mod restart_policy;
 pub(crate) mod route;

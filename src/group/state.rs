@@ -6,22 +6,23 @@ use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
 use crate::core::multi_send::Delivery;
 use crate::core::system::SystemCore;
-use crate::group::config_hooks::Configured;
-use crate::group::delayed_restart::Waiting;
+use crate::group::config::GroupConfig;
 use crate::group::entry::Seed;
+use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::key_name::set_apart;
 use crate::group::key_router::InnerRouter;
 use crate::group::key_table::Table;
 use crate::group::outcome::Outcome;
+use crate::group::pending_restarts::Waiting;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 use crate::group::status::Statuses;
 use crate::group::successors::Heirs;
-use crate::group::termination::Termination;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
+use std::any::Any;
 use std::hash::{DefaultHasher, Hasher};
 use std::mem;
 use std::num::NonZeroUsize;
@@ -330,4 +331,21 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             Ok(())
         });
     }
+}
+
+/// What a group makes of its configuration.
+pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
+    /// Reads it.
+    fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
+
+    /// Goes by what was read.
+    fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>);
+}
+
+/// How the actors of a group are told to end.
+pub enum Termination<M> {
+    /// Their mailboxes close behind what is in them.
+    Closing,
+    /// They get this message, and end when they think fit.
+    Manual(Box<dyn Fn(&str) -> M + Send + Sync>),
 }

@@ -79,7 +79,7 @@ pub struct StatusReport<K> {
 }
 
 /// Passes a report on, if there is one; false if there is nobody any more.
-type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Sync;
+pub(crate) type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Sync;
 
 /// The subscriptions to one group.
 pub struct Statuses<K> {
@@ -218,7 +218,7 @@ impl<K: GroupKey> Statuses<K> {
     }
 
     /// One more subscriber, who is told of every change from now on.
-    fn add(&self, tell: StdArc<Tell<K>>) {
+    pub(crate) fn add(&self, tell: StdArc<Tell<K>>) {
         self.forget_ended();
         let mut books = lock(&self.books);
         books.begun += 1;
@@ -229,7 +229,7 @@ impl<K: GroupKey> Statuses<K> {
     }
 
     /// Notes the present status for the subscribers that this key has not met.
-    fn introduce(&self, seed: &StdArc<Seed<K>>) {
+    pub(crate) fn introduce(&self, seed: &StdArc<Seed<K>>) {
         seed.life(|life| {
             let Some(status) = life.status.clone() else { return };
             let mut books = lock(&self.books);
@@ -239,28 +239,6 @@ impl<K: GroupKey> Statuses<K> {
                 books.queue.push_back(Noted { seed: seed.clone(), status, above, to });
             }
         });
-    }
-}
-
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    /// Has the subscriber told how each actor is, and of all changes.
-    pub fn subscribe(&self, tell: StdArc<Tell<K>>) {
-        self.statuses.add(tell);
-        let mut seeds = Vec::new();
-        {
-            let section = reclaim::section();
-            self.table.for_each(&section, |seat| seeds.push(seat.seed.clone()));
-        }
-        // In this order: who gives its seat to an heir meanwhile is among these until it has ended.
-        let mut living: Vec<_> =
-            lock(&self.living).iter().map(|(actor, seed)| (actor.uid(), seed.clone())).collect();
-        living.sort_unstable_by_key(|(uid, _)| *uid);
-        seeds.extend(living.into_iter().map(|(_, seed)| seed));
-        for seed in &seeds {
-            self.statuses.introduce(seed);
-        }
-        drop_guarded(seeds);
-        self.statuses.deliver();
     }
 }
 

@@ -3,7 +3,12 @@
 use crate::core::actor_ref::ActorRef;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
-use crate::group::status::{StatusReport, reports_to};
+use crate::group::state::Board;
+use crate::group::status::{StatusReport, Tell, reports_to};
+use crate::sync::lock;
+use crate::util::panic::drop_guarded;
+use crate::util::reclaim;
+use std::sync::Arc as StdArc;
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Tells an actor how the actors of this group are: at once each that there is, and from then on each change, until
@@ -47,5 +52,27 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<K>>) {
         let path = self.head().path();
         self.board.subscribe(reports_to(path.name(), subscriber, K::clone));
+    }
+}
+
+impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+    /// Has the subscriber told how each actor is, and of all changes.
+    pub fn subscribe(&self, tell: StdArc<Tell<K>>) {
+        self.statuses.add(tell);
+        let mut seeds = Vec::new();
+        {
+            let section = reclaim::section();
+            self.table.for_each(&section, |seat| seeds.push(seat.seed.clone()));
+        }
+        // In this order: who gives its seat to an heir meanwhile is among these until it has ended.
+        let mut living: Vec<_> =
+            lock(&self.living).iter().map(|(actor, seed)| (actor.uid(), seed.clone())).collect();
+        living.sort_unstable_by_key(|(uid, _)| *uid);
+        seeds.extend(living.into_iter().map(|(_, seed)| seed));
+        for seed in &seeds {
+            self.statuses.introduce(seed);
+        }
+        drop_guarded(seeds);
+        self.statuses.deliver();
     }
 }

@@ -7,16 +7,8 @@ use crate::core::multi_send::{LeftOver, Mode, Way};
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::group::key::GroupKey;
-use crate::group::state::{Board, Openness};
+use crate::group::state::{Board, Openness, Termination};
 use crate::util::panic::drop_guarded;
-
-/// How the actors of a group are told to end.
-pub enum Termination<M> {
-    /// Their mailboxes close behind what is in them.
-    Closing,
-    /// They get this message, and end when they think fit.
-    Manual(Box<dyn Fn(&str) -> M + Send + Sync>),
-}
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::group::group::Group::terminate).
