@@ -209,11 +209,10 @@ pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
 pub use crate::core::ask_counts::ReplyCounts;
 pub use crate::core::build_error::{AliasFault, BuildError};
 pub use crate::core::control::Terminated;
+pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::dead_letter_log::DeadLetterLog;
 pub use crate::core::dead_letter_sinks::{SinkTaken, Undelivered};
-pub use crate::core::dead_letters::{
-    AnyDeadLetter, DeadLetter, DeadLetterReason, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
-};
+pub use crate::core::dead_letters::{AnyDeadLetter, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};
 pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
 pub use crate::core::ledger::Ledger;

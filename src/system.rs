@@ -345,7 +345,7 @@ impl SystemBuilder {
         });
         core.start_timers()?;
         core.grow_tree(supervision)?;
-        core.dispatchers.builder_leaves(&core);
+        core.builder_leaves();
         Ok(System { handle: SystemRef::new(core) })
     }
 }

@@ -17,7 +17,7 @@ use crate::actor::spawn::{Held, spawn_held};
 use crate::actor::turn::ActorTurn;
 use crate::ask::fork::{Answerable, Attempt};
 use crate::core::actor_ref::ActorRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::failure::guarded;
 

@@ -231,7 +231,7 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
         _ => SpawnError::ParentStopped { path: parent.path().to_string() },
     };
     if let Some(home) = own_home {
-        home.leave(&system);
+        system.leave_home(&home);
     }
     system.actor_ended();
     Err(refusal)

@@ -1,7 +1,7 @@
 //! TODO head
 
 use crate::core::ask_counts::Row;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use crate::sync::Arc;

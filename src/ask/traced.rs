@@ -5,7 +5,7 @@ use crate::ask::error::Outcome;
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::nowhere;
+use crate::core::dead_letter::nowhere;
 use crate::path::actor_path::ActorPath;
 
 /// A reply, and who gave it: of [`ActorRef::ask_traced`].

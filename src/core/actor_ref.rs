@@ -1,14 +1,14 @@
 //! The typed reference: the only way to reach an actor, a router, or anything else that takes messages.
 
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::pending_send::Waiter;
-use crate::core::{deferred_send, recipient, wait_for_room};
+use crate::core::{deferred_send, pending_send, recipient};
 
 use crate::core::recipient::{Accepted, Recipient};
 
 use crate::core::cell::{Header, Kind, Local};
-use crate::core::dead_letters::nowhere;
+use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::recipient::Foreign;
@@ -271,15 +271,17 @@ impl<M: Send + 'static> ActorRef<M> {
                 deferred_send::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
                 Ok(())
             }
-            FullPolicy::Wait(limit) => match wait_for_room::push_waiting(self, local, message, limit) {
-                Ok(Pushed::Wake) => {
-                    self.schedule();
-                    Ok(())
+            FullPolicy::Wait(limit) => {
+                match crate::core::pending_send::push_waiting(self, local, message, limit) {
+                    Ok(Pushed::Wake) => {
+                        self.schedule();
+                        Ok(())
+                    }
+                    Ok(_) => Ok(()),
+                    Err(Refused::Full(message)) => Err(SendError::Full(message)),
+                    Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
                 }
-                Ok(_) => Ok(()),
-                Err(Refused::Full(message)) => Err(SendError::Full(message)),
-                Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            },
+            }
         }
     }
 
@@ -519,7 +521,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor behind, if there is one, to leave a router.
     pub(crate) fn send_leave(
         &self,
-        leave: crate::core::control::Leave<M>,
+        leave: crate::core::recipient::Leave<M>,
         leaving: crate::core::control::Leaving,
     ) {
         let local = match self.target() {

@@ -2,10 +2,10 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::{Core, Header, Kind};
+use crate::core::children::Child;
 use crate::core::control::{Control, Leaving};
-use crate::core::ref_identity::Pointee;
 use crate::mailbox::system_queue::Position;
-use crate::path::actor_path::ActorPath;
+use crate::path::actor_path::{ActorPath, Name};
 use crate::sync::atomic::Ordering;
 use crate::time::timers::TickTarget;
 use std::any::TypeId;
@@ -35,6 +35,16 @@ use std::ptr::NonNull;
 /// # }
 /// ```
 pub struct AnyRef(NonNull<Header>);
+
+impl Child for AnyRef {
+    fn name(&self) -> &Name {
+        &self.core().name
+    }
+
+    fn slot(&self) -> u32 {
+        self.core().slot
+    }
+}
 
 impl TickTarget for AnyRef {
     fn tick(self, number: u64) {
@@ -75,12 +85,6 @@ impl AnyRef {
             let offset = self.0.as_ref().vtable.core_offset;
             self.0.byte_add(offset).cast::<Core>().as_ref()
         }
-    }
-
-    #[inline]
-    pub(crate) fn pointee(&self) -> Pointee<'_> {
-        // SAFETY: the reference keeps the cell alive.
-        unsafe { Pointee::new(self.0) }
     }
 
     fn gate(&self) -> &crate::core::cell::ActorGate {

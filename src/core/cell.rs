@@ -25,7 +25,7 @@ use crate::core::children::Children;
 use crate::core::control::Control;
 use crate::core::dispatchers::OwnHome;
 use crate::core::full_policy::FullPolicy;
-use crate::core::ref_identity::Referent;
+use crate::core::meaning::Meaning;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 #[cfg(feature = "testkit")]
@@ -272,7 +272,7 @@ pub struct Core {
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
-    pub children: Children,
+    pub children: Children<AnyRef>,
     /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
     pub own_home: Option<StdArc<OwnHome>>,
 }
@@ -365,3 +365,12 @@ const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Core>();
 };
+
+/// What stands behind a reference that is no actor's, without its type of message.
+pub trait Referent {
+    /// What it means; `None` for what only its clones mean.
+    fn meaning(&self) -> Option<&dyn Meaning>;
+
+    /// The actor behind it, if that is the same for as long as it exists.
+    fn place(&self) -> Option<AnyRef>;
+}

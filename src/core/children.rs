@@ -3,34 +3,39 @@
 //! Guarded by a lock, since any thread may create an actor; taken at creation, termination and look-up
 //! only, never for a message.
 
-use crate::core::any_ref::AnyRef;
 use crate::path::actor_path::{Name, generated_number};
 use crate::sync::{Mutex, lock};
 use slab::Slab;
 use std::any::Any;
 use std::collections::BTreeMap;
 
-/// The children of one actor.
-#[derive(Default)]
-pub struct Children(Mutex<Inner>);
+/// A child, as its parent's list knows it.
+pub trait Child: Clone + PartialEq {
+    /// Its name.
+    fn name(&self) -> &Name;
 
-#[derive(Default)]
-struct Inner {
+    /// Its place among the children with generated names.
+    fn slot(&self) -> u32;
+}
+
+/// The children of one actor.
+pub struct Children<C>(Mutex<Inner<C>>);
+
+struct Inner<C> {
     /// `None` until the first child, since most actors have none.
-    family: Option<Box<Family>>,
+    family: Option<Box<Family<C>>>,
     /// The parent is ending: no more children.
     closed: bool,
     /// How often the parent is suspended; a new child starts so too.
     suspended: u32,
 }
 
-#[derive(Default)]
-struct Family {
+struct Family<C> {
     /// In order, so that what a parent does to all its children it does in the same order in each run.
-    named: BTreeMap<Box<str>, AnyRef>,
-    anonymous: Slab<AnyRef>,
+    named: BTreeMap<Box<str>, C>,
+    anonymous: Slab<C>,
     /// Those whose names have passed on; they are ending.
-    nameless: Vec<AnyRef>,
+    nameless: Vec<C>,
     /// How many names were generated so far.
     generated: u64,
     /// The reference that the parent is known by where it is not its own: a router's, of its head.
@@ -54,7 +59,27 @@ pub struct Birth {
     pub suspended: u32,
 }
 
-impl Children {
+impl<C> Default for Children<C> {
+    fn default() -> Self {
+        Self(Mutex::new(Inner { family: None, closed: false, suspended: 0 }))
+    }
+}
+
+impl<C> Default for Family<C> {
+    fn default() -> Self {
+        Self {
+            named: BTreeMap::new(),
+            anonymous: Slab::new(),
+            nameless: Vec::new(),
+            generated: 0,
+            front: None,
+            keeper: None,
+            queued: None,
+        }
+    }
+}
+
+impl<C: Child> Children<C> {
     /// Those of a parent that starts suspended so often.
     pub fn of_suspended(suspended: u32) -> Self {
         Self(Mutex::new(Inner { family: None, closed: false, suspended }))
@@ -65,7 +90,7 @@ impl Children {
     pub fn adopt<E>(
         &self,
         name: Option<&str>,
-        make: impl FnOnce(Birth) -> Result<AnyRef, E>,
+        make: impl FnOnce(Birth) -> Result<C, E>,
     ) -> Result<Result<(), E>, Refusal> {
         let mut inner = lock(&self.0);
         if inner.closed {
@@ -98,11 +123,10 @@ impl Children {
     }
 
     /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
-    pub fn remove(&self, child: &AnyRef) -> Option<AnyRef> {
+    pub fn remove(&self, child: &C) -> Option<C> {
         let mut inner = lock(&self.0);
         let family = inner.family.as_mut()?;
-        let core = child.core();
-        match &core.name {
+        match child.name() {
             Name::Given(name) => match family.named.get(name) {
                 Some(known) if known == child => family.named.remove(name),
                 _ => {
@@ -110,8 +134,8 @@ impl Children {
                     Some(family.nameless.swap_remove(at))
                 }
             },
-            Name::Generated(_) => match family.anonymous.get(core.slot as usize) {
-                Some(known) if known == child => Some(family.anonymous.remove(core.slot as usize)),
+            Name::Generated(_) => match family.anonymous.get(child.slot() as usize) {
+                Some(known) if known == child => Some(family.anonymous.remove(child.slot() as usize)),
                 _ => None,
             },
             Name::Nobody(_) => None,
@@ -119,41 +143,40 @@ impl Children {
     }
 
     /// Frees the name of a child that is ending, for its successor.
-    pub fn pass_on_name(&self, child: &AnyRef) {
+    pub fn pass_on_name(&self, child: &C) {
         let mut inner = lock(&self.0);
         let Some(family) = &mut inner.family else { return };
-        let Name::Given(name) = &child.core().name else { return };
+        let Name::Given(name) = child.name() else { return };
         if family.named.get(name) == Some(child) {
             family.nameless.extend(family.named.remove(name));
         }
     }
 
     /// Whether `child` is one.
-    pub fn contains(&self, child: &AnyRef) -> bool {
+    pub fn contains(&self, child: &C) -> bool {
         let inner = lock(&self.0);
         let Some(family) = &inner.family else { return false };
-        let core = child.core();
-        match &core.name {
+        match child.name() {
             Name::Given(name) => family.named.get(name) == Some(child) || family.nameless.contains(child),
-            Name::Generated(_) => family.anonymous.get(core.slot as usize) == Some(child),
+            Name::Generated(_) => family.anonymous.get(child.slot() as usize) == Some(child),
             Name::Nobody(_) => false,
         }
     }
 
     /// The child of this name, given or generated.
-    pub fn get(&self, name: &str) -> Option<AnyRef> {
+    pub fn get(&self, name: &str) -> Option<C> {
         let inner = lock(&self.0);
         let family = inner.family.as_ref()?;
         if let Some(child) = family.named.get(name) {
             return Some(child.clone());
         }
         let number = generated_number(name)?;
-        let is_it = |child: &AnyRef| matches!(child.core().name, Name::Generated(other) if other == number);
+        let is_it = |child: &C| matches!(child.name(), Name::Generated(other) if *other == number);
         family.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
     }
 
     /// All of them, now.
-    pub fn all(&self) -> Vec<AnyRef> {
+    pub fn all(&self) -> Vec<C> {
         lock(&self.0).all()
     }
 
@@ -210,15 +233,15 @@ impl Children {
 
     /// Sets how often children made from now on start suspended, and returns those that exist.
     /// One critical section: a child made meanwhile is either in the list or starts suspended, never both.
-    pub fn set_suspended(&self, suspended: u32) -> Vec<AnyRef> {
+    pub fn set_suspended(&self, suspended: u32) -> Vec<C> {
         let mut inner = lock(&self.0);
         inner.suspended = suspended;
         inner.all()
     }
 }
 
-impl Inner {
-    fn all(&self) -> Vec<AnyRef> {
+impl<C: Child> Inner<C> {
+    fn all(&self) -> Vec<C> {
         self.family.as_ref().map_or_else(Vec::new, |family| {
             let anonymous = family.anonymous.iter().map(|(_, child)| child);
             family.named.values().chain(anonymous).chain(&family.nameless).cloned().collect()

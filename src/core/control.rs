@@ -39,7 +39,7 @@ pub enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
-    /// Leave a router (a [`Leave<M>`](crate::core::control::Leave)); see [`Leaving`] for the position.
+    /// Leave a router (a [`Leave<M>`](crate::core::recipient::Leave)); see [`Leaving`] for the position.
     Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
     /// Positioned: the end of one that leaves, where its mailbox was closed.
     HasLeft,
@@ -81,12 +81,4 @@ pub struct Terminated {
     pub actor: AnyRef,
     /// Whether it was alive when the watch began: false when it had ended before.
     pub existence_confirmed: bool,
-}
-
-/// The head's request.
-pub struct Leave<M> {
-    /// Takes what the actor does not handle.
-    pub router: ActorRef<M>,
-    /// What the actor gets as its last message from the router: no mailbox can refuse it.
-    pub farewell: Option<M>,
 }

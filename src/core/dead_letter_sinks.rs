@@ -1,10 +1,9 @@
 //! TODO head
 
-use crate::core::dead_letters::DeadLetter;
-use crate::core::event_stream::quietly;
+use crate::core::dead_letter::DeadLetter;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
-use crate::util::panic::Guarded;
+use crate::util::panic::{Guarded, quietly};
 use std::any::Any;
 use std::any::TypeId;
 use std::collections::hash_map::Entry;

@@ -5,109 +5,20 @@
 //! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
 
+use crate::core::dead_letter::{DeadLetter, DeadLetterReason, nowhere};
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::dead_letter_sinks::Rules;
 use crate::core::error::SendError;
-use crate::core::event_stream::{
-    ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription, quietly,
-};
+use crate::core::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::per_thread;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{drop_guarded, quietly};
 use std::any::TypeId;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc as StdArc;
-
-/// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
-/// [sink](DeadLetters::take) of its type, or is gone.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// Who was to get it.
-    pub recipient: ActorPath,
-    /// The name of the message's type.
-    pub message_type: &'static str,
-    /// Why it was not taken.
-    pub reason: DeadLetterReason,
-}
-
-/// Why a message was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DeadLetterReason {
-    /// The recipient had stopped, or stopped with the message in its mailbox.
-    Stopped,
-    /// The mailbox was full and refused.
-    Full,
-    /// The mailbox was full and let a message go by its policy (counted as dropped, not as dead-lettered).
-    Dropped,
-    /// Nobody wanted it any more when its turn came, in an actor that
-    /// [skips](crate::ActorBuilder::skip_unwanted) such messages: its asker has gone, or its time is over. Counted as
-    /// skipped, not as dead-lettered.
-    Expired,
-    /// The router had no routee that took it.
-    NoRoutee,
-    /// A keyed group's inner router named nobody for it:
-    /// [`Outcome::Discard`](crate::topology::Outcome::Discard), [`Outcome::Default`](crate::topology::Outcome::Default).
-    Discarded,
-    /// Routers route to each other in a circle: see [`SendError::Cycle`](crate::core::error::SendError::Cycle).
-    Cycle,
-    /// A routing logic named a routee that does not exist.
-    BadPick,
-    /// A routing logic, an adapter's function or a custom recipient panicked and took the message with it.
-    Panicked,
-    /// There is no actor at the recipient's path, and there was none when the reference was made.
-    NoActor,
-    /// The actor at the path that a [group by path](crate::routing::RouterBuilder::group_at) names takes another
-    /// type of message.
-    OtherType,
-}
-
-impl DeadLetterReason {
-    pub(crate) fn of<M>(error: &SendError<M>) -> Self {
-        match error {
-            SendError::Full(_) => DeadLetterReason::Full,
-            SendError::Closed(_) => DeadLetterReason::Stopped,
-            SendError::NoRoutee(_) | SendError::NoRoute(_) => DeadLetterReason::NoRoutee,
-            SendError::Discarded(_) => DeadLetterReason::Discarded,
-            SendError::Cycle(_) => DeadLetterReason::Cycle,
-            SendError::BadPick { .. } => DeadLetterReason::BadPick,
-        }
-    }
-}
-
-/// What was to go where, and why it did not: `u64 to /user/cache: stopped`.
-impl fmt::Display for DeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}: {}", self.message_type, self.recipient, self.reason)
-    }
-}
-
-impl fmt::Display for DeadLetterReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeadLetterReason::Stopped => "stopped",
-            DeadLetterReason::Full => "mailbox full",
-            DeadLetterReason::Dropped => "dropped by a full mailbox",
-            DeadLetterReason::Expired => "expired: nobody wanted it any more",
-            DeadLetterReason::NoRoutee => "no routee took it",
-            DeadLetterReason::Discarded => "discarded by a group's inner router",
-            DeadLetterReason::Cycle => "routers in a circle",
-            DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
-            DeadLetterReason::Panicked => "lost in a panic",
-            DeadLetterReason::NoActor => "no actor there",
-            DeadLetterReason::OtherType => "the actor there takes another type of message",
-        })
-    }
-}
-
-/// The path of what stands nowhere in the tree.
-pub fn nowhere() -> ActorPath {
-    ActorPath::from_names(["deadLetters".into()].into_iter())
-}
 
 /// A dead letter that is of no interest: its message is [marked](DeadLetters::suppress) so. An event; never logged.
 #[derive(Debug, Clone)]

@@ -8,9 +8,9 @@
 //!
 //! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
 
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::ledger::Row;
-use crate::core::pending_send::{Later, wait_until};
+use crate::core::pending_send::{Later, Until, wait_until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
 use crate::time::alarm::Alarms;
@@ -135,19 +135,6 @@ pub struct Unsent {
     /// Behind a lock, which is never taken, since what waits is not shared by threads.
     later: Mutex<Vec<Box<dyn Later>>>,
     books: Option<StdArc<SystemCore>>,
-}
-
-/// Until when is waited, and by which clock.
-#[derive(Clone, Copy)]
-pub struct Until<'a> {
-    pub at: Duration,
-    pub clock: &'a dyn Alarms,
-}
-
-impl Until<'_> {
-    pub fn is_over(&self) -> bool {
-        self.clock.now() >= self.at
-    }
 }
 
 impl Unsent {

@@ -189,7 +189,7 @@ impl Dispatchers {
     /// # Errors
     ///
     /// There is none of that name, a thread that the actor needs cannot be had, or the system has shut down.
-    pub fn place(&self, name: Option<&str>, system: &SystemCore) -> Result<Place, SpawnError> {
+    pub fn place(&self, name: Option<&str>, system: &str) -> Result<Place, SpawnError> {
         let own = match self.find(name)? {
             Dispatch::Lasting { home: Some(home), .. } => {
                 return Ok(Place { home: &raw const **home, own: None });
@@ -201,7 +201,7 @@ impl Dispatchers {
                 Ok(home) => OwnHome { home, entered: Some(threads.clone()) },
                 Err(EnterError::Start(error)) => return Err(SpawnError::Thread(error)),
                 Err(EnterError::Stopped) => {
-                    return Err(SpawnError::ShutDown { system: system.name.clone() });
+                    return Err(SpawnError::ShutDown { system: system.to_owned() });
                 }
             },
         };
@@ -209,13 +209,12 @@ impl Dispatchers {
         Ok(Place { home: &raw const own.home, own: Some(own) })
     }
 
-    /// The builder is done: from now on only actors keep threads alive that run on demand.
-    pub fn builder_leaves(&self, system: &StdArc<SystemCore>) {
-        for (_, dispatch) in &self.all {
-            if let Dispatch::OnDemand(threads) = dispatch {
-                leave(threads, system);
-            }
-        }
+    /// Those whose threads run while they have actors.
+    pub fn on_demand(&self) -> impl Iterator<Item = &StdArc<OnDemand>> {
+        self.all.iter().filter_map(|(_, dispatch)| match dispatch {
+            Dispatch::OnDemand(threads) => Some(threads),
+            Dispatch::Lasting { .. } => None,
+        })
     }
 
     /// Tells all threads to end once there is nothing left to run. Never blocks.
@@ -263,32 +262,9 @@ impl Dispatch {
 }
 
 impl OwnHome {
-    /// The actor is gone and will not be scheduled again: a thread of its own ends, and threads that it shared
-    /// may end when the last one has left.
-    pub fn leave(&self, system: &StdArc<SystemCore>) {
+    /// The actor is gone and will not be scheduled again: a thread of its own ends. Returns the threads that it shared.
+    pub fn release(&self) -> Option<&StdArc<OnDemand>> {
         self.home.release();
-        if let Some(threads) = &self.entered {
-            leave(threads, system);
-        }
+        self.entered.as_ref()
     }
-}
-
-fn leave(threads: &StdArc<OnDemand>, system: &StdArc<SystemCore>) {
-    if let Some(due) = threads.leave(system.now()) {
-        look_at(due, threads, system);
-    }
-}
-
-/// Sees to a look at threads that nobody uses.
-fn look_at(due: Duration, threads: &StdArc<OnDemand>, system: &StdArc<SystemCore>) {
-    let threads = threads.clone();
-    // Weak, or a timer that is set after the system's end, and so never fires, would keep the system for ever.
-    let weak: StdWeak<SystemCore> = StdArc::downgrade(system);
-    let look = move || {
-        let Some(system) = weak.upgrade() else { return };
-        if let Some(due) = threads.look(system.now()) {
-            look_at(due, &threads, &system);
-        }
-    };
-    system.timers().call_at(due, Box::new(look));
 }

@@ -13,7 +13,7 @@
 use crate::core::actor_ref::ActorRef;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
-use crate::util::panic::{Guarded, drop_guarded};
+use crate::util::panic::{Guarded, drop_guarded, quietly};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,7 +65,7 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// ```
 #[derive(Clone, Default)]
 pub struct EventStream {
-    shared: StdArc<Shared>,
+    pub(crate) shared: StdArc<Shared>,
 }
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ struct Topics {
 pub(crate) struct Entry {
     who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
-    by: TypeId,
+    pub(crate) by: TypeId,
     /// Whether an entry before it tells the same reference.
     follows: bool,
     subscriber: Guarded<StdArc<dyn Subscriber>>,
@@ -96,7 +96,7 @@ pub(crate) struct Entry {
 
 /// Who has subscribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+pub(crate) enum Who {
     /// A reference, which the subscriber knows.
     Reference,
     /// A function, by number.
@@ -104,7 +104,7 @@ enum Who {
 }
 
 impl Entry {
-    fn new(who: Who, by: TypeId, subscriber: StdArc<dyn Subscriber>) -> Self {
+    pub(crate) fn new(who: Who, by: TypeId, subscriber: StdArc<dyn Subscriber>) -> Self {
         Self { who, by, follows: false, subscriber: Guarded::new(subscriber) }
     }
 
@@ -119,7 +119,7 @@ impl Entry {
     }
 
     /// Whether it tells this `ActorRef`.
-    fn tells(&self, reference: &dyn Any) -> bool {
+    pub(crate) fn tells(&self, reference: &dyn Any) -> bool {
         self.subscriber.tells(reference)
     }
 }
@@ -197,7 +197,7 @@ pub trait EventGroup: Sized + Send + 'static {
 pub struct Members<G>(Vec<Member<G>>);
 
 /// The type of an event, and how the event becomes a `G`.
-type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
+pub(crate) type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
 
 impl<G> Members<G> {
     /// Adds a type.
@@ -218,39 +218,13 @@ impl<G> fmt::Debug for Members<G> {
 }
 
 /// The members of a group.
-fn members<G: EventGroup>() -> Vec<Member<G>> {
+pub(crate) fn members<G: EventGroup>() -> Vec<Member<G>> {
     let mut members = Members(Vec::new());
     G::members(&mut members);
     members.0
 }
 
 impl EventStream {
-    /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of it. True if
-    /// that is new; false if an [equal](ActorRef#equality) reference has subscribed to this type already, or if the
-    /// subscriber has stopped.
-    ///
-    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that it belongs to is told of an
-    /// event once, as the message of the first of these subscriptions. (In Pekko as well.)
-    pub fn subscribe<E, M>(&self, subscriber: &ActorRef<M>) -> bool
-    where
-        E: Clone + Send + 'static,
-        M: From<E> + Send + 'static,
-    {
-        let member: Member<E> = (TypeId::of::<E>(), |event| event.downcast_ref::<E>().cloned());
-        self.add_reference(vec![member], subscriber)
-    }
-
-    /// As [`subscribe`](Self::subscribe) for every type of the group `G`. True if that is new for at least one of them.
-    ///
-    /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
-    pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
-    where
-        G: EventGroup,
-        M: From<G> + Send + 'static,
-    {
-        self.add_reference(members::<G>(), subscriber)
-    }
-
     /// Calls `function` for every event of type `E` from now on, on the publishing thread, until the
     /// subscription is dropped. A function that panics is passed over.
     pub fn on<E: 'static>(&self, function: impl Fn(&E) + Send + Sync + 'static) -> Subscription {
@@ -269,42 +243,6 @@ impl EventStream {
         self.add_function(TypeId::of::<G>(), subscribers.collect())
     }
 
-    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more, whether it
-    /// has subscribed to that type or to groups which it belongs to. The other types of such a group stay. False if there
-    /// was none.
-    ///
-    /// ```
-    /// use pointsman::prelude::*;
-    /// use pointsman::{AnyDeadLetter, Unhandled};
-    ///
-    /// # struct Monitor;
-    /// # impl Actor for Monitor {
-    /// #     type Message = AnyDeadLetter;
-    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> Done { Ok(()) }
-    /// # }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let system = System::builder("shop").build()?;
-    /// let monitor: ActorRef<AnyDeadLetter> = system.spawn(|| Monitor)?;
-    /// system.events().subscribe_group::<AnyDeadLetter, _>(&monitor);
-    /// // All letters but these:
-    /// assert!(system.events().unsubscribe::<Unhandled, _>(&monitor));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// What is published after this has returned does not reach the subscriber by it. An event that another
-    /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
-    pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        let meant = TypeId::of::<E>();
-        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && entry.tells(subscriber))
-    }
-
-    /// Takes back all subscriptions of `subscriber`, as [`unsubscribe`](Self::unsubscribe). False if there were
-    /// none.
-    pub fn unsubscribe_all<M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        self.shared.remove(|_, entry| entry.tells(subscriber))
-    }
-
     /// Tells all who have subscribed to the type `E` or to a group that it belongs to, on this thread, in the
     /// order of their subscriptions. What panics in a subscriber is passed over.
     pub fn publish<E: Clone + Send + 'static>(&self, event: &E) {
@@ -319,23 +257,6 @@ impl EventStream {
         // Ordering: Relaxed; who subscribes or leaves at the same moment may be told or not, and who knows that
         // it has happened reads this later in the count's own order.
         self.shared.entry_count.load(Ordering::Relaxed) > 0
-    }
-
-    fn add_reference<G, M>(&self, members: Vec<Member<G>>, subscriber: &ActorRef<M>) -> bool
-    where
-        G: 'static,
-        M: From<G> + Send + 'static,
-    {
-        if subscriber.is_closed() {
-            return false;
-        }
-        let mut is_new = false;
-        for (event, convert) in members {
-            self.shared.sweep(event);
-            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
-            is_new |= self.shared.add(event, Entry::new(Who::Reference, TypeId::of::<G>(), subscriber));
-        }
-        is_new
     }
 
     /// Enters a function under several types of events.
@@ -369,7 +290,7 @@ impl EventStream {
 }
 
 impl Shared {
-    fn add(&self, event: TypeId, mut entry: Entry) -> bool {
+    pub(crate) fn add(&self, event: TypeId, mut entry: Entry) -> bool {
         let (is_new, rest) = {
             let mut topics = lock(&self.topics);
             let known = topics.by_event.get(&event).cloned();
@@ -391,7 +312,7 @@ impl Shared {
     }
 
     /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any.
-    fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
+    pub(crate) fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
         let mut replaced = Vec::new();
         let mut removed_count = 0;
         {
@@ -422,7 +343,7 @@ impl Shared {
     }
 
     /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
-    fn sweep(&self, event: TypeId) {
+    pub(crate) fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
         self.forget(&gone(&entries));
     }
@@ -458,40 +379,6 @@ fn is_gone(entry: &Entry) -> bool {
     let mut gone = false;
     quietly(|| gone = entry.subscriber.is_gone());
     gone
-}
-
-/// Runs a subscriber's code: what it does wrong is not the publisher's fault, who may unwind already.
-pub fn quietly(run: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-        drop_guarded(payload);
-    }
-}
-
-struct ByReference<G, M> {
-    actor: ActorRef<M>,
-    convert: fn(&dyn Any) -> Option<G>,
-}
-
-impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
-    fn take(&self, event: &dyn Any) {
-        if let Some(event) = (self.convert)(event) {
-            // Others may get it, too.
-            self.actor.expect_copies();
-            self.actor.tell(event);
-        }
-    }
-
-    fn is_gone(&self) -> bool {
-        self.actor.is_closed()
-    }
-
-    fn reference(&self) -> Option<&dyn Any> {
-        Some(&self.actor)
-    }
-
-    fn tells(&self, reference: &dyn Any) -> bool {
-        reference.downcast_ref() == Some(&self.actor)
-    }
 }
 
 /// A function on events of one type.

@@ -55,7 +55,7 @@ pub struct Ledger {
     pub dropped: u64,
     /// Messages that nobody wanted any more when their turn came, in actors that
     /// [skip](crate::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
-    /// [`Expired`](crate::core::dead_letters::DeadLetterReason::Expired), and is not in `dead_lettered`.
+    /// [`Expired`](crate::core::dead_letter::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,
     /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
     /// [balancing pools](crate::routing::Balancing).

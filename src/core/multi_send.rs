@@ -13,11 +13,12 @@
 
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
-use crate::core::dead_letters::{DeadLetterReason, asked, unread};
+use crate::core::dead_letter::DeadLetterReason;
+use crate::core::dead_letters::{asked, unread};
 use crate::core::deferred_send;
 use crate::core::error::SendError;
 use crate::core::full_policy::FullPolicy;
-use crate::core::pending_send::{Later, Succession, Waiter, wait_for_all};
+use crate::core::pending_send::{Later, Outcomes, Succession, Waiter, wait_for_all};
 use crate::core::recipient::Accepted;
 use crate::core::system::SystemCore;
 use crate::mailbox::mailbox::Refused;
@@ -273,7 +274,7 @@ impl<'a> Way<'a> {
     #[cold]
     pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
         self.begin();
-        self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letters::nowhere);
+        self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letter::nowhere);
     }
 
     /// What offers messages of this type.
@@ -389,8 +390,26 @@ impl<'a> Way<'a> {
         self.system.dead_letters().publish(
             DeadLetterReason::Panicked,
             "a message",
-            crate::core::dead_letters::nowhere,
+            crate::core::dead_letter::nowhere,
         );
+    }
+}
+
+impl Outcomes for Way<'_> {
+    fn system(&self) -> &SystemCore {
+        self.system
+    }
+
+    fn accept(&self) {
+        Way::accept(self);
+    }
+
+    fn note(&self, reason: DeadLetterReason) {
+        Way::note(self, reason);
+    }
+
+    fn accepted(&self) -> usize {
+        self.report().accepted
     }
 }
 

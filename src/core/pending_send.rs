@@ -4,9 +4,8 @@
 //! however long the others are full.
 
 use crate::core::actor_ref::{ActorRef, Target};
-use crate::core::dead_letters::DeadLetterReason;
-use crate::core::deferred_send::Until;
-use crate::core::multi_send::Way;
+use crate::core::cell::Local;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::left_to_wait;
 use crate::mailbox::backpressure::Bell;
@@ -210,10 +209,25 @@ impl Wake for Ring {
     }
 }
 
+/// Counts the outcomes of a send to several recipients.
+pub trait Outcomes {
+    /// The system whose books have counted the message as sent.
+    fn system(&self) -> &SystemCore;
+
+    /// One recipient has accepted.
+    fn accept(&self);
+
+    /// One recipient has refused.
+    fn note(&self, reason: DeadLetterReason);
+
+    /// How many have accepted.
+    fn accepted(&self) -> usize;
+}
+
 /// Those that still wait, and those that have waited in vain.
 struct Waiting<'a> {
-    /// The way of the message, where it is not over yet.
-    way: Option<&'a Way<'a>>,
+    /// What counts the outcomes, where the send is not over yet.
+    counter: Option<&'a dyn Outcomes>,
     /// For all of them.
     until: Option<Until<'a>>,
     /// Each until its deadline, if it has one, by the clock of its own system.
@@ -222,9 +236,9 @@ struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    fn new(later: Vec<Box<dyn Later>>, way: Option<&'a Way<'a>>, until: Option<Until<'a>>) -> Self {
+    fn new(later: Vec<Box<dyn Later>>, counter: Option<&'a dyn Outcomes>, until: Option<Until<'a>>) -> Self {
         let open = later.into_iter().map(|later| (later, None)).collect();
-        Self { way, until, open, over: Vec::new() }
+        Self { counter, until, open, over: Vec::new() }
     }
 
     /// Waits until none is open.
@@ -265,8 +279,8 @@ impl<'a> Waiting<'a> {
             match later.try_again() {
                 Tried::Full => index += 1,
                 Tried::Accepted => {
-                    if let Some(way) = self.way {
-                        way.accept();
+                    if let Some(counter) = self.counter {
+                        counter.accept();
                     }
                     drop(self.open.swap_remove(index));
                 }
@@ -276,8 +290,8 @@ impl<'a> Waiting<'a> {
     }
 
     fn end(&mut self, index: usize, reason: DeadLetterReason) {
-        if let Some(way) = self.way {
-            way.note(reason);
+        if let Some(counter) = self.counter {
+            counter.note(reason);
         }
         let (later, _) = self.open.swap_remove(index);
         self.over.push((later, reason));
@@ -328,7 +342,7 @@ impl Drop for AlarmsSet<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let books = self.way.map(|way| way.system);
+        let books = self.counter.map(|counter| counter.system());
         for (later, _) in self.open.drain(..) {
             later.give_up(books, DeadLetterReason::Panicked);
         }
@@ -342,13 +356,13 @@ impl Drop for Waiting<'_> {
 ///
 /// What has waited in vain is a dead letter; but if `keep`, and nobody at all has accepted, one message is returned.
 pub fn wait_for_all(
-    way: &Way<'_>,
+    counter: &dyn Outcomes,
     later: Vec<Box<dyn Later>>,
     keep: bool,
 ) -> Option<(Box<dyn Any + Send>, usize)> {
-    let mut waiting = Waiting::new(later, Some(way), None);
-    waiting.wait(way.system);
-    let is_kept = keep && way.report().accepted == 0;
+    let mut waiting = Waiting::new(later, Some(counter), None);
+    waiting.wait(counter.system());
+    let is_kept = keep && counter.accepted() == 0;
     let kept = if is_kept { waiting.over.pop() } else { None };
     kept.map(|(later, _)| later.into_message())
 }
@@ -378,4 +392,63 @@ pub fn wait_alone<M: Send + 'static>(waiter: Waiter<M>) -> Result<(), Refused<M>
         DeadLetterReason::Full => Refused::Full(message),
         _ => Refused::Closed(message),
     })
+}
+
+/// Pushes as soon as there is room, within `limit` by the system's clock.
+///
+/// A thread that is itself the one to run the system's actors (a test's) does so until there is room; a message that
+/// still finds none is refused at once.
+pub fn push_waiting<M: Send + 'static>(
+    to: &ActorRef<M>,
+    local: &Local<M>,
+    message: M,
+    limit: Duration,
+) -> Result<Pushed<M>, Refused<M>> {
+    let mut message = Some(message);
+    let mut pushed = None;
+    let reached =
+        local.core.system.run_turns(&mut || match message.take().map(|it| local.mailbox.push(it)) {
+            Some(Err(Refused::Full(refused))) => {
+                message = Some(refused);
+                false
+            }
+            done => {
+                pushed = done;
+                true
+            }
+        });
+    match (pushed, message) {
+        (Some(pushed), _) => pushed,
+        (None, Some(message)) => wait_on(to, local, message, left_to_wait(reached, limit)),
+        (None, None) => unreachable!("the message is either pushed or kept"),
+    }
+}
+
+pub(crate) fn wait_on<M: Send + 'static>(
+    to: &ActorRef<M>,
+    local: &Local<M>,
+    message: M,
+    limit: Duration,
+) -> Result<Pushed<M>, Refused<M>> {
+    if limit == Duration::MAX {
+        return local.mailbox.push_waiting(message, None);
+    }
+    if limit.is_zero() || local.core.system.timers().is_real() {
+        // Such a clock goes as fast as the one that threads sleep by.
+        return local.mailbox.push_waiting(message, Instant::now().checked_add(limit));
+    }
+    wait_alone(Waiter::new(to.clone(), message, limit, 0)).map(|()| Pushed::Queued)
+}
+
+/// Until when is waited, and by which clock.
+#[derive(Clone, Copy)]
+pub struct Until<'a> {
+    pub at: Duration,
+    pub clock: &'a dyn Alarms,
+}
+
+impl Until<'_> {
+    pub fn is_over(&self) -> bool {
+        self.clock.now() >= self.at
+    }
 }

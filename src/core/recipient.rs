@@ -2,13 +2,13 @@
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Header, Kind, VTable};
-use crate::core::control::{Leave, Leaving};
-use crate::core::dead_letters::{DeadLetterReason, nowhere};
+use crate::core::cell::{Header, Kind, Referent, VTable};
+use crate::core::control::Leaving;
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::deferred_send::not_put_off;
 use crate::core::error::SendError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::multi_send::Spread;
-use crate::core::ref_identity::{Alike, Meaning, Referent};
 use crate::core::routed_asks::{Routed, RoutedAsks};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
@@ -353,3 +353,11 @@ const _: () = {
     may_be_shared::<RoutedAsks>();
     may_be_shared::<Box<dyn Recipient<()>>>();
 };
+
+/// The head's request.
+pub struct Leave<M> {
+    /// Takes what the actor does not handle.
+    pub router: ActorRef<M>,
+    /// What the actor gets as its last message from the router: no mailbox can refuse it.
+    pub farewell: Option<M>,
+}

@@ -16,8 +16,9 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, Header, Kind};
-use crate::core::dead_letters::nowhere;
+use crate::core::cell::{Core, Header, Kind, Referent};
+use crate::core::dead_letter::nowhere;
+use crate::core::meaning::{Alike, Meaning};
 use crate::path::actor_path::ActorPath;
 use std::any::{Any, TypeId};
 use std::cmp::Ordering;
@@ -25,26 +26,6 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
-
-/// What tells recipients of one type apart, where it is not their address.
-pub trait Alike: 'static {
-    /// Whether both mean the same.
-    fn is_like(&self, other: &Self) -> bool;
-
-    /// Feeds what alike ones have in common.
-    fn feed(&self, state: &mut dyn Hasher);
-
-    /// A total order in which alike ones are equal.
-    fn order(&self, other: &Self) -> Ordering;
-}
-
-/// An [`Alike`] of whatever type.
-pub trait Meaning {
-    fn as_any(&self) -> &dyn Any;
-    fn is_same(&self, other: &dyn Meaning) -> bool;
-    fn hash(&self, state: &mut dyn Hasher);
-    fn order(&self, other: &dyn Meaning) -> Ordering;
-}
 
 impl<T: Alike> Meaning for T {
     fn as_any(&self) -> &dyn Any {
@@ -66,15 +47,6 @@ impl<T: Alike> Meaning for T {
             None => TypeId::of::<T>().cmp(&other.as_any().type_id()),
         }
     }
-}
-
-/// What stands behind a reference that is no actor's, without its type of message.
-pub trait Referent {
-    /// What it means; `None` for what only its clones mean.
-    fn meaning(&self) -> Option<&dyn Meaning>;
-
-    /// The actor behind it, if that is the same for as long as it exists.
-    fn place(&self) -> Option<AnyRef>;
 }
 
 /// What a reference points to, to be compared.
@@ -224,6 +196,14 @@ impl<M> Ord for ActorRef<M> {
 impl<M> PartialOrd for ActorRef<M> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl AnyRef {
+    #[inline]
+    fn pointee(&self) -> Pointee<'_> {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { Pointee::new(self.0) }
     }
 }
 

@@ -3,12 +3,15 @@
 //! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
 //! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
 
-use crate::core::dispatchers::Place;
+use crate::core::dispatchers::{OwnHome, Place};
 use crate::core::extensions::Extensions;
+use crate::dispatch::on_demand::OnDemand;
+use std::sync::Weak as StdWeak;
 
 use crate::core::any_ref::AnyRef;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letter_log::{DeadLetterLog, LetterLog};
-use crate::core::dead_letters::{DeadLetterReason, DeadLetters};
+use crate::core::dead_letters::DeadLetters;
 use crate::core::dispatchers::Dispatchers;
 use crate::core::error::{ShutdownError, SpawnError};
 use crate::core::event_stream::EventStream;
@@ -201,7 +204,7 @@ impl SystemCore {
 
     /// Where a new actor runs that names this dispatcher.
     pub fn place(&self, dispatcher: Option<&str>) -> Result<Place, SpawnError> {
-        self.dispatchers.place(dispatcher, self)
+        self.dispatchers.place(dispatcher, &self.name)
     }
 
     pub fn seed(&self) -> u64 {
@@ -275,4 +278,39 @@ pub enum End {
     TreeEnded,
     /// The threads have been joined.
     Joined,
+}
+
+impl SystemCore {
+    /// The builder is done: from now on only actors keep threads alive that run on demand.
+    pub fn builder_leaves(self: &StdArc<Self>) {
+        self.dispatchers.on_demand().for_each(|threads| self.leave(threads));
+    }
+
+    /// The actor that had this home is gone and will not be scheduled again. Threads that it shared may end when the last
+    /// actor has left.
+    pub fn leave_home(self: &StdArc<Self>, home: &OwnHome) {
+        if let Some(threads) = home.release() {
+            self.leave(threads);
+        }
+    }
+
+    fn leave(self: &StdArc<Self>, threads: &StdArc<OnDemand>) {
+        if let Some(due) = threads.leave(self.now()) {
+            self.look_at(due, threads);
+        }
+    }
+
+    /// Sees to a look at threads that no actor uses.
+    fn look_at(self: &StdArc<Self>, due: Duration, threads: &StdArc<OnDemand>) {
+        let threads = threads.clone();
+        // Weak, or a timer that is set after the system's end, and so never fires, would keep the system for ever.
+        let weak: StdWeak<Self> = StdArc::downgrade(self);
+        let look = move || {
+            let Some(system) = weak.upgrade() else { return };
+            if let Some(due) = threads.look(system.now()) {
+                system.look_at(due, &threads);
+            }
+        };
+        self.timers().call_at(due, Box::new(look));
+    }
 }

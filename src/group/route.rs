@@ -3,10 +3,10 @@
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SendError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::multi_send::{Copies, Counted, Delivery, Spread, Untaken, spread_told};
 use crate::core::pending_send::Succession;
 use crate::core::recipient::{Accepted, Recipient};
-use crate::core::ref_identity::{Alike, Meaning};
 use crate::group::entry::{Seed, StartCause};
 use crate::group::forward::ToHeir;
 use crate::group::key::GroupKey;

@@ -15,7 +15,7 @@ use crate::ask::ask::Ask;
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
 use crate::ask::timekeeper::Timekeeper;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};

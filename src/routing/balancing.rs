@@ -8,7 +8,7 @@ use crate::actor::shared_queue_turn::SharedQueue;
 use crate::actor::spawn::spawn_held;
 use crate::core::actor_ref::Load;
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::{SendError, SpawnError};
 use crate::dispatch::shared_queue::{AtBound, Bound, Pushed, Refused};
 use crate::mailbox::kind::{Full, Mailbox, MailboxFault};

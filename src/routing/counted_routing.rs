@@ -2,7 +2,7 @@
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::system::SystemRef;

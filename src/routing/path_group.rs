@@ -6,8 +6,8 @@
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::recipient::Recipient;
-use crate::core::ref_identity::{Alike, Meaning};
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::{FanOut, WrittenPath};

@@ -8,10 +8,10 @@ use std::sync::Arc as StdArc;
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, WrongType};
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::recipient::{Accepted, Recipient};
-use crate::core::ref_identity::{Alike, Meaning};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 /// The reference of the routee of a path, which finds and counts as `info` says.

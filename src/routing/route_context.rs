@@ -17,7 +17,7 @@
 use crate::ask::fork::RouterId;
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::core::ledger::Row;
 use crate::core::recipient::Accepted;

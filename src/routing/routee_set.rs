@@ -2,8 +2,8 @@
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::error::SendError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::recipient::{Accepted, Recipient};
-use crate::core::ref_identity::{Alike, Meaning};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Parts, Routee, order};
 use crate::routing::router_info::RouterInfo;

@@ -3,8 +3,8 @@
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SendError;
+use crate::core::meaning::{Alike, Meaning};
 use crate::core::recipient::{Accepted, Recipient};
-use crate::core::ref_identity::{Alike, Meaning};
 use crate::failure::guarded;
 use crate::routing::path_routee::{WrittenPath, path_ref};
 use crate::routing::pick::Pick;

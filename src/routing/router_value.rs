@@ -1,6 +1,6 @@
 //! A router without a head: a value that routes, inside an actor or outside all of them.
 
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
 use crate::routing::logic::RoutingLogic;

@@ -1,10 +1,9 @@
 //! What a program wants done once every actor has ended.
 
-use crate::core::event_stream::quietly;
 use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
 use crate::sync::{Mutex, lock};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{drop_guarded, quietly};
 use std::fmt;
 
 type Callback = Box<dyn FnOnce() + Send>;

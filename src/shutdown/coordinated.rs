@@ -1,7 +1,6 @@
 //! The coordinated shutdown of one system: its tasks, and the run over them.
 
 use crate::actor::actor::Done;
-use crate::core::event_stream::quietly;
 use crate::core::extensions::Extension;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::dispatch::stepping::Reached;
@@ -10,7 +9,7 @@ use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
 use crate::sync::{Condvar, Mutex, lock};
-use crate::util::panic::{Guarded, drop_guarded};
+use crate::util::panic::{Guarded, drop_guarded, quietly};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;

@@ -6,7 +6,6 @@
 
 use super::phase;
 use crate::actor::actor::Done;
-use crate::core::event_stream::quietly;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
@@ -18,7 +17,7 @@ use crate::shutdown::report::{
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use crate::time::alarm::Alarms;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{drop_guarded, quietly};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;

@@ -4,7 +4,7 @@
 //! slice of routes, without hashing, locks or allocation.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::multi_send::{Copier, Copies, Way};
 use crate::core::system::SystemRef;
 use crate::sync::OnceLock;

@@ -4,7 +4,7 @@ use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
 use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
-use crate::core::dead_letters::nowhere;
+use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
 use crate::core::multi_send::{Copier, Mode, Offered, Report, Way, settled};
 use crate::core::system::SystemCore;

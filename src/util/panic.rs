@@ -57,6 +57,13 @@ pub fn drop_guarded<T>(value: T) {
     }
 }
 
+/// Runs a subscriber's code: what it does wrong is not the publisher's fault, who may unwind already.
+pub fn quietly(run: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        drop_guarded(payload);
+    }
+}
+
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;

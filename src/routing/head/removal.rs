@@ -20,7 +20,8 @@
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::control::{Leave, Leaving};
+use crate::core::control::Leaving;
+use crate::core::recipient::Leave;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::head::state::{Board, Member};

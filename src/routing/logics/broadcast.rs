@@ -1,6 +1,6 @@
 //! Every message to all routees.
 
-use crate::core::dead_letters::DeadLetterReason;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;

@@ -31,7 +31,7 @@ use crate::ask::error::{AskError, AttemptEnd, AttemptFailure};
 use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
-use crate::core::dead_letters::{DeadLetterReason, nowhere};
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::route_context::RouteContext;

@@ -1,0 +1,24 @@
+//! TODO head
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+/// What tells recipients of one type apart, where it is not their address.
+pub trait Alike: 'static {
+    /// Whether both mean the same.
+    fn is_like(&self, other: &Self) -> bool;
+
+    /// Feeds what alike ones have in common.
+    fn feed(&self, state: &mut dyn Hasher);
+
+    /// A total order in which alike ones are equal.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+/// An [`Alike`] of whatever type.
+pub trait Meaning {
+    fn as_any(&self) -> &dyn Any;
+    fn is_same(&self, other: &dyn Meaning) -> bool;
+    fn hash(&self, state: &mut dyn Hasher);
+    fn order(&self, other: &dyn Meaning) -> Ordering;
+}

@@ -1,0 +1,114 @@
+//! Subscriptions of references to the event stream.
+
+use crate::core::actor_ref::ActorRef;
+use crate::core::event_stream::{Entry, EventGroup, EventStream, Member, Subscriber, Who, members};
+use std::any::Any;
+use std::any::TypeId;
+use std::sync::Arc as StdArc;
+pub(crate) struct ByReference<G, M> {
+    actor: ActorRef<M>,
+    convert: fn(&dyn Any) -> Option<G>,
+}
+
+impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
+    fn take(&self, event: &dyn Any) {
+        if let Some(event) = (self.convert)(event) {
+            // Others may get it, too.
+            self.actor.expect_copies();
+            self.actor.tell(event);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.actor.is_closed()
+    }
+
+    fn reference(&self) -> Option<&dyn Any> {
+        Some(&self.actor)
+    }
+
+    fn tells(&self, reference: &dyn Any) -> bool {
+        reference.downcast_ref() == Some(&self.actor)
+    }
+}
+
+impl EventStream {
+    /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of it. True if
+    /// that is new; false if an [equal](ActorRef#equality) reference has subscribed to this type already, or if the
+    /// subscriber has stopped.
+    ///
+    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that it belongs to is told of an
+    /// event once, as the message of the first of these subscriptions. (In Pekko as well.)
+    pub fn subscribe<E, M>(&self, subscriber: &ActorRef<M>) -> bool
+    where
+        E: Clone + Send + 'static,
+        M: From<E> + Send + 'static,
+    {
+        let member: Member<E> = (TypeId::of::<E>(), |event| event.downcast_ref::<E>().cloned());
+        self.add_reference(vec![member], subscriber)
+    }
+
+    /// As [`subscribe`](Self::subscribe) for every type of the group `G`. True if that is new for at least one of them.
+    ///
+    /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
+    pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
+    where
+        G: EventGroup,
+        M: From<G> + Send + 'static,
+    {
+        self.add_reference(members::<G>(), subscriber)
+    }
+
+    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more, whether it
+    /// has subscribed to that type or to groups which it belongs to. The other types of such a group stay. False if there
+    /// was none.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::{AnyDeadLetter, Unhandled};
+    ///
+    /// # struct Monitor;
+    /// # impl Actor for Monitor {
+    /// #     type Message = AnyDeadLetter;
+    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> Done { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let monitor: ActorRef<AnyDeadLetter> = system.spawn(|| Monitor)?;
+    /// system.events().subscribe_group::<AnyDeadLetter, _>(&monitor);
+    /// // All letters but these:
+    /// assert!(system.events().unsubscribe::<Unhandled, _>(&monitor));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// What is published after this has returned does not reach the subscriber by it. An event that another
+    /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
+    pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
+        let meant = TypeId::of::<E>();
+        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && entry.tells(subscriber))
+    }
+
+    /// Takes back all subscriptions of `subscriber`, as [`unsubscribe`](Self::unsubscribe). False if there were
+    /// none.
+    pub fn unsubscribe_all<M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
+        self.shared.remove(|_, entry| entry.tells(subscriber))
+    }
+
+    fn add_reference<G, M>(&self, members: Vec<Member<G>>, subscriber: &ActorRef<M>) -> bool
+    where
+        G: 'static,
+        M: From<G> + Send + 'static,
+    {
+        if subscriber.is_closed() {
+            return false;
+        }
+        let mut is_new = false;
+        for (event, convert) in members {
+            self.shared.sweep(event);
+            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            is_new |= self.shared.add(event, Entry::new(Who::Reference, TypeId::of::<G>(), subscriber));
+        }
+        is_new
+    }
+}
