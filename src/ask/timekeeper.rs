@@ -3,6 +3,7 @@
 use crate::core::any_ref::AnyRef;
 use crate::core::ledger::Books;
 use crate::core::routed_asks::Routed;
+use crate::core::system::SystemRef;
 use crate::sync::Arc;
 use crate::time::alarm::Alarms;
 use std::ops::Deref;
@@ -16,7 +17,7 @@ pub enum Timekeeper {
     /// to that actor writes anyway.
     Target(AnyRef),
     /// The same, through a router: the count is on a line of the thread that asks.
-    Routed(Arc<Routed>),
+    Routed(Arc<Routed<SystemRef>>),
     /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.

@@ -34,7 +34,7 @@ use std::ptr::NonNull;
 /// # Ok(())
 /// # }
 /// ```
-pub struct AnyRef(NonNull<Header>);
+pub struct AnyRef(pub(crate) NonNull<Header>);
 
 impl Child for AnyRef {
     fn name(&self) -> &Name {

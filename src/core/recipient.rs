@@ -135,7 +135,7 @@ pub struct Foreign<M> {
     pub system: Option<SystemRef>,
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
-    routed_asks: RoutedAsks,
+    routed_asks: RoutedAsks<SystemRef>,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -173,7 +173,7 @@ impl<M: 'static> Foreign<M> {
     }
 
     /// What an ask through this router holds, for its clock; `None` if it is none.
-    pub fn routed_ask(&self) -> Option<StdArc<Routed>> {
+    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef>>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
         Some(self.routed_asks.begin(system))
     }
@@ -350,7 +350,7 @@ impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Option<SystemRef>>();
-    may_be_shared::<RoutedAsks>();
+    may_be_shared::<RoutedAsks<SystemRef>>();
     may_be_shared::<Box<dyn Recipient<()>>>();
 };
 

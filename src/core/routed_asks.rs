@@ -5,27 +5,26 @@
 //! would be the head's, which nobody else changes: all who ask through the router would meet there, and nowhere else.
 //! So each thread that asks has a count of its own, on a line of its own.
 
-use crate::core::system::SystemRef;
 use crate::sync::OnceLock;
 use crate::util::per_thread::PerThread;
 use std::sync::Arc as StdArc;
 
 /// What asks of one thread through one router hold. Aligned to a line, and so is the count of references before it.
 #[repr(align(64))]
-pub struct Routed {
-    pub system: SystemRef,
+pub struct Routed<S> {
+    pub system: S,
 }
 
 /// What each thread counts its asks through one router by. Empty until somebody asks.
-pub struct RoutedAsks(OnceLock<Box<PerThread<StdArc<Routed>>>>);
+pub struct RoutedAsks<S>(OnceLock<Box<PerThread<StdArc<Routed<S>>>>>);
 
-impl RoutedAsks {
+impl<S: Clone + Send + Sync + 'static> RoutedAsks<S> {
     pub fn new() -> Self {
         Self(OnceLock::new())
     }
 
     /// A reference to the system for an ask that the calling thread begins.
-    pub fn begin(&self, system: &SystemRef) -> StdArc<Routed> {
+    pub fn begin(&self, system: &S) -> StdArc<Routed<S>> {
         self.0
             .get_or_init(|| Box::new(PerThread::new()))
             .with(|_| StdArc::new(Routed { system: system.clone() }), StdArc::clone)
