@@ -1,5 +1,6 @@
 //! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
 
+pub use crate::ask::timekeeper::Timekeeper;
 pub use crate::ask::{ask, reply, slot, slot_pool};
 pub use crate::core::ask_counts;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
@@ -10,7 +11,10 @@ pub use crate::util::reclaim::{
     Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
 };
 pub mod mailbox {
-    pub use crate::mailbox::*;
+    pub use crate::mailbox::backpressure::Bell;
+    pub use crate::mailbox::mailbox::*;
+    pub use crate::mailbox::system_queue::Position;
+    pub use crate::mailbox::{bounded, kind, priority};
 }
 pub use crate::core::ledger::Books;
 pub use crate::group::key_table::Table as KeyTable;
@@ -23,6 +27,7 @@ pub use crate::scheduler::pool::{Pool, Settings, TurnHooks};
 pub use crate::scheduler::task::{Ran, Task, TaskRef, Turn};
 pub use crate::scheduler::worker::Worker;
 pub use crate::sync::explore::explore;
+pub use crate::time::alarm::{AlarmKey, Alarms};
 pub use crate::util::per_thread::PerThread;
 pub mod sync {
     pub use crate::sync::{Arc, asymmetric_fence, atomic, cell, thread};

@@ -1,5 +1,6 @@
 //! The composition root: a system, and the builder that puts the core and all features together.
 
+#[cfg(feature = "config")]
 use crate::config::error::ConfigError;
 use crate::core::build_error::BuildError;
 use crate::core::dead_letter_log::DeadLetterLog;
@@ -25,6 +26,7 @@ use crate::time::clock::{Clock, SystemClock};
 use crate::topology::config::ConfiguredGroups;
 use std::fmt;
 use std::ops::Deref;
+#[cfg(feature = "config")]
 use std::path::Path;
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -1,10 +1,8 @@
 //! What a running actor sees of itself and the system. Its timers are in `own_timers.rs`, its watches in
 //! `watch.rs`.
 
-use crate::actor::actor::Actor;
 use crate::actor::cell::Owned;
 use crate::actor::private::{Extras, Private};
-use crate::actor::recipe::IntoActor;
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};

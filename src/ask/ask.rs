@@ -21,12 +21,10 @@ use crate::core::deferred_send::Unsent;
 use crate::core::pending_send::Until;
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::sync::{per_thread, thread};
-use crate::time::alarm::{AlarmKey, Alarms};
-use crate::time::clock::Clock;
+use crate::time::alarm::AlarmKey;
 use crate::time::no_system::NO_SYSTEM;
 use std::cell::OnceCell;
 use std::fmt;
-use std::ops::Deref;
 use std::pin::Pin;
 // Both as std's `Wake` and trait objects need them; no protocol of ours rests on these counts.
 use std::sync::Arc;

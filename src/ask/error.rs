@@ -4,8 +4,8 @@ use crate::core::ask_counts::Row;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
-use crate::sync::Arc;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 /// Why an ask has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

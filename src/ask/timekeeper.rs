@@ -4,9 +4,9 @@ use crate::core::any_ref::AnyRef;
 use crate::core::ledger::Books;
 use crate::core::routed_asks::Routed;
 use crate::core::system::SystemRef;
-use crate::sync::Arc;
 use crate::time::alarm::Alarms;
 use std::ops::Deref;
+use std::sync::Arc;
 /// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
 /// that all askers write; one that lives for ever costs nothing.
 #[derive(Clone)]

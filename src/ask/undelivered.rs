@@ -5,7 +5,7 @@ use crate::ask::fork::{Answerable, Attempt};
 use crate::core::dead_letter_sinks::{Mark, Sink, SinkTaken, Undelivered};
 use crate::core::dead_letters::DeadLetters;
 use crate::core::event_stream::Subscription;
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::sync::Arc as StdArc;
 
 impl DeadLetters {

@@ -3,7 +3,7 @@
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::pending_send::Waiter;
-use crate::core::{deferred_send, pending_send, recipient};
+use crate::core::{deferred_send, recipient};
 
 use crate::core::recipient::{Accepted, Recipient};
 

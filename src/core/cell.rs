@@ -31,6 +31,7 @@ use crate::core::system::SystemCore;
 #[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind as DispatcherKind;
 use crate::dispatch::placement::Home;
+#[cfg(feature = "testkit")]
 use crate::dispatch::stepping::Stepper;
 use crate::mailbox::mailbox;
 use crate::mailbox::mailbox::Gate;

@@ -1,6 +1,5 @@
 //! TODO head
 
-use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::failure::Failure;
 use std::any::Any;

@@ -8,7 +8,6 @@
 use crate::core::dead_letter::{DeadLetter, DeadLetterReason, nowhere};
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::dead_letter_sinks::Rules;
-use crate::core::error::SendError;
 use crate::core::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;

@@ -13,11 +13,9 @@ use crate::core::ledger::Row;
 use crate::core::pending_send::{Later, Until, wait_until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
-use crate::time::alarm::Alarms;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc as StdArc;
-use std::time::Duration;
 
 /// What a wait for room does on this thread.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use crate::core::build_error::{AliasFault, BuildError};
 use crate::core::error::SpawnError;
-use crate::core::system::SystemCore;
 use crate::dispatch::dispatcher::{Dispatcher, Kind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
 use crate::dispatch::placement::Home;
@@ -10,8 +9,7 @@ use crate::dispatch::running::Running;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
 use std::collections::BTreeMap;
-use std::sync::{Arc as StdArc, Weak as StdWeak};
-use std::time::Duration;
+use std::sync::Arc as StdArc;
 
 /// The dispatcher of actors that name none.
 pub(crate) const DEFAULT: &str = "default";

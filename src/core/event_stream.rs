@@ -10,14 +10,12 @@
 //! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
 //! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
 
-use crate::core::actor_ref::ActorRef;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
-use crate::util::panic::{Guarded, drop_guarded, quietly};
+use crate::util::panic::{Guarded, quietly};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 
 /// The events of one system, by their types. A clone is a handle to the same stream.
@@ -69,14 +67,14 @@ pub struct EventStream {
 }
 
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     /// How many entries there are, so that publishing without any costs one load.
     entry_count: AtomicUsize,
     topics: Mutex<Topics>,
 }
 
 #[derive(Default)]
-struct Topics {
+pub(crate) struct Topics {
     by_event: HashMap<TypeId, StdArc<[Entry]>>,
     /// The number of the next function.
     next_function: u64,

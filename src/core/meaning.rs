@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cmp::Ordering;
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 /// What tells recipients of one type apart, where it is not their address.
 pub trait Alike: 'static {
     /// Whether both mean the same.

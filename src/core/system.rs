@@ -24,7 +24,6 @@ use crate::sync::{Condvar, Mutex, lock};
 use crate::time::clock::Clock;
 use crate::time::timers::Timers;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 

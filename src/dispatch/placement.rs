@@ -1,12 +1,16 @@
 //! TODO head
 
 use crate::dispatch::blocking::BlockingPool;
+#[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind;
 use crate::dispatch::pinned::PinnedHome;
-use crate::dispatch::{blocking, calling_thread, stepping};
+#[cfg(feature = "testkit")]
+use crate::dispatch::stepping;
+use crate::dispatch::{blocking, calling_thread};
 use crate::scheduler::pool::Pool;
 use crate::scheduler::task::{Task, TaskRef};
 use crate::sync::Arc;
+#[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
 /// Where one actor runs.
 #[derive(Clone, Debug)]

@@ -1,13 +1,16 @@
 //! TODO head
 
 use crate::dispatch::blocking::BlockingPool;
+use crate::dispatch::calling_thread;
 use crate::dispatch::dispatcher::Kind;
 use crate::dispatch::pinned::PinnedThreads;
 use crate::dispatch::placement::Home;
-use crate::dispatch::{calling_thread, stepping};
+#[cfg(feature = "testkit")]
+use crate::dispatch::stepping;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::pool::Pool;
 use crate::sync::Arc;
+#[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
 /// A dispatcher whose threads run.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 //! The choosing, and the books about it, are the testkit's. Here is only what the engine needs of it: where a
 //! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
 
+#[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind;
 #[cfg(feature = "testkit")]
 use crate::scheduler::task::TaskRef;
@@ -12,7 +13,6 @@ use crate::sync::per_thread;
 use std::cell::RefCell;
 #[cfg(feature = "testkit")]
 use std::sync::{Arc as StdArc, Weak as StdWeak};
-#[cfg(feature = "testkit")]
 use std::time::Duration;
 
 /// Who an actor is: its uid, and what makes its path.

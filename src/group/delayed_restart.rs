@@ -2,14 +2,13 @@
 
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
-use crate::failure::{Failure, guarded};
+use crate::failure::guarded;
 use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
 use crate::group::pending_restarts::{How, One};
 use crate::group::state::{Board, Openness};
 use crate::group::status::ActorStatus;
-use crate::sync::{HashMap, lock};
-use crate::time::timers::TimerHandle;
+use crate::sync::lock;
 use crate::util::panic::drop_guarded;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;

@@ -6,8 +6,6 @@
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::recipient::Recipient;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::{FanOut, WrittenPath};
@@ -17,7 +15,6 @@ use crate::routing::routees::Routee;
 use crate::routing::router_info::RouterInfo;
 use crate::selection::selection::Selection;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {

@@ -13,7 +13,6 @@ use crate::time::no_system::NO_SYSTEM;
 use crate::topology::error::Refusal;
 use crate::topology::outlet::Outlet;
 use crate::topology::request::Requesting;
-use std::any::Any;
 use std::time::Duration;
 
 /// elfo's verbs: `send`, `try_send` and `unbounded_send`, to an [`Outlet`] (no address: the topology says which groups

@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use pointsman::loom_hooks::Books;
-use pointsman::loom_hooks::reply_counts::Row;
+use pointsman::loom_hooks::ask_counts::Row;
 
 fn count(books: &Arc<Books>, act: impl FnOnce(&Books) + Send + 'static) -> thread::JoinHandle<()> {
     let books = books.clone();

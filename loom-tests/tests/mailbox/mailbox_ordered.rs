@@ -17,7 +17,7 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::order::{Order, Shape};
+use pointsman::loom_hooks::mailbox::priority::{Order, Shape};
 use pointsman::loom_hooks::mailbox::{
     Drained, Glance, Mailbox, Owner, Position, Ready, Refused, SystemPushed,
 };

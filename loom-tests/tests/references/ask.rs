@@ -17,9 +17,11 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Notify;
 use loom::thread;
-use pointsman::loom_hooks::ask::{self, AlarmKey, Alarms, Ask, AskError, Asker, Timekeeper};
-use pointsman::loom_hooks::promise::{Port, Promise, Spare};
+use pointsman::AskError;
+use pointsman::loom_hooks::ask::{self, Ask, Asker};
 use pointsman::loom_hooks::reply::{ReplySink, ReplyTo, to_sink};
+use pointsman::loom_hooks::slot::{Port, Promise, Spare};
+use pointsman::loom_hooks::{AlarmKey, Alarms, Timekeeper};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 // Counts lives only; no protocol rests on it.
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 //! made.
 
 use crate::actor::spawn::Held;
-use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::error::SpawnError;

@@ -9,8 +9,6 @@
 
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
-use crate::core::recipient::Recipient;
-use crate::routing::logic::RoutingLogic;
 use crate::routing::resizer::resizer::Resizer;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::util::panic::Guarded;

@@ -1,7 +1,6 @@
 //! What a plan knows of its messages, for logics that a section may ask for.
 
 use crate::ask::fork::Answerable;
-use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast::Broadcast;
 use crate::routing::logics::consistent_hashing::ConsistentHashing;
 use crate::routing::logics::hash_key::KeySink;
