@@ -583,6 +583,7 @@ pub fn thread_waker() -> Waker {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::time::alarm::Alarms;
     use crate::core::ask_counts;
     use crate::sync::{Mutex, lock};
 
@@ -827,7 +828,7 @@ mod tests {
         assert_eq!(
             counted,
             ask_counts::ReplyCounts {
-                pub(crate) begun: 6,
+                begun: 6,
                 answered: 1,
                 no_reply: 1,
                 timed_out: 1,

@@ -34,11 +34,10 @@ impl<S: Clone + Send + Sync + 'static> RoutedAsks<S> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::system::System;
 
     #[test]
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {
-        let system = System::builder("asked").build().expect("threads can be had");
+        let system = StdArc::new("asked");
         let asks = RoutedAsks::new();
         let [first, second] = [(), ()].map(|()| asks.begin(&system));
         assert!(StdArc::ptr_eq(&first, &second));
@@ -49,7 +48,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_router_through_which_nobody_asks_any_more() {
-        let system = System::builder("asked").build().expect("threads can be had");
+        let system = StdArc::new("asked");
         let asks = RoutedAsks::new();
         let ask = asks.begin(&system);
         drop(asks);

@@ -393,7 +393,7 @@ mod tests {
         let clocks: [StdArc<dyn Clock>; 2] =
             [StdArc::new(SystemClock::new()), StdArc::new(ManualClock::new())];
         for clock in clocks {
-            let timers = Timers::new("ending", clock);
+            let timers = Timers::<Infallible>::new("ending", clock);
             let woken = StdArc::<Woken>::default();
             for hours in [1, 2] {
                 timers.wake_at(Duration::from_secs(hours * 3600), woken.clone().into());
@@ -413,7 +413,7 @@ mod tests {
             }
         }
         let clock = crate::ManualClock::new();
-        let timers = Timers::new("moved", StdArc::new(clock.clone()));
+        let timers = Timers::<Infallible>::new("moved", StdArc::new(clock.clone()));
         let rung = StdArc::new(Rung(Default::default()));
         let count = || rung.0.load(std::sync::atomic::Ordering::SeqCst);
         clock.advance(Duration::from_secs(2));
@@ -430,7 +430,7 @@ mod tests {
     fn no_alarm_is_set_where_the_end_has_come_between() {
         const ROUNDS: usize = if cfg!(miri) { 3 } else { 2_000 };
         for _ in 0..ROUNDS {
-            let timers = Timers::new("ending", StdArc::new(SystemClock::new()));
+            let timers = Timers::<Infallible>::new("ending", StdArc::new(SystemClock::new()));
             timers.start().expect("a thread");
             let barrier = std::sync::Barrier::new(2);
             thread::scope(|scope| {

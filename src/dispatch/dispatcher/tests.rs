@@ -1,5 +1,5 @@
 use super::*;
-use crate::scheduler::task::{Ran, Task, Turn};
+use crate::scheduler::task::{Ran, Task, TaskRef, Turn};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, channel};
