@@ -131,10 +131,10 @@
 //!
 //! | thread-local | says | so that |
 //! |---|---|---|
-//! | `HOPS` in `routing/reference.rs` | how many routers the message has gone through that is being sent | routers in a circle end as an error |
-//! | `LATEST` in `ledger.rs` | the books used last, and the thread's row in them | counting needs no search; a late reply is counted there |
-//! | `TELLING` in `actor_ref/dead_letters.rs` | that subscribers are being told of a dead letter | those that come of that are counted and not told, or there were no end |
-//! | `UNREAD` in `actor_ref/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
+//! | `HOPS` in `routing/routing_ref.rs` | how many routers the message has gone through that is being sent | routers in a circle end as an error |
+//! | `LATEST` in `core/ledger.rs` | the books used last, and the thread's row in them | counting needs no search; a late reply is counted there |
+//! | `TELLING` in `core/dead_letters.rs` | that subscribers are being told of a dead letter | those that come of that are counted and not told, or there were no end |
+//! | `UNREAD` in `core/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
 //! | `KEEPS_OTHERS` in `dispatch/mod.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.

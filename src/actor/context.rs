@@ -1,4 +1,4 @@
-//! What a running actor sees of itself and the system. Its timers are in `own_timers.rs`, its watches in
+//! What a running actor sees of itself and the system. Its timers are in `timers.rs`, its watches in
 //! `watch.rs`.
 
 use crate::actor::cell::Owned;

@@ -10,7 +10,7 @@
 //! came through the router from what was sent to this actor alone, by itself for instance.
 //!
 //! One that ends earlier, because it is stopped, fails, or stops itself, hands what it has left to the router again,
-//! unless copies may be among it (`actor_ref/copies.rs`): then it becomes dead letters.
+//! unless copies may be among it (`core/copies.rs`): then it becomes dead letters.
 
 use crate::actor::actor::Actor;
 use crate::actor::private::Phase;

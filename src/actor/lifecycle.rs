@@ -3,7 +3,7 @@
 //! # From a failure to its verdict
 //!
 //! A handler or hook fails: [`fail`](ActorTurn::fail) suspends the actor and its children and sends the parent
-//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`verdict.rs`) and answers with `Resume`, `Restart` or
+//! `ChildFailed`. The parent [judges](ActorTurn::judge) (`supervise.rs`) and answers with `Resume`, `Restart` or
 //! `Stop`, or escalates: then it fails itself, with the same cause.
 //!
 //! Suspensions are counted, since several reasons may hold at once:

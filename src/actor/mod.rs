@@ -1,11 +1,11 @@
 //! Actors: state behind a mailbox, run one message at a time.
 //!
 //! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it; `life.rs` how it begins, fails, restarts and ends; `verdict.rs` how it judges its
-//! children, and `foster.rs` a parent that does so in its own way; `sender.rs` who it is that sends; `leave.rs` how it leaves a router, and `retire.rs`
+//! worker does with it; `lifecycle.rs` how it begins, fails, restarts and ends; `supervise.rs` how it judges its
+//! children, and `child_hooks.rs` a parent that does so in its own way; `sender.rs` who it is that sends; `leave_router.rs` how it leaves a router, and `passivate.rs`
 //! how it ends when nothing is left to do; `context.rs` what a running actor sees, with `watch.rs`,
-//! `own_timers.rs`, `receive_timeout.rs`, `stash.rs` and `unhandled.rs`; `balanced.rs` the part of a routee
-//! that shares a queue with others; `builder.rs`, `mailbox_kind.rs`, `spawn.rs`, `children.rs` how actors come to
+//! `timers.rs`, `receive_timeout.rs`, `stash.rs` and `unhandled.rs`; `shared_queue_turn.rs` the part of a routee
+//! that shares a queue with others; `builder.rs`, `mailbox_choice.rs`, `spawn.rs`, `children.rs` how actors come to
 //! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
 pub(crate) mod actor;

@@ -3,7 +3,7 @@
 //! It closes its mailbox by one exchange that succeeds only if every accepted message has been taken. Whoever sends
 //! at the same time is either accepted, and the actor lives on, or refused by a mailbox that has lost nothing. A
 //! group of actors told apart by a key has refused messages wait for the next actor of the key
-//! (`topology/heirs.rs`).
+//! (`group/successors.rs`).
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;

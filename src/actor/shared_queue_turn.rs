@@ -2,7 +2,7 @@
 //!
 //! The actor keeps its mailbox and its lane, and with them its identity: what is sent to its own reference, its
 //! timers and its control concern it alone. When its mailbox is empty, it takes from the shared queue; how no
-//! message is left there beside a sleeping actor is told in `dispatch/balancing.rs`.
+//! message is left there beside a sleeping actor is told in `dispatch/shared_queue.rs`.
 //!
 //! **A message's way.** [`push`](shared_queue::SharedQueue::push) by the router, on the sender's thread; if a
 //! routee sleeps, the sender claims it and [nudges](AnyRef::nudge) it. The routee's turn begins:

@@ -6,13 +6,13 @@
 //! 1. take the system lane: immediate control acts now, positioned control is put in its place;
 //! 2. messages that were unstashed are handled, then positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
-//! 4. an actor that shares a queue with others handles messages from there (`balanced.rs`), and goes round again;
+//! 4. an actor that shares a queue with others handles messages from there (`shared_queue_turn.rs`), and goes round again;
 //! 5. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
 //! Before each message the lane is looked at *between* seeing that the message is there and taking it, so
 //! that control which its sender sent before the message also acts before it (invariant 5).
 //!
-//! What control does to the actor's life is in `life.rs`.
+//! What control does to the actor's life is in `lifecycle.rs`.
 //!
 //! User code (the recipe, handlers, hooks) is called at the actor's creation, which comes before step 1, for
 //! each message in steps 2 to 4, and from the control actions, each time under `catch_unwind`: a panic is a
@@ -94,7 +94,7 @@ pub struct ActorTurn<'a, A: Actor, F> {
     turn: &'a Turn,
     /// How many more messages this turn may handle.
     left: u32,
-    /// Whether the actor shares a queue with others; then `balanced.rs` says what it does there.
+    /// Whether the actor shares a queue with others; then `shared_queue_turn.rs` says what it does there.
     pub shares: bool,
     /// Whether a sender has woken this actor for a message in that queue, and the actor has not answered yet.
     pub owes: bool,

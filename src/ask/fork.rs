@@ -3,7 +3,7 @@
 //! A router that asks more than one routee gives every copy of the message a child port. A success goes on to
 //! the asker's own port, if it is the first; any other end of an attempt is reported when it happens, so that
 //! the router can try the next routee at once, collect the causes, and name the winner. What the router
-//! makes of the reports is its own business: see `routing/race.rs`.
+//! makes of the reports is its own business: see `routing/logics/first_reply.rs`.
 
 use crate::ask::error::{AskError, AttemptEnd, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};

@@ -264,9 +264,9 @@ pub struct Core {
     pub restarts: AtomicU32,
     /// Ticks and notices of ended actors that were sent to it and not acted upon.
     pub notices: AtomicU32,
-    /// Whether it has been sent one of several copies of a message; see `actor_ref/copies.rs`.
+    /// Whether it has been sent one of several copies of a message; see `core/copies.rs`.
     pub takes_copies: AtomicBool,
-    /// Whether its mailbox was closed when it was empty; see `actor/retire.rs`.
+    /// Whether its mailbox was closed when it was empty; see `actor/passivate.rs`.
     pub retired: AtomicBool,
     /// Whether it has been told to stop, or has begun to. A restart of its parent waits for it then.
     pub told_to_stop: AtomicBool,

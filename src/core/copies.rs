@@ -6,8 +6,8 @@
 //! other messages nothing, and each copy one load.
 //!
 //! Whatever in this crate sends a message to several marks them: a way through a router (`RouteContext::deliver`), a race
-//! (`race.rs`), a path (`by_path.rs`), a selection, a topology (`delivery.rs`), listeners, and the event stream, whose
-//! every event is taken for a copy. What stands for others (`several.rs`, an adapter) passes the mark on to them; a router
+//! (`first_reply.rs`), a path (`path_group.rs`), a selection, a topology (`multi_send.rs`), listeners, and the event stream, whose
+//! every event is taken for a copy. What stands for others (`routee_set.rs`, an adapter) passes the mark on to them; a router
 //! does not, since a copy that one of its own routees leaves behind is for another of these. Who clones a message in code of
 //! their own and tells two routees sends two messages, and each of them may be routed again; a logic that delivers copies
 //! later says so by `RouteContext::copies_later`.

@@ -1,6 +1,6 @@
 //! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
 //!
-//! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `end.rs` its end; `stepping.rs` is for
+//! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `system_end.rs` its end; `stepping.rs` is for
 //! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
 
 use crate::core::dispatchers::{OwnHome, Place};

@@ -14,7 +14,7 @@
 //! which says where its token goes. A shared queue in front of several actors ([`balancing`]) is no home of its
 //! own: they run where they are told, and find their messages in it.
 //!
-//! What several of these need: `threads.rs` joins threads that come and go, and `mailboxes.rs` is what a dispatcher says
+//! What several of these need: `threads.rs` joins threads that come and go, and `mailbox_defaults.rs` is what a dispatcher says
 //! about its actors' mailboxes.
 
 pub mod blocking;

@@ -1,7 +1,7 @@
 //! One queue in front of several takers, of whom a push wakes one that sleeps.
 //!
 //! Knows nothing of actors: what a taker is, and how it is woken, its [`Wake`] says. The takers here are the
-//! routees of a balancing pool: see `actor/balanced.rs`.
+//! routees of a balancing pool: see `actor/shared_queue_turn.rs`.
 //!
 //! # No taker sleeps while there is something to take
 //! A taker that finds nothing *registers*: it marks its seat and puts an entry into the queue of the idle. Then it

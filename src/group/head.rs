@@ -1,4 +1,4 @@
-//! The head of a group: parent of its actors. It takes no messages; what it does is in `keeper.rs`.
+//! The head of a group: parent of its actors. It takes no messages; what it does is in `supervision.rs`.
 
 use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;

@@ -65,9 +65,9 @@
 //! A ring may briefly wait inside `push` and `ready` for a preempted pusher, as its queue does.
 //!
 //! # Files
-//! In reading order: `word.rs` the word; `mod.rs` how both sides use it; `slot.rs`, `block.rs` and `queue.rs` where
-//! messages lie; `lane.rs` system messages; `policy.rs` what other mailboxes have beyond the plain one, with `room.rs`,
-//! where senders wait for room, and `order.rs`; `recipe.rs` the kinds that users choose from.
+//! In reading order: `state.rs` the word; `mod.rs` how both sides use it; `slot.rs`, `block.rs` and `chain.rs` where
+//! messages lie; `system_queue.rs` system messages; `policy.rs` what other mailboxes have beyond the plain one, with `backpressure.rs`,
+//! where senders wait for room, and `priority.rs`; `recipe.rs` the kinds that users choose from.
 
 pub(crate) mod backpressure;
 pub(crate) mod block;

@@ -13,7 +13,7 @@
 //! One message's way:
 //!
 //! 1. [`tell`](crate::core::actor_ref::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
-//!    is no actor, and hands it to the `Routing` there (`reference.rs`), which holds the
+//!    is no actor, and hands it to the `Routing` there (`routing_ref.rs`), which holds the
 //!    [logic](RoutingLogic) and shares with the head the published table of routees. What comes back from it
 //!    is a dead letter; `try_tell` hands it back.
 //! 2. `Routing::deliver` counts a hop, so that a circle of routers is found; refuses if the router has
@@ -47,30 +47,30 @@
 //! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
 //! | a [keyed pool](RouterBuilder::keyed_pool) | the same, and take the message without the key that it is routed by | `keyed_pool.rs` |
 //! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
-//! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `by_path.rs` |
-//! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `value.rs` |
+//! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `path_group.rs` |
+//! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `router_value.rs` |
 //!
 //! When to take which, with a drawing and an example of each: [the guide](crate::guide::routers).
 
 // In reading order:
 //
-// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `reference.rs` what
+// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `routing_ref.rs` what
 //   stands behind the reference and runs it, `route_context.rs` one message's way and its books; then a file
-//   for each logic. What several logics need: `generators.rs`, random numbers; `race.rs`, one question to
+//   for each logic. What several logics need: `thread_rng.rs`, random numbers; `first_reply.rs`, one question to
 //   several routees; `key.rs` and `hash_ring.rs`, consistent hashing. Outside this folder:
-//   `actor_ref/attempt.rs`, one routee's part in a race; `actor_ref/copies.rs`, which messages are not routed
-//   again; `dispatch/balancing.rs`, the queue that a balancing pool shares, and `actor/balanced.rs`, a
+//   `ask/fork.rs`, one routee's part in a race; `core/copies.rs`, which messages are not routed
+//   again; `dispatch/shared_queue.rs`, the queue that a balancing pool shares, and `actor/shared_queue_turn.rs`, a
 //   routee's turn with it.
 // - `ask_all.rs`: one request to every routee, with an answer of each.
-// - What may be a routee besides a reference: `by_path.rs` the actors at a path, `several.rs` several and
+// - What may be a routee besides a reference: `path_group.rs` the actors at a path, `routee_set.rs` several and
 //   none.
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
 //   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
-// - What manages it: `router.rs` the handle, `manage.rs` the messages to the head, `head.rs` the head,
-//   `board.rs` what the head keeps over its restarts; `leaving.rs` how routees leave and a router ends, with
-//   `actor/leave.rs` for the routee's part; `old_tables.rs` how changes wait for memory; `controller.rs` an actor that changes the logic; `resizer/` how a
-//   pool's size follows its load; `found_empty.rs` pools that end with the message that finds them empty.
-// - `value.rs`: routing without a head.
+// - What manages it: `router.rs` the handle, `messages.rs` the messages to the head, `head.rs` the head,
+//   `board.rs` what the head keeps over its restarts; `removal.rs` how routees leave and a router ends, with
+//   `actor/leave_router.rs` for the routee's part; `old_tables.rs` how changes wait for memory; `controller.rs` an actor that changes the logic; `resizer/` how a
+//   pool's size follows its load; `empty_pool.rs` pools that end with the message that finds them empty.
+// - `router_value.rs`: routing without a head.
 // - `goakt/`: all this described in GoAkt's words.
 
 pub(crate) mod ask_all;

@@ -52,7 +52,7 @@ pub(crate) struct Parts<M> {
     pub again: fn(Vec<Routee<M>>) -> Routee<M>,
 }
 
-/// The routees of a router at one moment, and what its logic looks up in them. Aligned to a line: see `reference.rs`.
+/// The routees of a router at one moment, and what its logic looks up in them. Aligned to a line: see `routing_ref.rs`.
 #[repr(align(64))]
 pub struct Routees<M> {
     list: StdArc<[Routee<M>]>,

@@ -4,7 +4,7 @@
 
 // In reading order: `mod.rs` the pool; `task.rs` what it runs, `worker.rs` who runs it; `injector.rs` the way in from
 // outside; `counters.rs` and `sleep.rs` who sleeps and who wakes whom; `current.rs` what a thread is to the scheduler.
-// How a pool starts: `launch.rs`, `affinity.rs`, `error.rs`.
+// How a pool starts: `launch.rs`, `affinity.rs`, `core/error.rs`.
 
 use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};

@@ -45,7 +45,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 macro_rules! fence_for_tsan {
     ($atomic:expr) => {
         #[cfg(pointsman_tsan)]
-        // Ordering: Acquire; pairs as the fence does: see `src/actor/cell.rs`, `src/mailbox/lane.rs`.
+        // Ordering: Acquire; pairs as the fence does: see `src/actor/cell.rs`, `src/mailbox/system_queue.rs`.
         let _ = $atomic.load($crate::sync::atomic::Ordering::Acquire);
     };
 }

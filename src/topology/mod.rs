@@ -14,16 +14,16 @@
 //! Two-level routing is elfo's; the typed form is ours.
 //!
 //! In reading order, level one, between groups: `plan.rs` how groups and routes are declared, and `member.rs` what is
-//! mounted; `outlet.rs` the table by which a message goes, and `carries.rs` how it becomes one of the group's type;
-//! `sending.rs` the verbs; `request.rs`, `tokens.rs` and `ask_all.rs` how answers come back; `config.rs` how a
-//! configuration gets to the groups, `start.rs` how they get their first one, and `stop.rs` how they end; `drawing.rs` and `error.rs`.
+//! mounted; `outlet.rs` the table by which a message goes, and `wraps.rs` how it becomes one of the group's type;
+//! `send.rs` the verbs; `request.rs`, `reply_set.rs` and `ask_all.rs` how answers come back; `config.rs` how a
+//! configuration gets to the groups, `start.rs` how they get their first one, and `stop.rs` how they end; `dot.rs` and `core/error.rs`.
 //!
-//! Level two, actors by key: `builder.rs` and `group.rs` what the user has in hand; `inner.rs` and `outcome.rs` the
-//! inner router; `spread.rs` a message's way to its keys; `board.rs` what all parts share, and how an actor is created;
-//! `table.rs` the keys, with `key.rs` and `key_name.rs`; `seed.rs` and `sown.rs` what an actor is made from. What
-//! becomes of it: `head.rs` and `keeper.rs` when it fails or ends, `waiting.rs` until it is restarted, by `restart.rs`
-//! and `policy.rs`; `heirs.rs` and `succession.rs` when it retires; `termination.rs` when the group ends. `status.rs`
-//! and `subscribe.rs` tell how it is, `ward.rs` what it says of that itself; `configured.rs` is for groups that go by a
+//! Level two, actors by key: `builder.rs` and `group.rs` what the user has in hand; `key_router.rs` and `outcome.rs` the
+//! inner router; `route.rs` a message's way to its keys; `board.rs` what all parts share, and how an actor is created;
+//! `key_table.rs` the keys, with `key.rs` and `key_name.rs`; `entry.rs` and `recipe.rs` what an actor is made from. What
+//! becomes of it: `head.rs` and `supervision.rs` when it fails or ends, `delayed_restart.rs` until it is restarted, by `restart_policy.rs`
+//! and `policy.rs`; `successors.rs` and `forward.rs` when it retires; `termination.rs` when the group ends. `status.rs`
+//! and `subscribe.rs` tell how it is, `self_report.rs` what it says of that itself; `config_hooks.rs` is for groups that go by a
 //! configuration.
 
 pub(crate) mod ask_all;

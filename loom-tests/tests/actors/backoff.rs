@@ -1,5 +1,5 @@
 //! The reference of a backoff supervisor where a sender meets the end of the child, in whole actors: whoever
-//! wakes an actor runs it. How the child is published is modelled in `grace.rs`.
+//! wakes an actor runs it. How the child is published is modelled in `util/reclaim.rs`.
 //!
 //! Faults seen to be caught: a last message that is counted only once the child has accepted it
 //! (`backoff_last_message_races_end`); a message that is taken for delivered although there is no child

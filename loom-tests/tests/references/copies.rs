@@ -1,4 +1,4 @@
-//! Copies for a routee that ends early, with what it leaves to be routed again: see `src/actor_ref/copies.rs`.
+//! Copies for a routee that ends early, with what it leaves to be routed again: see `src/core/copies.rs`.
 //!
 //! As in `routing.rs`, whoever wakes an actor runs it.
 

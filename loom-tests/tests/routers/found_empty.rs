@@ -1,4 +1,4 @@
-//! A router that ends with the message that finds it empty, as GoAkt's do: see `src/routing/found_empty.rs`.
+//! A router that ends with the message that finds it empty, as GoAkt's do: see `src/routing/head/empty_pool.rs`.
 //!
 //! As in `routing.rs`, whoever wakes an actor runs it. That no word to the head is lost is the trigger's affair: see
 //! `resizer.rs`.

@@ -1,7 +1,7 @@
 //! Routers, whole: the reference that routes, the published table, the head and the routees, on a dispatcher
 //! whose threads are the model's own (whoever wakes an actor runs it).
 //!
-//! The grace period behind the table has its own models in `grace.rs`; these are about messages: handled,
+//! The grace period behind the table has its own models in `util/reclaim.rs`; these are about messages: handled,
 //! routed again, a dead letter or handed back, each exactly once, whatever happens to the table meanwhile.
 
 use crate::support::model;

@@ -1,5 +1,5 @@
 //! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is
-//! in `leaving.rs`.
+//! in `removal.rs`.
 //!
 //! **How a change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list
 //! before list and table change, and routees made for it end unless they get there. A panic in it is logged

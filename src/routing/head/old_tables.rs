@@ -1,7 +1,7 @@
 //! Tables that a router has replaced and that may still be read: how much memory they may take, and how a change waits
 //! while they take more.
 //!
-//! **Why they pile up.** A table is freed once each thread that could be reading it has come on (`grace.rs`). One thread
+//! **Why they pile up.** A table is freed once each thread that could be reading it has come on (`util/reclaim.rs`). One thread
 //! that does not, anywhere in the process, keeps all tables that were replaced meanwhile, of all routers.
 //!
 //! **What is bounded.** Each router counts the bytes of its own, so that one that is often changed keeps no other from

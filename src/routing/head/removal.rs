@@ -13,7 +13,7 @@
 //!
 //! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its
 //! farewell: what it has left is routed again, to one other. Not where copies may be among it:
-//! `actor_ref/copies.rs`.
+//! `core/copies.rs`.
 //!
 //! The farewell travels with the request, so no full mailbox can refuse it.
 

@@ -47,7 +47,7 @@ const WINDOW: usize = 4;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-#[repr(align(64))] // all senders read it: see `reference.rs`
+#[repr(align(64))] // all senders read it: see `routing_ref.rs`
 pub struct Ring {
     /// In ring order, and [`WINDOW`] more at the end that lie behind every hash.
     points: Box<[Point]>,

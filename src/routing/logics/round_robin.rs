@@ -1,6 +1,6 @@
 //! Each routee in turn.
 //!
-//! Who sends has a cursor of its own with each router: an actor in its cell (`actor/sender.rs`), which it takes with it
+//! Who sends has a cursor of its own with each router: an actor in its cell (`thread_context/sender.rs`), which it takes with it
 //! from thread to thread; a thread in the router. An actor's cursor begins where the cursor of the thread is that the
 //! actor runs on, and moves that one on: so actors that send one message each serve the routees alike.
 //!

@@ -4,9 +4,9 @@
 //!
 //! Where the section names another logic than the code has, the router is built over
 //! `Box<dyn RoutingLogic<M>>`. Logics that need more of a message than that it can be sent are made by the
-//! plan's `abilities.rs`, others by those who gave them a name, `named.rs`. `check.rs` is what can be refused
-//! at the system's start, by the names of `known.rs`; `from_config.rs` the plans that cannot do without a
-//! section, `fault.rs` what can be wrong.
+//! plan's `capabilities.rs`, others by those who gave them a name, `logic_registry.rs`. `check.rs` is what can be refused
+//! at the system's start, by the names of `known_names.rs`; `from_config.rs` the plans that cannot do without a
+//! section, `section_fault.rs` what can be wrong.
 
 use crate::routing::settings::check;
 use crate::routing::settings::logic_registry::Logics;
