@@ -135,7 +135,7 @@
 //! | `LATEST` in `core/ledger.rs` | the books used last, and the thread's row in them | counting needs no search; a late reply is counted there |
 //! | `TELLING` in `core/dead_letters.rs` | that subscribers are being told of a dead letter | those that come of that are counted and not told, or there were no end |
 //! | `UNREAD` in `core/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
-//! | `KEEPS_OTHERS` in `dispatch/mod.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
+//! | `KEEPS_OTHERS` in `dispatch/dispatcher.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.
 #![cfg_attr(

@@ -4,9 +4,9 @@
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod canary;
-mod grace;
+mod reclaim;
 mod ledger;
 mod net_readiness;
-mod striped;
+mod per_thread;
 #[path = "../support/mod.rs"]
 mod support;

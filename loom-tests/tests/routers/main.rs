@@ -4,7 +4,7 @@
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod balancing;
-mod found_empty;
+mod empty_pool;
 mod logics;
 mod resizer;
 mod routing;
