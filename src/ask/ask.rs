@@ -583,9 +583,9 @@ pub fn thread_waker() -> Waker {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::time::alarm::Alarms;
     use crate::core::ask_counts;
     use crate::sync::{Mutex, lock};
+    use crate::time::alarm::Alarms;
 
     /// A clock that stands where it is put, and lists its alarms.
     #[derive(Default)]

@@ -4,9 +4,9 @@
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod canary;
-mod reclaim;
 mod ledger;
 mod net_readiness;
 mod per_thread;
+mod reclaim;
 #[path = "../support/mod.rs"]
 mod support;
