@@ -42,7 +42,7 @@ enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// In its factory or in [`started`](crate::actor::actor::Actor::started).
+    /// In its factory or in [`started`](crate::Actor::started).
     Initialization,
     /// A handler or hook returned an error.
     Error,

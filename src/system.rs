@@ -199,7 +199,7 @@ impl SystemBuilder {
     }
 
     /// What everything timed in the system goes by: the machine's clock unless said otherwise. That is timers, the limits
-    /// of asks, and senders that [wait for room](crate::mailbox::kind::Full::Wait). How long [`System::shutdown`] waits is said by the
+    /// of asks, and senders that [wait for room](crate::Full::Wait). How long [`System::shutdown`] waits is said by the
     /// machine's clock always.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(StdArc::new(clock));
@@ -267,7 +267,7 @@ impl SystemBuilder {
     ///
     /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the
     /// crate's own kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
-    /// [`SpawnError::Section`](crate::core::error::SpawnError::Section) for a router of other messages.
+    /// [`SpawnError::Section`](crate::SpawnError::Section) for a router of other messages.
     pub fn routing_logic<M, L>(
         mut self,
         name: &str,

@@ -69,7 +69,7 @@ impl MailboxKind {
     ///
     /// The order is Akka's. The first that says something wins:
     ///
-    /// 1. the [deployment](crate::system::SystemBuilder::deploy), which has taken the builder's place by now;
+    /// 1. the [deployment](crate::SystemBuilder::deploy), which has taken the builder's place by now;
     /// 2. the builder;
     /// 3. the dispatcher's own mailbox;
     /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];

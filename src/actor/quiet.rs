@@ -8,7 +8,7 @@
 //!
 //! 1. What timers have taken out has been sent, or the look fails.
 //! 2. Read what each thread has done so far ([`Books::work_before`](crate::core::ledger::Books::work_before)).
-//! 3. Walk over all actors: each is [at rest](crate::core::any_ref::AnyRef::is_at_rest), or the look fails.
+//! 3. Walk over all actors: each is [at rest](crate::AnyRef::is_at_rest), or the look fails.
 //! 4. Walk over them again.
 //! 5. Read what each thread has done ([`Books::work_after`](crate::core::ledger::Books::work_after)): the same as in 2, or the
 //!    look fails.

@@ -27,12 +27,12 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// A message ends the idle time when it has been handled, and so does a timer's tick or a notice of
     /// termination, but not a message for which
-    /// [`influences_receive_timeout`](crate::actor::actor::Actor::influences_receive_timeout) says no. The timeout's own message
+    /// [`influences_receive_timeout`](crate::Actor::influences_receive_timeout) says no. The timeout's own message
     /// takes its place in the mailbox: what was queued before it is handled first, and starts the idle time
     /// anew.
     ///
     /// The setting survives a restart: the idle time then begins after
-    /// [`restarted`](crate::actor::actor::Actor::restarted). The end of the actor ends it. With a receive timeout each
+    /// [`restarted`](crate::Actor::restarted). The end of the actor ends it. With a receive timeout each
     /// message costs a look at the clock, and no timer is touched; without one it costs nothing.
     ///
     /// As Akka's, but that a message queued at the moment of the timeout counts.

@@ -47,7 +47,7 @@ impl ActorBuilder {
     /// Has the actor skip messages that nobody wants any more when their turn comes: questions whose asker has
     /// given up, has gone, or has been answered by another one, and [`Expiring`](crate::Expiring) messages whose time is
     /// over. A skipped message never reaches [`receive`](Actor::receive): it is counted as
-    /// [`skipped`](crate::core::ledger::Ledger::skipped), and shown as a dead letter with the reason
+    /// [`skipped`](crate::Ledger::skipped), and shown as a dead letter with the reason
     /// [`Expired`](DeadLetterReason::Expired).
     ///
     /// Call it last: what it returns can be created, and nothing else. The actor's messages must be

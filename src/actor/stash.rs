@@ -46,8 +46,8 @@ impl<M: Send + 'static> Context<M> {
     /// stashed twice: the message moves here, and there is no other to stash.
     ///
     /// In the [`Ledger`](crate::Ledger) to stash is to send oneself a message: it counts as sent once more, is
-    /// `queued` while it waits, and then handled. [`queued`](crate::core::actor_ref::ActorRef::queued) includes it;
-    /// [`load`](crate::core::actor_ref::ActorRef::load) does not, since what waits for an event asks for none of the actor's
+    /// `queued` while it waits, and then handled. [`queued`](crate::ActorRef::queued) includes it;
+    /// [`load`](crate::ActorRef::load) does not, since what waits for an event asks for none of the actor's
     /// time, and routers should not read a second line of memory for each routee.
     ///
     /// Stash and unstash are Akka's; but no special mailbox is needed.
@@ -95,8 +95,8 @@ impl<M: Send + 'static> Context<M> {
     /// # Errors
     ///
     /// [`StashError`] with the message when the stash is full; its capacity is said by the
-    /// [deployment](crate::settings::deployment::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
-    /// [mailbox](crate::mailbox::kind::Mailbox::stash_capacity), the first of them that says something.
+    /// [deployment](crate::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
+    /// [mailbox](crate::Mailbox::stash_capacity), the first of them that says something.
     ///
     /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.
     pub fn stash(&mut self, message: M) -> Result<(), StashError<M>> {

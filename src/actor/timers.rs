@@ -89,8 +89,8 @@ impl<M: Send + 'static> Context<M> {
     /// cancelled or replaced, or its actor restarted, its message is not received any more, even if it was
     /// queued already.
     ///
-    /// All are cancelled before [`restarting`](crate::actor::actor::Actor::restarting) and before
-    /// [`stopped`](crate::actor::actor::Actor::stopped). As in Akka, but that a fixed rate skips the ticks that it missed.
+    /// All are cancelled before [`restarting`](crate::Actor::restarting) and before
+    /// [`stopped`](crate::Actor::stopped). As in Akka, but that a fixed rate skips the ticks that it missed.
     ///
     /// ```
     /// use pointsman::ManualClock;

@@ -93,7 +93,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// As [`watch`](Self::watch), but the notice is `message`, which goes to
-    /// [`Actor::receive`](crate::actor::actor::Actor::receive). Watching oneself drops it.
+    /// [`Actor::receive`](crate::Actor::receive). Watching oneself drops it.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -34,7 +34,7 @@ use std::time::Duration;
 /// An answer on its way.
 ///
 /// The request was sent when the ask was made; this only waits. Where it found a mailbox full that [lets senders
-/// wait](crate::mailbox::kind::Full::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
+/// wait](crate::Full::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
 /// to wait for the answer; what the asker sends to that actor in between goes before it. [`wait`](Self::wait) blocks the thread;
 /// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
 /// [`ReplyTo::wanted`] tells the replier.
@@ -47,7 +47,7 @@ impl<R> Ask<R> {
     /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
     /// somebody may still answer. The last call counts.
     ///
-    /// A request that waits for room in a [mailbox that lets senders wait](crate::mailbox::kind::Full::Wait) does so in this call, and no
+    /// A request that waits for room in a [mailbox that lets senders wait](crate::Full::Wait) does so in this call, and no
     /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
     /// letter. An actor never gets a request whose limit was over before its mailbox had taken it.
     pub fn within(mut self, limit: Duration) -> Self {

@@ -95,9 +95,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// variant that holds one.
     ///
     /// Where the actor [skips](crate::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
-    /// is counted as [`skipped`](crate::core::ledger::Ledger::skipped), with the reason
-    /// [`Expired`](crate::core::dead_letter::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
-    /// [lets senders wait](crate::mailbox::kind::Full::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
+    /// is counted as [`skipped`](crate::Ledger::skipped), with the reason
+    /// [`Expired`](crate::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
+    /// [lets senders wait](crate::Full::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
     ///
     /// Not to be taken for [`send_within`](crate::topology::Sending::send_within), whose limit is that of the wait for room
     /// alone.

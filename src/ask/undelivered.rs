@@ -45,9 +45,9 @@ impl DeadLetters {
     /// and of a copy that one recipient of a keyed group or a topology has refused and that went on to the next.
     ///
     /// **Reply ports.** Whoever has asked is told before, and never waits for what the sink does with the
-    /// message: a refused request fails with [`AskError::Undeliverable`](crate::ask::error::AskError::Undeliverable); one
+    /// message: a refused request fails with [`AskError::Undeliverable`](crate::AskError::Undeliverable); one
     /// that is found in a mailbox loses its reply port before the sink sees it, and fails with
-    /// [`AskError::NoReply`](crate::ask::error::AskError::NoReply), even if the sink keeps the message. So replies to such a
+    /// [`AskError::NoReply`](crate::AskError::NoReply), even if the sink keeps the message. So replies to such a
     /// message are late. The port is found by [`Answerable`], which `#[derive(Message)]` writes; for other types
     /// see [`take_by`](Self::take_by).
     ///

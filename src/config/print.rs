@@ -23,7 +23,7 @@ use crate::settings::deployment::Deployment;
 use crate::system_settings::SystemSettings;
 use std::fmt;
 
-/// All settings of one system; see [`SystemRef::settings`](crate::core::system::SystemRef::settings).
+/// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
 ///
 /// What a file cannot say, as a function, is not printed; a comment says so.
 #[derive(Debug, Clone)]

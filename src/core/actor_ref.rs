@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 /// # Equality
 ///
 /// Equal references mean the same: the same incarnation of the same actor, the same router, the same group or
-/// [key](crate::topology::Group::key) of it, the same path at which [nobody](crate::core::system::SystemRef::empty_ref) is. Of
+/// [key](crate::topology::Group::key) of it, the same path at which [nobody](crate::SystemRef::empty_ref) is. Of
 /// [adapters](Self::contramap) those are equal that have the same target and functions of the same type which have captured
 /// nothing, as [`narrow`](Self::narrow) has; of adapters with other functions, of [functions](Self::from_fn) and of
 /// [recipients](Self::to_recipient) only clones of one reference are. Equal references have equal hashes. Their order is
@@ -101,9 +101,9 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Sends a message. Never blocks (but see [`Full::Wait`](crate::mailbox::kind::Full::Wait)) and never fails: what
+    /// Sends a message. Never blocks (but see [`Full::Wait`](crate::Full::Wait)) and never fails: what
     /// cannot be delivered is a dead letter, counted and shown to
-    /// [`dead_letters`](crate::core::system::SystemRef::dead_letters).
+    /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
     pub fn tell(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {

@@ -143,7 +143,7 @@ impl AnyRef {
     /// [stashed](crate::Context::stash), ticks of its timers that are due, and notices of the ends of actors that it
     /// watches. The head of a [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
     ///
-    /// [`Ledger::queued`](crate::core::ledger::Ledger::queued) counts messages alone.
+    /// [`Ledger::queued`](crate::Ledger::queued) counts messages alone.
     pub fn queued(&self) -> usize {
         self.queued_messages() + self.core().notices()
     }
@@ -172,7 +172,7 @@ impl AnyRef {
     }
 
     /// A number that tells this incarnation from others at the same path; 0 where nobody is, as behind
-    /// [`SystemRef::empty_ref`](crate::core::system::SystemRef::empty_ref).
+    /// [`SystemRef::empty_ref`](crate::SystemRef::empty_ref).
     pub fn uid(&self) -> u32 {
         self.core().uid
     }
@@ -196,7 +196,7 @@ impl AnyRef {
     }
 
     /// Ends the actor once it has handled everything that this thread has sent so far. For heads of routers and backoff
-    /// supervisors see [`ActorRef::poison`](crate::core::actor_ref::ActorRef::poison).
+    /// supervisors see [`ActorRef::poison`](crate::ActorRef::poison).
     pub fn poison(&self) {
         let _ = self.send_positioned(Control::PoisonPill);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The target of the lines, for filters.
 pub const TARGET: &str = "pointsman::dead_letters";
 
-/// How dead letters are logged; see [`SystemBuilder::log_dead_letters`](crate::system::SystemBuilder::log_dead_letters).
+/// How dead letters are logged; see [`SystemBuilder::log_dead_letters`](crate::SystemBuilder::log_dead_letters).
 ///
 /// By default (Akka's) the first 10 letters are logged, then none for 5 minutes by the system's clock. The first
 /// letter after that is logged with the number of those that were not, and counting begins anew. Nothing is

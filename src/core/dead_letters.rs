@@ -160,7 +160,7 @@ impl DeadLetters {
     }
 
     /// Calls `subscriber` for each dead and each dropped letter from now on, on the thread that met it.
-    /// Suppressed ones are left out. Actors subscribe to the [event stream](crate::core::system::SystemRef::events).
+    /// Suppressed ones are left out. Actors subscribe to the [event stream](crate::SystemRef::events).
     ///
     /// Counted and not shown is a letter met on a thread that is showing one (what a subscriber sends), or
     /// whose thread-local values are being destroyed. A subscriber that panics is passed over. It may run

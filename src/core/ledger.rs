@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 
-/// What became of every message of one system, as [`SystemRef::ledger`](crate::core::system::SystemRef::ledger) counted it.
+/// What became of every message of one system, as [`SystemRef::ledger`](crate::SystemRef::ledger) counted it.
 ///
 /// While messages are on their way the terms are read one after the other and need not add up. When nobody
 /// sends and nothing is being handled, [`balance`](Self::balance) is 0: nothing was lost and nothing counted
@@ -47,7 +47,7 @@ pub struct Ledger {
     /// Messages that a handler got, whatever it made of them.
     pub handled: u64,
     /// Messages that nobody took; each was shown to the subscribers of dead letters, but for what is said at
-    /// [`subscribe`](crate::core::dead_letters::DeadLetters::subscribe).
+    /// [`subscribe`](crate::DeadLetters::subscribe).
     pub dead_lettered: u64,
     /// Messages that `try_tell` gave back.
     pub handed_back: u64,
@@ -55,7 +55,7 @@ pub struct Ledger {
     pub dropped: u64,
     /// Messages that nobody wanted any more when their turn came, in actors that
     /// [skip](crate::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
-    /// [`Expired`](crate::core::dead_letter::DeadLetterReason::Expired), and is not in `dead_lettered`.
+    /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,
     /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
     /// [balancing pools](crate::routing::Balancing).

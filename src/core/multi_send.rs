@@ -33,7 +33,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::mailbox::kind::Full::Wait)), each for as long as it
+    /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::Full::Wait)), each for as long as it
     /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
     /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
     Wait,
@@ -50,7 +50,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Mailboxes that took a copy. One that [drops its newest](crate::mailbox::kind::Full::DropNewest) counts also when it is full and
+    /// Mailboxes that took a copy. One that [drops its newest](crate::Full::DropNewest) counts also when it is full and
     /// drops this copy: that is its policy, and no refusal.
     pub accepted: usize,
     /// Mailboxes that were full, and stayed so for as long as was waited.
@@ -162,7 +162,7 @@ impl<M> LeftOver<M> {
 }
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
-/// [`Recipient::deliver`](crate::core::recipient::Recipient::deliver) of anything that spreads does. It has no other routes.
+/// [`Recipient::deliver`](crate::Recipient::deliver) of anything that spreads does. It has no other routes.
 ///
 /// # Errors
 ///

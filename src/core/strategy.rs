@@ -122,7 +122,7 @@ enum Decider {
 /// How a parent judges the failures of a child: the directive for each failure, how often it may be
 /// restarted, and whether the siblings share its fate.
 ///
-/// There are two places to give one: [`Actor::supervision`](crate::actor::actor::Actor::supervision) of the parent, for all
+/// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all
 /// its children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's
 /// own wins.
 ///

@@ -145,7 +145,7 @@ impl Dispatcher {
     /// * A timer's message is handled by whoever moves the [`ManualClock`](crate::ManualClock), or on the timer
     ///   thread.
     /// * Within a turn nobody may wait for an answer, for a router or for the system's end, as on a
-    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::ask::error::AskError::WouldBlockWorker).
+    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::AskError::WouldBlockWorker).
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -251,7 +251,7 @@ impl WorkStealing {
     }
 
     /// Lets the threads end when there has been no actor for so long, by the system's clock. The next actor
-    /// starts them again, or cannot be created: [`SpawnError::Thread`](crate::core::error::SpawnError::Thread). Default:
+    /// starts them again, or cannot be created: [`SpawnError::Thread`](crate::SpawnError::Thread). Default:
     /// they stay until the system ends. (Akka's dispatchers end theirs after 1 s.)
     ///
     /// Not worth it where actors come and go all the time: a start of threads takes some 100 µs. The dispatcher

@@ -35,7 +35,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// phases: all groups `decode` theirs, and if none rejects it, each applies it.
     ///
     /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
-    /// was decoded and makes it count: it [replaces the state](crate::group::key_router::RouterState::update) of the inner router first,
+    /// was decoded and makes it count: it [replaces the state](crate::topology::RouterState::update) of the inner router first,
     /// [mounts](Group::mount) the keys that are to be there (an error is in the log, too), and tells the actors, by a message that the
     /// router sends to all: a dead letter while there are none. An actor that a message creates meanwhile is not
     /// told by it, so recipes read the state. Both run on the thread that brings the configuration, and never at

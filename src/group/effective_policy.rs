@@ -38,14 +38,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Has the actors of this group restarted by another policy than the [plan's](crate::group::builder::GroupPlan::restart), or by that
-    /// one again (`None`): to be called when the group's [configuration](crate::group::builder::GroupPlan::config) changes. An actor
+    /// Has the actors of this group restarted by another policy than the [plan's](crate::topology::GroupPlan::restart), or by that
+    /// one again (`None`): to be called when the group's [configuration](crate::topology::GroupPlan::config) changes. An actor
     /// that has [its own](crate::Context::set_restart_policy) keeps it. Holds for what fails or ends from now on;
     /// who waits already for its restart is restarted when it was to be.
     ///
     /// # Errors
     ///
-    /// What is wrong with the policy, as at [`GroupPlan::spawn`](crate::group::builder::GroupPlan::spawn). Then nothing changes.
+    /// What is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn). Then nothing changes.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), PolicyError> {
         PolicyError::check(policy.as_ref())?;
         *lock(&self.board.configured_policy) = policy;

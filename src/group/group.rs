@@ -47,7 +47,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     }
 
     /// A reference to whoever has this key when a message is sent; if nobody has, the actor is created, as by
-    /// [`Outcome::Unicast`](crate::group::outcome::Outcome::Unicast). So it survives the actor's end.
+    /// [`Outcome::Unicast`](crate::topology::Outcome::Unicast). So it survives the actor's end.
     ///
     /// Its [`path`](ActorRef::path) is the group's, and who watches it watches the group.
     pub fn key(&self, key: K) -> ActorRef<M> {
@@ -109,7 +109,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// not restarted any more.
     ///
     /// By default each handles what it has in its mailbox, which takes no more, and the group refuses messages from
-    /// now on. In a group that [terminates by a message](crate::group::builder::GroupPlan::terminate_by) each actor gets that message
+    /// now on. In a group that [terminates by a message](crate::topology::GroupPlan::terminate_by) each actor gets that message
     /// and ends when it thinks fit; meanwhile the group routes. A second call closes the mailboxes in any case. When
     /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know, or wait outside
     /// actors by [`when_ended`](ActorRef::when_ended). Should the message for an actor panic while it is made, that

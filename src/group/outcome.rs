@@ -13,13 +13,13 @@
 /// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | the same, that copy alone |
 /// | [`Discard`](Self::Discard), [`Default`](Self::Default) | discarded | discarded | discarded |
 ///
-/// Where an actor is about to be created again, the group [says](crate::group::restart_policy::WhileRestarting) what becomes of the message.
+/// Where an actor is about to be created again, the group [says](crate::topology::WhileRestarting) what becomes of the message.
 ///
-/// *Closed* means that the message comes back as [`SendError::Closed`](crate::core::error::SendError::Closed), or is a dead letter
+/// *Closed* means that the message comes back as [`SendError::Closed`](crate::SendError::Closed), or is a dead letter
 /// of `tell`. Of several copies it is enough that one is taken: the others are dead letters then. An empty list is
 /// closed; a key that comes twice in a list gets two copies.
 ///
-/// *Discarded* is the same as [`SendError::Discarded`](crate::core::error::SendError::Discarded): elfo's closed, told apart. A router
+/// *Discarded* is the same as [`SendError::Discarded`](crate::SendError::Discarded): elfo's closed, told apart. A router
 /// among whose routees the group is takes it for final, where for a closed message it chooses another routee.
 ///
 /// The outcomes are elfo's.

@@ -95,7 +95,7 @@ impl RestartPolicy {
     }
 
     /// How long an actor has to live for the count to begin anew; `min` unless said otherwise. Its life ends when it
-    /// fails, or begins to end: to wait for a restart is no part of it, nor what [`stopped`](crate::actor::actor::Actor::stopped) does.
+    /// fails, or begins to end: to wait for a restart is no part of it, nor what [`stopped`](crate::Actor::stopped) does.
     pub fn auto_reset(mut self, lived: Duration) -> Self {
         self.auto_reset = Some(lived);
         self

@@ -36,7 +36,7 @@ use std::sync::Arc as StdArc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActorStatus {
-    /// Its state is being made, or its [`started`](crate::actor::actor::Actor::started) runs.
+    /// Its state is being made, or its [`started`](crate::Actor::started) runs.
     Initialising,
     /// It handles messages.
     Normal,
@@ -64,7 +64,7 @@ impl fmt::Display for ActorStatus {
     }
 }
 
-/// Tells how the actor of a key is: the message that a [subscriber](crate::group::group::Group::subscribe_statuses) gets.
+/// Tells how the actor of a key is: the message that a [subscriber](crate::topology::Group::subscribe_statuses) gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusReport<K> {

@@ -11,7 +11,7 @@ use crate::group::state::{Board, Openness, Termination};
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    /// Ends the group: see [`Group::terminate`](crate::group::group::Group::terminate).
+    /// Ends the group: see [`Group::terminate`](crate::topology::Group::terminate).
     pub fn terminate(&self, reason: &str) {
         match &self.termination {
             // Of several first calls at once only one advances it.

@@ -105,8 +105,8 @@ pub enum Full {
     DropOldest,
     /// It is dropped and counted.
     DropNewest,
-    /// The sender waits for room, for this long at most by the [system's clock](crate::system::SystemBuilder::clock), and is then
-    /// refused. A question waits no longer than its own [limit](crate::ask::ask::Ask::within). On a work-stealing worker and in a turn on
+    /// The sender waits for room, for this long at most by the [system's clock](crate::SystemBuilder::clock), and is then
+    /// refused. A question waits no longer than its own [limit](crate::Ask::within). On a work-stealing worker and in a turn on
     /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
     /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
     /// runs: the room would never be made. The owner pays a fence for each message.
@@ -234,7 +234,7 @@ impl Mailbox {
 
     /// How many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; any number unless said
     /// otherwise. With 0 it can stash none. What the actor's
-    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::settings::deployment::Deployment::stash_capacity) says counts more.
+    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::Deployment::stash_capacity) says counts more.
     ///
     /// In a configuration this is `stash-capacity` of the mailbox's section (Akka's).
     ///
@@ -450,7 +450,7 @@ impl fmt::Display for MailboxRequirement {
 }
 
 /// A mailbox itself, or the name of one that the system knows:
-/// [`SystemBuilder::mailbox`](crate::system::SystemBuilder::mailbox).
+/// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
 #[derive(Debug, Clone)]
 pub struct MailboxChoice(pub(crate) Choice);
 

@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// Where an actor stands in the tree: the names from the root down, such as `/user/shop/cache`.
 ///
 /// A path names a place, not an incarnation: an actor that is stopped and created anew under the same
-/// name has the same path and another [`uid`](crate::core::any_ref::AnyRef::uid). The path of a reference knows the uid, for
+/// name has the same path and another [`uid`](crate::AnyRef::uid). The path of a reference knows the uid, for
 /// the [serialized](Self::serialized) form; it counts in no comparison.
 ///
 /// As text a path may begin with the address of its system: `/user/cache`, `pointsman://shop/user/cache`,

@@ -32,7 +32,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// [`PathError`]: a name that no system can have, see [`System::builder`](crate::system::System::builder).
+    /// [`PathError`]: a name that no system can have, see [`System::builder`](crate::System::builder).
     pub fn local(system: &str) -> Result<Self, PathError> {
         let text = format!("{SCHEME}://{system}");
         let address: Self = text.parse()?;

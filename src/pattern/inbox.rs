@@ -35,7 +35,7 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 ///
 /// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
 /// [another number](SystemRef::inbox_with_capacity); what comes beyond that is dropped and counted as
-/// [dropped](crate::core::ledger::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
+/// [dropped](crate::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
 /// they are received. Dropping the inbox ends it; what is left in it becomes dead letters.
 ///
 /// Several threads may wait at once: each message goes to the first of them, in the order in which they began to
@@ -76,7 +76,7 @@ impl Extension for InboxCapacity {}
 
 impl SystemRef {
     /// Opens an inbox for up to 1000 messages, or as many as
-    /// [`SystemBuilder::inbox_capacity`](crate::system::SystemBuilder::inbox_capacity) says.
+    /// [`SystemBuilder::inbox_capacity`](crate::SystemBuilder::inbox_capacity) says.
     ///
     /// # Errors
     ///

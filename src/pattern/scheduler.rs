@@ -519,7 +519,7 @@ impl fmt::Debug for Cancellable {
 pub enum ScheduleError {
     /// A repeating task has a period or delay of zero.
     ZeroPeriod,
-    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::pattern::scheduler::Scheduler::DELAY_MAX).
+    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::Scheduler::DELAY_MAX).
     TooLong {
         /// What was asked for.
         delay: Duration,

@@ -20,7 +20,7 @@ impl SystemRef {
     /// dropped. It can be watched.
     ///
     /// If the actor ends otherwise, as all do at a shutdown, the ask fails with
-    /// [`AskError::NoReply`](crate::ask::error::AskError::NoReply).
+    /// [`AskError::NoReply`](crate::AskError::NoReply).
     ///
     /// ```
     /// use pointsman::prelude::*;

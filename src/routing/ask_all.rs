@@ -58,7 +58,7 @@ pub struct AskEach<M: Send + 'static, R> {
 
 impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
     /// Gives the routees `limit` from now to answer in, by the system's clock; without it each has as long as it may
-    /// still answer. The time begins when all have been asked: a full mailbox that [lets senders wait](crate::mailbox::kind::Full::Wait)
+    /// still answer. The time begins when all have been asked: a full mailbox that [lets senders wait](crate::Full::Wait)
     /// has delayed that before. The last call counts. The entry of a routee that has not answered by then is
     /// [`AskError::Timeout`]; its reply is late.
     pub fn within(self, limit: Duration) -> Self {
@@ -189,7 +189,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// Each copy is a delivery of its own. A copy that its routee does not take, or leaves behind when it ends, is a dead
     /// letter, as of a broadcast; and so is the request where the router has no routees or has stopped. In
-    /// [`Ledger::asks`](crate::core::ledger::Ledger::asks) all of them together are one ask, which has timed out if any answer is missing
+    /// [`Ledger::asks`](crate::Ledger::asks) all of them together are one ask, which has timed out if any answer is missing
     /// at the limit.
     pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
     where

@@ -43,7 +43,7 @@ use std::sync::Arc as StdArc;
 ///
 /// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there
 /// is no order between routees, and what one conversation needs to keep in mind must not be the state of a
-/// routee: use [`ConsistentHashing`](crate::routing::logics::consistent_hashing::ConsistentHashing) for that.
+/// routee: use [`ConsistentHashing`](crate::routing::ConsistentHashing) for that.
 ///
 /// # Lifecycle
 ///
@@ -176,7 +176,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
     /// single routees are chosen by [`mailbox`](Self::mailbox). Room for all that a bounded queue holds is allocated at
     /// once, so it may hold 2^24 messages ([`MailboxFault::LargeCapacity`]). In a configuration file the key is `queue`
-    /// ([`RouterSettings::queue`](crate::settings::router::RouterSettings::queue)).
+    /// ([`RouterSettings::queue`](crate::routing::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);
         self

@@ -13,8 +13,8 @@ use crate::routing::routees::Routee;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
-/// Describes a router that is about to be created, by [`SystemRef::router`](crate::core::system::SystemRef::router) or
-/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::core::system::SystemRef::router_anonymous) or
+/// Describes a router that is about to be created, by [`SystemRef::router`](crate::SystemRef::router) or
+/// [`Context::router`], or with a generated name by [`SystemRef::router_anonymous`](crate::SystemRef::router_anonymous) or
 /// [`Context::router_anonymous`].
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]

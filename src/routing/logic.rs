@@ -95,7 +95,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     }
 
     /// The name by which [`RouterSettings::router`] asks for this logic: of one of this crate's without `-pool` or
-    /// `-group`; one that is [registered](crate::system::SystemBuilder::routing_logic) is asked for by exactly its name. A
+    /// `-group`; one that is [registered](crate::SystemBuilder::routing_logic) is asked for by exactly its name. A
     /// router whose code has the logic that its settings name keeps it. By default none.
     fn name(&self) -> Option<&str> {
         None

@@ -12,7 +12,7 @@
 //!
 //! One message's way:
 //!
-//! 1. [`tell`](crate::core::actor_ref::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
+//! 1. [`tell`](crate::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
 //!    is no actor, and hands it to the `Routing` there (`routing_ref.rs`), which holds the
 //!    [logic](RoutingLogic) and shares with the head the published table of routees. What comes back from it
 //!    is a dead letter; `try_tell` hands it back.

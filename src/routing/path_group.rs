@@ -23,7 +23,7 @@ impl RouterBuilder {
     /// nobody is watched, and no path ever leaves the list by itself.
     ///
     /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
-    /// wildcards within one name, as in a [selection](crate::core::system::SystemRef::select); a path with wildcards is one
+    /// wildcards within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one
     /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
     /// wildcard. Paths can be added and removed while the router runs: see [`Routee::selected`].
     ///
@@ -87,11 +87,11 @@ impl<M: Clone + Send + 'static> Routee<M> {
     /// A path as a routee: it stands for the actors that the selection finds when a message is sent. Akka's
     /// `ActorSelectionRoutee`. `Routee::from(selection)` is the same, so that a selection can be given wherever a routee
     /// is taken: to [`Router::add`](super::Router::add) and [`remove`](super::Router::remove), to
-    /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](crate::routing::router_value::RouterValue).
+    /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](crate::routing::RouterValue).
     ///
     /// The routee equals every other of an equal selection, and by such a routee it is removed. Its identity on hash
     /// rings is the selection's text. Its load is unknown, so that
-    /// [`SmallestMailbox`](crate::routing::logics::smallest_mailbox::SmallestMailbox) takes it last, as in Akka. The selected actors are not watched, and the
+    /// [`SmallestMailbox`](crate::routing::SmallestMailbox) takes it last, as in Akka. The selected actors are not watched, and the
     /// routee never leaves a router by itself. A path with wildcards is one routee, and each actor that it selects gets a
     /// copy; the router itself is never selected by a wildcard.
     ///

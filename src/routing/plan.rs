@@ -78,7 +78,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
 }
 
 /// How a pool's routees run, as the code says; what the system says of them is in
-/// [`RouterSettings`](crate::settings::router::RouterSettings) and its deployment.
+/// [`RouterSettings`](crate::routing::RouterSettings) and its deployment.
 #[derive(Clone)]
 pub struct RouteeSettings {
     pub dispatcher: Option<String>,
@@ -274,8 +274,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
     /// Has a pool's routees skip messages that nobody wants any more when their turn comes, as
     /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
-    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted),
-    /// [`TailChopping`](crate::routing::logics::tail_chopping::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
+    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted),
+    /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
     /// a group say it themselves: for a group this is an error of `spawn`.
     ///
     /// ```

@@ -64,7 +64,7 @@ impl<M: Send + 'static> Router<M> {
 
     /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
     /// Those handle everything that they have been sent, and end. One that is ending already counts for none. A
-    /// [resizer's](crate::routing::resizer::resizer::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
+    /// [resizer's](crate::routing::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
     ///
     /// Returns the size after: `size`, or the bound next to it.
     ///
@@ -79,7 +79,7 @@ impl<M: Send + 'static> Router<M> {
     /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
     /// [`resize_to`](Self::resize_to) does, but never smaller than 1; a pool that
     /// [stays when empty](super::RouterPlan::stay_when_empty) becomes 0 instead, and grows again when it is told to, and with
-    /// a [resizer](crate::routing::resizer::resizer::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
+    /// a [resizer](crate::routing::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
     ///
     /// From Akka's `AdjustPoolSize`, which has no such bound: there such a pool becomes empty. Pekko has the bound by now.
     ///
@@ -93,7 +93,7 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// Adds a routee at the end of the table. It is watched, never stopped by the router. Adding it twice
-    /// gives it twice the share, except where its identity decides: [consistent hashing](crate::routing::logics::consistent_hashing::ConsistentHashing) counts it
+    /// gives it twice the share, except where its identity decides: [consistent hashing](crate::routing::ConsistentHashing) counts it
     /// once. Returns how many routees there are then.
     ///
     /// # Errors

@@ -73,7 +73,7 @@ use std::sync::Arc as StdArc;
 /// # Concurrency
 ///
 /// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a
-/// router. Outside actors they share the position of [`RoundRobin`](crate::routing::logics::round_robin::RoundRobin), and so a line of memory; threads
+/// router. Outside actors they share the position of [`RoundRobin`](crate::routing::RoundRobin), and so a line of memory; threads
 /// that send much have a value each, or a router.
 pub struct RouterValue<M: Send + 'static, L> {
     logic: StdArc<L>,
@@ -106,7 +106,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     }
 
     /// This router with one routee more, at the end. One that is added twice gets twice the share, except where its
-    /// identity decides: [consistent hashing](crate::routing::logics::consistent_hashing::ConsistentHashing) counts it once. As
+    /// identity decides: [consistent hashing](crate::routing::ConsistentHashing) counts it once. As
     /// [`Router::add`](super::Router::add) of a router with a head.
     #[must_use = "this value stays as it is"]
     pub fn add(&self, routee: impl Into<Routee<M>>) -> Self {
@@ -172,7 +172,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// # Errors
     ///
-    /// [`SendError`] as of [`try_tell`](crate::core::actor_ref::ActorRef::try_tell) on a router.
+    /// [`SendError`] as of [`try_tell`](crate::ActorRef::try_tell) on a router.
     pub fn try_route(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| self.info.system.ledger().mine().handed_back(1))
     }

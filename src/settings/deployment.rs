@@ -12,7 +12,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// What a system says about the actors at certain paths; see
-/// [`SystemBuilder::deploy`](crate::system::SystemBuilder::deploy).
+/// [`SystemBuilder::deploy`](crate::SystemBuilder::deploy).
 ///
 /// It wins over what the code that creates the actor says: whoever runs a service has the last word, as with Akka's
 /// deployment sections.
@@ -117,13 +117,13 @@ impl Deployment {
         self
     }
 
-    /// The name of the mailbox, declared with [`SystemBuilder::mailbox`](crate::system::SystemBuilder::mailbox).
+    /// The name of the mailbox, declared with [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
     pub fn mailbox(mut self, name: &str) -> Self {
         self.mailbox = Some(name.to_owned());
         self
     }
 
-    /// How many messages may be stashed, whatever the code and the [mailbox](crate::mailbox::kind::Mailbox::stash_capacity) say.
+    /// How many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
         self.stash_capacity = Some(messages);
         self

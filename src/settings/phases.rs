@@ -101,7 +101,7 @@ impl Default for Phase {
 }
 
 /// The phases of a system's coordinated shutdown; see
-/// [`SystemBuilder::shutdown_phases`](crate::system::SystemBuilder::shutdown_phases).
+/// [`SystemBuilder::shutdown_phases`](crate::SystemBuilder::shutdown_phases).
 ///
 /// ```
 /// use pointsman::prelude::*;

@@ -22,7 +22,7 @@ pub enum ResizerError {
 }
 
 impl ResizerError {
-    /// A parameter's value makes no sense: for [`Resizer::check`](crate::routing::resizer::resizer::Resizer::check).
+    /// A parameter's value makes no sense: for [`Resizer::check`](crate::routing::Resizer::check).
     ///
     /// ```
     /// use pointsman::routing::ResizerError;

@@ -30,7 +30,7 @@ macro_rules! keys {
     )*};
 }
 
-/// What a system says of the router at a path: [`Deployment::router`](crate::settings::deployment::Deployment::router), or a `router` table
+/// What a system says of the router at a path: [`Deployment::router`](crate::Deployment::router), or a `router` table
 /// in a configuration file. It wins over the code, key by key.
 ///
 /// Whether an actor is a router is said in code alone. A key that does not concern the router, such as `within` for one
@@ -106,7 +106,7 @@ impl RouterSettings {
     /// | `broadcast-pool`, `broadcast-group` | the plan is [`cloneable`](crate::routing::RouterPlan::cloneable) |
     /// | `scatter-gather-pool`, `scatter-gather-group`, `tail-chopping-pool`, `tail-chopping-group` | the plan is [`answerable`](crate::routing::RouterPlan::answerable) |
     /// | `consistent-hashing-pool`, `consistent-hashing-group` | the plan is [`keyed`](crate::routing::RouterPlan::keyed) |
-    /// | one given to [`SystemBuilder::routing_logic`](crate::system::SystemBuilder::routing_logic): that logic over the routees of the code | it was given for the router's messages |
+    /// | one given to [`SystemBuilder::routing_logic`](crate::SystemBuilder::routing_logic): that logic over the routees of the code | it was given for the router's messages |
     ///
     /// Without a kind the logic is the code's, and what else is said counts. Where the code has the same logic, that one stays, with what makes it its own: the seed, the key, the one
     /// shared cursor. A pool may be made a group, by [`routees_paths`](Self::routees_paths); a group has no
@@ -169,14 +169,14 @@ impl RouterSettings {
     }
 
     /// The name of the dispatcher of a pool's routees for which the code says none. What always wins is
-    /// [`Deployment::dispatcher`](crate::settings::deployment::Deployment::dispatcher).
+    /// [`Deployment::dispatcher`](crate::Deployment::dispatcher).
     pub fn pool_dispatcher(mut self, name: &str) -> Self {
         self.pool_dispatcher = Some(name.to_owned());
         self
     }
 
     /// What the queue of a balancing pool is, in place of what the code says: the mailbox that the system
-    /// [knows](crate::system::SystemBuilder::mailbox) by this name, of a kind that
+    /// [knows](crate::SystemBuilder::mailbox) by this name, of a kind that
     /// [`RouterPlan::queue`](crate::routing::RouterPlan::queue) takes.
     pub fn queue(mut self, mailbox: &str) -> Self {
         self.queue = Some(mailbox.to_owned());
@@ -211,7 +211,7 @@ impl RouterSettings {
         self
     }
 
-    /// What a [logic of your own](crate::system::SystemBuilder::routing_logic) may want to know, by a name of its own.
+    /// What a [logic of your own](crate::SystemBuilder::routing_logic) may want to know, by a name of its own.
     pub fn option(mut self, name: &str, value: impl ToString) -> Self {
         self.options.insert(name.to_owned(), value.to_string());
         self

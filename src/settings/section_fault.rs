@@ -5,7 +5,7 @@ use crate::path::error::PathError;
 use std::fmt;
 
 /// Why an actor, mostly a router, cannot be as the system says of it: in
-/// [`SpawnError::Section`](crate::core::error::SpawnError::Section) and
+/// [`SpawnError::Section`](crate::SpawnError::Section) and
 /// [`BuildError::Section`](crate::core::error::BuildError::Section), which name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -277,7 +277,7 @@ pub struct ShutdownRun {
 
 impl ShutdownRun {
     /// Waits until the run is over, and returns its outcome: the same for everybody. The threads are joined
-    /// afterwards, by [`System::shutdown`](crate::system::System::shutdown) or the system's destructor.
+    /// afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
     ///
     /// # Errors
     ///

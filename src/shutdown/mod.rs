@@ -6,7 +6,7 @@
 //! [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's
 //! `CoordinatedShutdown`.
 //!
-//! **How it relates to [`System::shutdown`](crate::system::System::shutdown).** That one ends every actor at once and runs
+//! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
 //! no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
 //! Akka's `terminate` it does not run the phases, since it has one deadline for all. A system that ends
 //! otherwise before a run was begun drops its tasks, and a warning in the log names them.

@@ -92,7 +92,7 @@ pub struct TaskReport {
     /// How long it took.
     pub took: Duration,
     /// Of the task that ends the system, when it has timed out: the actors that had not ended, as
-    /// [`ShutdownError::Stuck`](crate::core::error::ShutdownError::Stuck) names them. Empty otherwise.
+    /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them. Empty otherwise.
     pub stuck: Vec<String>,
 }
 
@@ -192,7 +192,7 @@ pub enum ShutdownRunError {
         /// The tasks that were still running.
         tasks: Vec<String>,
         /// If one of them is the task that ends the system: the actors that had not ended, as
-        /// [`ShutdownError::Stuck`](crate::core::error::ShutdownError::Stuck) names them.
+        /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them.
         stuck: Vec<String>,
         /// What was done.
         report: Box<ShutdownReport>,

@@ -40,7 +40,7 @@ pub enum NotQuiet {
 pub struct StillBusy {
     /// Its path.
     pub path: String,
-    /// What [`waits`](crate::core::any_ref::AnyRef::queued) for it.
+    /// What [`waits`](crate::AnyRef::queued) for it.
     pub queued: usize,
     /// Whether it is in a handler or has a turn to come. An actor with messages and without a turn is suspended: it
     /// waits for its supervisor.

@@ -35,7 +35,7 @@ const NAMED_MAX: usize = 32;
 /// messages it handles in it: two runs with one seed take the same course, two seeds explore two. Time stands
 /// still until it is [moved](Self::advance). Nothing runs but in [`step`](Self::step),
 /// [`run_until_idle`](Self::run_until_idle), [`advance`](Self::advance), and wherever this thread waits for
-/// the system: for an [answer](crate::ask::ask::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
+/// the system: for an [answer](crate::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
 ///
 /// Dispatchers keep their names and lose their threads: actors on blocking and pinned ones take their turns here,
 /// too. A handler on such a dispatcher may wait for an answer, and the others get their turns within its own;
@@ -218,7 +218,7 @@ impl TestSystem {
 
     /// Lets time pass until a future is ready, and returns what it yields: turns are run until idle, then the clock moves to
     /// the next deadline, and so on, over `within` at most. So an [`Ask`](crate::Ask) is awaited whose answer takes
-    /// time by the system's clock; [`wait`](crate::ask::ask::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
+    /// time by the system's clock; [`wait`](crate::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
     /// where the future was ready.
     ///
     /// What else is due meanwhile happens too, each at its time, as in [`advance`](Self::advance). A future that is to be

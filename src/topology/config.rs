@@ -93,7 +93,7 @@ impl Topology {
     /// each group is asked whether it could go by its part; only if none rejects do all of them get it. The text is the
     /// whole configuration, not a change of it.
     /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
-    /// an empty one. A keyed group without [`config`](crate::group::builder::GroupPlan::config) looks at nothing in its section.
+    /// an empty one. A keyed group without [`config`](crate::topology::GroupPlan::config) looks at nothing in its section.
     ///
     /// An [entrypoint](super::Local::entrypoint) calls this from the moment on at which it gets its own, empty
     /// configuration, while the topology still [starts](Self::start): then this is the first configuration that the

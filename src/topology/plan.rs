@@ -344,7 +344,7 @@ impl<D: Send + 'static> Local<D> {
     #[cfg_attr(feature = "config", doc = "[`reconfigure`](Topology::reconfigure)")]
     #[cfg_attr(not(feature = "config"), doc = "`reconfigure`")]
     /// as soon as it has got that; see [`Topology::start`] for whether the others get their first configuration from it.
-    /// One that needs longer than the [`started`](crate::actor::actor::Actor::started) of its actors for that, since it waits for a
+    /// One that needs longer than the [`started`](crate::Actor::started) of its actors for that, since it waits for a
     /// message or asks another service, is a
     #[cfg_attr(feature = "config", doc = "[`configurer`](Self::configurer).")]
     #[cfg_attr(not(feature = "config"), doc = "`configurer` (feature `config`).")]

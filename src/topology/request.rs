@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// A request that is about to be sent: see [`Sending::request`](crate::topology::send::Sending::request).
+/// A request that is about to be sent: see [`Sending::request`](crate::topology::Sending::request).
 #[must_use = "nothing is sent before `any` or `all`"]
 pub struct Requesting<'a, T, M, Q: Request> {
     target: &'a T,
@@ -67,11 +67,11 @@ where
     }
 
     /// Sends the request; the answer is what each copy came to, in the order in which they did: one entry for each
-    /// recipient, and one [`Failed`](crate::topology::reply_set::RequestError::Failed) for each group in which nobody was to get it. If
+    /// recipient, and one [`Failed`](crate::topology::RequestError::Failed) for each group in which nobody was to get it. If
     /// nobody at all is reached, it is that one entry.
     ///
     /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
-    /// [`TimedOut`](crate::topology::reply_set::RequestError::TimedOut) at its end. What comes later is late, and counted so.
+    /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. What comes later is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
         let (asker, mut ask) = self.begin();
         let tokens = Tokens::all();

@@ -73,7 +73,7 @@ impl Topology {
     /// | empty | neither |
     ///
     /// Without sections in the builder's text (and with the feature `config`), this waits for the entrypoints: until
-    /// each of their actors has been made and its [`started`](crate::actor::actor::Actor::started) has returned, and for a
+    /// each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
     /// [configurer](Local::configurer) until it has brought a configuration, however long that takes.
     /// Until then the other groups are mounted and have no configuration; they take messages.
     ///

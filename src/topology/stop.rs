@@ -93,8 +93,8 @@ impl Topology {
 
     /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages
     /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
-    /// of answers; one that ends first has [failed](crate::topology::reply_set::RequestError). Nobody is created for it. Give it a limit by
-    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](crate::topology::reply_set::RequestError::TimedOut).
+    /// of answers; one that ends first has [failed](crate::topology::RequestError). Nobody is created for it. Give it a limit by
+    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](crate::topology::RequestError::TimedOut).
     ///
     /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
     pub fn ping(&self) -> AskAll<AnyRef> {

@@ -209,7 +209,7 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
 
     /// Asks all routees, and the first success is the outcome; within `within`, or it is a failure. GoAkt's
     /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original
-    /// message [`ask_or_back`](crate::core::actor_ref::ActorRef::ask_or_back), outside actors and
+    /// message [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and
     /// [within](crate::Context::ask_or_back).
     pub fn scatter_gather_first(self, within: Duration) -> SpawnRouter<M, ScatterGatherFirstCompleted> {
         self.strategy(ScatterGatherFirstCompleted::within(within))

@@ -16,7 +16,7 @@ use crate::routing::logics::tail_chopping::TailChopping;
 pub struct Unset;
 
 /// How a described router routes messages `M`. Not to be implemented: for other logics there is
-/// [`SystemRef::router`](crate::core::system::SystemRef::router).
+/// [`SystemRef::router`](crate::SystemRef::router).
 pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
     /// The logic that does it.
     type Logic: RoutingLogic<M>;
@@ -34,7 +34,7 @@ pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
 }
 
 mod private {
-    /// What is chosen by [`SpawnRouter`](crate::goakt::SpawnRouter).
+    /// What is chosen by [`SpawnRouter`](crate::routing::goakt::SpawnRouter).
     pub trait Sealed {}
 }
 

@@ -46,7 +46,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It
     /// begins when the router routes already, and is no routee. A restart of the head restarts it in its
     /// place. It manages the router by asking the [head](Router::head) with [`Context::ask`]: waiting for the head,
-    /// on whose dispatcher it is, may be [refused](crate::routing::head::messages::ManageError::WouldBlockWorker). Its own failures are judged as by default, whatever [`on_failure`](Self::on_failure) says of
+    /// on whose dispatcher it is, may be [refused](crate::routing::ManageError::WouldBlockWorker). Its own failures are judged as by default, whatever [`on_failure`](Self::on_failure) says of
     /// routees, and should it end, the router goes on without.
     ///
     /// ```

@@ -283,9 +283,9 @@ pub enum ManageError {
     /// * a handler on a work-stealing worker of any system that does not return, unless it waits in
     ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
     /// * a routed send, a broadcast, or control for all routees that does not return: the sender waits for room in a
-    ///   routee's mailbox ([`Full::Wait`](crate::mailbox::kind::Full::Wait)); a logic, or a function or
+    ///   routee's mailbox ([`Full::Wait`](crate::Full::Wait)); a logic, or a function or
     ///   [`Recipient`](crate::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
-    ///   routee's turn, on a [calling thread](crate::dispatch::dispatcher::Dispatcher::calling_thread);
+    ///   routee's turn, on a [calling thread](crate::Dispatcher::calling_thread);
     /// * a thread that is in the middle of any of these and is stopped from outside, as by a debugger.
     OldTables {
         /// The router's path.

@@ -12,7 +12,7 @@ use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;
 
-/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](crate::routing::logics::broadcast::Broadcast) does,
+/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](crate::routing::Broadcast) does,
 /// and the others by another logic. Made by [`RouterPlan::broadcast_if`]. From Akka's typed pools
 /// (`withBroadcastPredicate`).
 pub struct BroadcastIf<L, F> {

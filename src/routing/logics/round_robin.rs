@@ -4,7 +4,7 @@
 //! from thread to thread; a thread in the router. An actor's cursor begins where the cursor of the thread is that the
 //! actor runs on, and moves that one on: so actors that send one message each serve the routees alike.
 //!
-//! A [`RouterValue`](crate::routing::router_value::RouterValue) has one owner at a time, who may be handed another thread or be another actor
+//! A [`RouterValue`](crate::routing::RouterValue) has one owner at a time, who may be handed another thread or be another actor
 //! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
 //! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
 
@@ -28,7 +28,7 @@ use std::sync::Arc as StdArc;
 /// and so on; an actor starts where the thread would go on that it runs on.
 /// [`exact`](Self::exact) has one cursor for all.
 ///
-/// In a [`RouterValue`](crate::routing::router_value::RouterValue) the cursor goes with the value, from owner to owner.
+/// In a [`RouterValue`](crate::routing::RouterValue) the cursor goes with the value, from owner to owner.
 ///
 /// The promise holds for a stable table; each change of the routees may shift the position, unless it is
 /// [kept](Self::keeping_position). A message for which there is no routee moves no cursor.
@@ -91,7 +91,7 @@ impl RoundRobin {
     ///
     /// Costs a look at the next routee for each message, and a search through the table after a change.
     ///
-    /// In a [`RouterValue`](crate::routing::router_value::RouterValue), too, the position is the sender's and does not go with the value.
+    /// In a [`RouterValue`](crate::routing::RouterValue), too, the position is the sender's and does not go with the value.
     pub fn keeping_position() -> Self {
         Self(Cursor::Keeping(Senders::new()))
     }

@@ -13,25 +13,25 @@ use std::time::Duration;
 
 /// Asks all routees at once, and passes the first success on to the asker.
 ///
-/// A reply is a success if [`Request::is_success`](crate::ask::reply::Request::is_success) says so. With
+/// A reply is a success if [`Request::is_success`](crate::Request::is_success) says so. With
 /// [`first_completion`](Self::first_completion) the first reply is passed on, whatever it is. If there is
 /// none, the ask fails with
 ///
 /// | [`AskError`](crate::AskError) | when |
 /// |---|---|
-/// | [`AllFailed`](crate::ask::error::AskError::AllFailed), with the cause for each routee | as soon as the last attempt has failed |
-/// | [`Timeout`](crate::ask::error::AskError::Timeout) | after [`within`](Self::within), by the system's clock |
-/// | [`NoRoutees`](crate::ask::error::AskError::NoRoutees) | at once, if the router is empty; the message is a dead letter |
+/// | [`AllFailed`](crate::AskError::AllFailed), with the cause for each routee | as soon as the last attempt has failed |
+/// | [`Timeout`](crate::AskError::Timeout) | after [`within`](Self::within), by the system's clock |
+/// | [`NoRoutees`](crate::AskError::NoRoutees) | at once, if the router is empty; the message is a dead letter |
 ///
 /// Give the ask itself more time than the router has, or its own timeout hides the router's error.
 ///
 /// Each routee gets a copy of the message with a reply port of its own, so the messages must be `Clone` and
 /// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and
 /// when the routee does not take the copy, which is then a dead letter. Once there is an outcome, the other
-/// routees see it by [`ReplyTo::wanted`](crate::ask::reply::ReplyTo::wanted), and their replies are
-/// [late](crate::core::ask_counts::ReplyCounts::late). An asker that wants to know who answered asks by
-/// [`ask_traced`](crate::core::actor_ref::ActorRef::ask_traced). A message without a port goes to all, as by
-/// [`Broadcast`](crate::routing::logics::broadcast::Broadcast).
+/// routees see it by [`ReplyTo::wanted`](crate::ReplyTo::wanted), and their replies are
+/// [late](crate::ReplyCounts::late). An asker that wants to know who answered asks by
+/// [`ask_traced`](crate::ActorRef::ask_traced). A message without a port goes to all, as by
+/// [`Broadcast`](crate::routing::Broadcast).
 ///
 /// As Akka's, but that there the first completion wins.
 ///

@@ -21,7 +21,7 @@ use std::fmt;
 /// that they are wanted, and may grow.
 ///
 /// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
-/// Costs two loads for each routee; for large pools prefer [`TwoChoices`](crate::routing::logics::two_choices::TwoChoices).
+/// Costs two loads for each routee; for large pools prefer [`TwoChoices`](crate::routing::TwoChoices).
 ///
 /// ```
 /// use pointsman::prelude::*;

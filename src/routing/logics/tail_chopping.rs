@@ -25,7 +25,7 @@ use std::time::Duration;
 /// routees are asked as long as none fails.
 ///
 /// What a success is, how an ask fails, and what becomes of late replies: all as with
-/// [`ScatterGatherFirstCompleted`](crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted). A message without a reply port goes
+/// [`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted). A message without a reply port goes
 /// to one routee, and to another if that has stopped.
 ///
 /// As Akka's, but that there the first send is not on the sender's thread, the first completion wins, and a

@@ -9,7 +9,7 @@ use rand::RngExt;
 use std::fmt;
 
 /// Draws two different routees at random and chooses the one with less to do, in the order of
-/// [`SmallestMailbox`](crate::routing::logics::smallest_mailbox::SmallestMailbox); of equals, the one drawn first.
+/// [`SmallestMailbox`](crate::routing::SmallestMailbox); of equals, the one drawn first.
 ///
 /// Its cost does not grow with the number of routees, and the longest of n queues stays within about log log
 /// n of the mean where one random draw lets it grow to log n / log log n (Mitzenmacher, "The Power of Two
@@ -18,7 +18,7 @@ use std::fmt;
 ///
 /// Where the one chosen has stopped, or is a router that is empty or full, those behind it in the table are tried in
 /// turn. A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
-/// thread has a generator of its own, as in [`Random`](crate::routing::logics::random::Random).
+/// thread has a generator of its own, as in [`Random`](crate::routing::Random).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -43,7 +43,7 @@ impl TwoChoices {
         Self(Generators::new(None))
     }
 
-    /// Seeded by `seed`: see [`Random::seeded`](crate::routing::logics::random::Random::seeded).
+    /// Seeded by `seed`: see [`Random::seeded`](crate::routing::Random::seeded).
     pub fn seeded(seed: u64) -> Self {
         Self(Generators::new(Some(seed)))
     }

@@ -40,7 +40,7 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::core::error::SpawnError::Section) where the
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section) where the
     /// system says nothing, or `from-code`.
     pub fn pool_from_config<A, I>(
         self,
@@ -58,7 +58,7 @@ impl RouterBuilder {
     /// A group of which the system [says](crate::routing::RouterSettings) the kind and the
     /// [paths](crate::routing::RouterSettings::routees_paths). Paths with wildcards need a plan that is
     /// [`cloneable`](RouterPlan::cloneable). No paths are needed where the system names a
-    /// [logic of your own](crate::system::SystemBuilder::routing_logic) that
+    /// [logic of your own](crate::SystemBuilder::routing_logic) that
     /// [makes its routees itself](crate::routing::RoutingLogic::own_routees), as a group of one's own does in Akka:
     ///
     /// ```
