@@ -222,6 +222,7 @@ pub use crate::core::system::SystemRef;
 pub use crate::dispatch::dispatcher::{
     Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
+
 pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use crate::path::actor_path::ActorPath;

@@ -10,6 +10,7 @@ pub use crate::dispatch::shared_queue;
 pub use crate::util::reclaim::{
     Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
 };
+
 pub mod mailbox {
     pub use crate::mailbox::backpressure::Bell;
     pub use crate::mailbox::mailbox::*;

@@ -30,6 +30,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
+
 /// How long [`System`]'s destructor waits for actors to end.
 pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
 

@@ -5,6 +5,7 @@ use crate::ask::ask_or_back::StatusFailure;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::util::panic::drop_guarded;
+
 impl<M: Send + 'static> Context<M> {
     /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
     /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.

@@ -1,40 +1,32 @@
 //! Actors: state behind a mailbox, run one message at a time.
-//!
-//! In reading order: `mod.rs` the [`Actor`] trait; `cell.rs` what an actor is in memory; `turn.rs` what a
-//! worker does with it; `lifecycle.rs` how it begins, fails, restarts and ends; `supervise.rs` how it judges its
-//! children, and `child_hooks.rs` a parent that does so in its own way; `sender.rs` who it is that sends; `leave_router.rs` how it leaves a router, and `passivate.rs`
-//! how it ends when nothing is left to do; `context.rs` what a running actor sees, with `watch.rs`,
-//! `timers.rs`, `receive_timeout.rs`, `stash.rs` and `unhandled.rs`; `shared_queue_turn.rs` the part of a routee
-//! that shares a queue with others; `builder.rs`, `mailbox_choice.rs`, `spawn.rs`, `children.rs` how actors come to
-//! be; `path/` what they are called and `find/` how they are found; `system/` the whole.
 
-pub(crate) mod actor;
-pub(crate) mod ask_or_back;
-pub(crate) mod builder;
-pub(crate) mod capacity;
-pub(crate) mod cell;
-pub(crate) mod child_hooks;
-pub(crate) mod context;
-pub(crate) mod guardians;
-pub(crate) mod leave_router;
-pub(crate) mod lifecycle;
-pub(crate) mod mailbox_choice;
-pub(crate) mod passivate;
-pub(crate) mod private;
-#[cfg(any(feature = "testkit", pointsman_loom))]
-pub(crate) mod quiet;
+pub(crate) mod actor; // the Actor trait
+pub(crate) mod context; // what a running actor sees
+pub(crate) mod recipe; // makes an actor's state
+pub(crate) mod cell; // the whole memory of an actor
+pub(crate) mod private; // what only its turns touch
+pub(crate) mod turn; // one turn
+pub(crate) mod lifecycle; // creation, failure, restart, end
+pub(crate) mod supervise; // how a parent judges a failure
+pub(crate) mod child_hooks; // parents of the engine's own
+pub(crate) mod watch; // death watch
+pub(crate) mod passivate; // an end that leaves no message behind
+pub(crate) mod leave_router; // how an actor leaves a router
+pub(crate) mod stash; // messages put aside
+pub(crate) mod stash_buffer; // the same, as data
+pub(crate) mod timers; // timers of an actor
+pub(crate) mod timer_table; // the same, as data
 pub(crate) mod receive_timeout;
-pub(crate) mod recipe;
-pub(crate) mod shared_queue_turn;
-pub(crate) mod skip_unwanted;
-pub(crate) mod spawn;
-pub(crate) mod stash;
-pub(crate) mod stash_buffer;
-pub(crate) mod stepping;
-pub(crate) mod supervise;
-pub(crate) mod system_end;
-pub(crate) mod timer_table;
-pub(crate) mod timers;
-pub(crate) mod turn;
-pub(crate) mod unhandled;
-pub(crate) mod watch;
+pub(crate) mod unhandled; // messages that an actor does not know
+pub(crate) mod skip_unwanted; // messages whose asker has gone
+pub(crate) mod shared_queue_turn; // the turn of a routee of a balancing pool
+pub(crate) mod capacity; // the capacity of a mailbox, changed at run time
+pub(crate) mod ask_or_back; // asks of an actor that hand the request back
+pub(crate) mod builder; // describes an actor
+pub(crate) mod mailbox_choice; // which mailbox it gets
+pub(crate) mod spawn; // creates it
+pub(crate) mod guardians; // the top of the tree
+pub(crate) mod system_end; // the end of a system
+pub(crate) mod stepping; // systems whose actors run on the thread of a test
+#[cfg(any(feature = "testkit", pointsman_loom))]
+pub(crate) mod quiet; // whether nothing is left to do

@@ -1,4 +1,4 @@
-//! TODO head
+//! The part of an actor's state that only the holder of the ownership token touches, as data.
 
 use crate::actor::child_hooks::Foster;
 use crate::actor::stash_buffer::Stash;
@@ -14,6 +14,7 @@ use crate::time::timers::TimerHandle;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
+
 /// How far an actor's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {

@@ -1,9 +1,10 @@
-//! TODO head
+//! Recipes: they make the state of an actor, at its creation and at each restart.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::core::system::SystemCore;
 use crate::failure::Failure;
+
 /// A recipe: makes an actor's state, at its creation and at each restart.
 pub trait Recipe<A: Actor>: Send + 'static {
     /// Whether those who watch the actor are told of its end by the parent, when that has done with it.

@@ -1,7 +1,8 @@
-//! TODO head
+//! The messages that one actor has stashed, as data.
 
 use crate::core::control::Terminated;
 use std::collections::VecDeque;
+
 /// What one actor has put aside.
 pub struct Stash<M> {
     /// Stashed, oldest first.

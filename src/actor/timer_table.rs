@@ -1,10 +1,11 @@
-//! TODO head
+//! The timers of one actor, as data.
 
 use crate::actor::timers::What;
 use crate::sync::HashMap;
 use crate::time::timers::TimerHandle;
 use std::borrow::Cow;
 use std::fmt;
+
 /// The timers of one actor.
 pub struct OwnTimers<M> {
     pub(crate) next: u64,

@@ -1,4 +1,4 @@
-//! TODO head
+//! Why an ask has no answer.
 
 use crate::core::ask_counts::Row;
 use crate::core::dead_letter::DeadLetterReason;
@@ -7,6 +7,7 @@ use crate::path::actor_path::ActorPath;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
 /// Why an ask has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,17 +1,17 @@
-//! ask
+//! Asking: a request, the slot for its answer, and the asker that waits.
 
-pub(crate) mod ask;
-pub(crate) mod ask_or_back;
-pub(crate) mod asking;
-pub(crate) mod courtesy;
-pub(crate) mod error;
-pub(crate) mod expiring;
-pub(crate) mod fork;
-pub(crate) mod reply;
-pub(crate) mod slot;
-pub(crate) mod slot_pool;
-pub(crate) mod spin;
-pub(crate) mod timekeeper;
-pub(crate) mod to_actor;
-pub(crate) mod traced;
-pub(crate) mod undelivered;
+pub(crate) mod asking; // ActorRef::ask and its like
+pub(crate) mod reply; // requests, calls and reply ports
+pub(crate) mod slot; // the one-shot slot between a port and an asker
+pub(crate) mod slot_pool; // memory for slots
+pub(crate) mod ask; // how an asker waits
+pub(crate) mod timekeeper; // the clock of an ask
+pub(crate) mod spin; // how long an asker stays awake
+pub(crate) mod courtesy; // how it yields meanwhile
+pub(crate) mod error; // why there is no answer
+pub(crate) mod ask_or_back; // asks that hand the request back
+pub(crate) mod traced; // asks that tell who answered
+pub(crate) mod to_actor; // answers as messages
+pub(crate) mod fork; // one question to several actors
+pub(crate) mod expiring; // messages with a deadline
+pub(crate) mod undelivered; // sinks that get undelivered messages

@@ -1,4 +1,4 @@
-//! TODO head
+//! The clock that an ask goes by, and the books that count it.
 
 use crate::core::any_ref::AnyRef;
 use crate::core::ledger::Books;
@@ -7,6 +7,7 @@ use crate::core::system::SystemRef;
 use crate::time::alarm::Alarms;
 use std::ops::Deref;
 use std::sync::Arc;
+
 /// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
 /// that all askers write; one that lives for ever costs nothing.
 #[derive(Clone)]

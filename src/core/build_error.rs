@@ -1,9 +1,10 @@
-//! TODO head
+//! Why a system cannot be built.
 
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
 use std::fmt;
+
 /// Why a system could not be started.
 #[derive(Debug)]
 #[non_exhaustive]

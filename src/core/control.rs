@@ -1,8 +1,9 @@
-//! TODO head
+//! Control messages, which govern an actor's life. They travel on the system lane of its mailbox.
 
 use crate::core::any_ref::AnyRef;
 use crate::failure::Failure;
 use std::any::Any;
+
 /// What governs an actor's life. Travels on the system lane.
 pub enum Control {
     /// End now: the rest of the mailbox becomes dead letters.

@@ -1,4 +1,4 @@
-//! TODO head
+//! Marks and sinks for dead letters of one type of message.
 
 use crate::core::dead_letter::DeadLetter;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,7 @@ use std::any::TypeId;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc as StdArc;
+
 /// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`].
 #[non_exhaustive]
 pub struct Undelivered<M> {

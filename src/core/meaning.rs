@@ -1,8 +1,9 @@
-//! TODO head
+//! Recipients that are equal because they mean the same.
 
 use std::any::Any;
 use std::cmp::Ordering;
 use std::hash::Hasher;
+
 /// What tells recipients of one type apart, where it is not their address.
 pub trait Alike: 'static {
     /// Whether both mean the same.

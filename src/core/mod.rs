@@ -1,33 +1,34 @@
-//! core
+//! The core that every feature rests on: references, the cell of an actor, control, waiting sends, the books, and what all
+//! actors of a system share. It names no feature.
 
-pub(crate) mod actor_ref;
-pub(crate) mod any_ref;
-pub(crate) mod ask_counts;
-pub(crate) mod build_error;
-pub(crate) mod cell;
-pub(crate) mod children;
-pub(crate) mod control;
-pub(crate) mod copies;
-pub(crate) mod dead_letter;
+pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
+pub(crate) mod any_ref; // AnyRef: a reference without the type of the messages
+pub(crate) mod ref_identity; // when two references are equal
+pub(crate) mod meaning; // recipients that are equal because they mean the same
+pub(crate) mod recipient; // what may stand behind a reference besides an actor
+pub(crate) mod fn_recipient; // a function behind a reference
+pub(crate) mod cell; // the memory of an actor, counted
+pub(crate) mod children; // a parent's children
+pub(crate) mod control; // what governs an actor's life
+pub(crate) mod strategy; // what a parent does about a failure
+pub(crate) mod pending_send; // sends that wait for room
+pub(crate) mod deferred_send; // questions that wait for room with their asker
+pub(crate) mod multi_send; // one message to several recipients, with its accounting
+pub(crate) mod copies; // which messages are copies
+pub(crate) mod passivated; // whether an actor has ended without leaving a message behind
+pub(crate) mod full_policy; // what a full mailbox does
+pub(crate) mod ledger; // where every message is counted
+pub(crate) mod ask_counts; // where every ask is counted
+pub(crate) mod routed_asks; // what asks through a router hold
+pub(crate) mod dead_letter; // a dead letter and its reason
+pub(crate) mod dead_letters; // who is shown dead letters
 pub(crate) mod dead_letter_log;
 pub(crate) mod dead_letter_sinks;
-pub(crate) mod dead_letters;
-pub(crate) mod deferred_send;
-pub(crate) mod dispatchers;
-pub(crate) mod error;
-pub(crate) mod event_stream;
-pub(crate) mod extensions;
-pub(crate) mod fn_recipient;
-pub(crate) mod full_policy;
-pub(crate) mod ledger;
-pub(crate) mod meaning;
-pub(crate) mod multi_send;
+pub(crate) mod event_stream; // what happens in a system
+pub(crate) mod subscribe; // subscriptions of references to it
+pub(crate) mod dispatchers; // the dispatchers of a system by name
 pub(crate) mod named_mailboxes;
-pub(crate) mod passivated;
-pub(crate) mod pending_send;
-pub(crate) mod recipient;
-pub(crate) mod ref_identity;
-pub(crate) mod routed_asks;
-pub(crate) mod strategy;
-pub(crate) mod subscribe;
-pub(crate) mod system;
+pub(crate) mod extensions; // what features keep for a system
+pub(crate) mod system; // SystemRef, and what all actors of a system share
+pub(crate) mod error; // the errors of sending, creating and ending
+pub(crate) mod build_error; // why a system cannot be built

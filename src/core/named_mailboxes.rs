@@ -1,10 +1,11 @@
-//! TODO head
+//! The mailboxes that a system knows by name, and those that dispatchers give to their actors.
 
 use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
 use std::collections::BTreeMap;
+
 /// What a system knows about mailboxes.
 #[derive(Debug, Default)]
 pub struct Mailboxes {

@@ -1,8 +1,9 @@
-//! TODO head
+//! Whether the calling thread may wait for other threads.
 
 use crate::dispatch::calling_thread;
 use crate::sync::per_thread;
 use std::cell::Cell;
+
 per_thread! {
     /// Whether others wait for what this thread runs now, although it is no turn of a worker's.
     static KEEPS_OTHERS: Cell<bool> = Cell::new(false);

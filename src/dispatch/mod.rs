@@ -17,15 +17,15 @@
 //! What several of these need: `threads.rs` joins threads that come and go, and `mailbox_defaults.rs` is what a dispatcher says
 //! about its actors' mailboxes.
 
-pub mod blocking;
-pub(crate) mod calling_thread;
-pub(crate) mod dispatcher;
-pub(crate) mod mailbox_defaults;
-pub(crate) mod may_block;
-pub mod on_demand;
-pub mod pinned;
-pub(crate) mod placement;
-pub(crate) mod running;
-pub(crate) mod shared_queue;
-pub mod stepping;
-pub(crate) mod threads;
+pub(crate) mod dispatcher; // what the user says of the threads
+pub(crate) mod running; // a dispatcher whose threads run
+pub(crate) mod placement; // where one actor runs
+pub mod blocking; // a growing pool of threads
+pub mod pinned; // one thread for each actor
+pub(crate) mod calling_thread; // the thread that wakes an actor
+pub mod stepping; // the thread of a test
+pub mod on_demand; // threads that end while they have no actors
+pub(crate) mod threads; // threads that come and go
+pub(crate) mod shared_queue; // one queue in front of several actors
+pub(crate) mod mailbox_defaults; // what a dispatcher says of mailboxes
+pub(crate) mod may_block; // whether the calling thread may wait

@@ -1,4 +1,4 @@
-//! TODO head
+//! Where one actor runs.
 
 use crate::dispatch::blocking::BlockingPool;
 #[cfg(feature = "testkit")]
@@ -12,6 +12,7 @@ use crate::scheduler::task::{Task, TaskRef};
 use crate::sync::Arc;
 #[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
+
 /// Where one actor runs.
 #[derive(Clone, Debug)]
 pub enum Home {

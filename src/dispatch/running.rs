@@ -1,4 +1,4 @@
-//! TODO head
+//! A dispatcher whose threads run.
 
 use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::calling_thread;
@@ -12,6 +12,7 @@ use crate::scheduler::pool::Pool;
 use crate::sync::Arc;
 #[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
+
 /// A dispatcher whose threads run.
 #[derive(Clone, Debug)]
 pub enum Running {

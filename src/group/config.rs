@@ -1,4 +1,4 @@
-//! TODO head
+//! The section of the configuration that belongs to one group.
 
 /// The part of the configuration that is a group's: the section `[topology.<name>]`. What may stand there, the group
 /// itself knows.

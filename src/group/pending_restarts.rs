@@ -1,4 +1,4 @@
-//! TODO head
+//! The actors of a group that wait for their restart, as data.
 
 use crate::core::any_ref::AnyRef;
 use crate::failure::Failure;
@@ -6,6 +6,7 @@ use crate::group::entry::Seed;
 use crate::sync::HashMap;
 use crate::time::timers::TimerHandle;
 use std::sync::Arc as StdArc;
+
 /// Those who wait, by the address of their seeds.
 pub struct Waiting<K> {
     pub(crate) all: HashMap<usize, One<K>>,

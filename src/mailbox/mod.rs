@@ -69,13 +69,13 @@
 //! messages lie; `system_queue.rs` system messages; `policy.rs` what other mailboxes have beyond the plain one, with `backpressure.rs`,
 //! where senders wait for room, and `priority.rs`; `recipe.rs` the kinds that users choose from.
 
-pub(crate) mod backpressure;
-pub(crate) mod block;
-pub(crate) mod bounded;
-pub(crate) mod chain;
-pub(crate) mod kind;
-pub(crate) mod mailbox;
-pub(crate) mod priority;
-pub(crate) mod slot;
-pub(crate) mod state;
-pub(crate) mod system_queue;
+pub(crate) mod state; // the word: how many claims, and who owns
+pub(crate) mod mailbox; // how senders and the owner use it
+pub(crate) mod slot; // room for one message
+pub(crate) mod block; // blocks of slots
+pub(crate) mod chain; // the chain of blocks
+pub(crate) mod system_queue; // system messages
+pub(crate) mod bounded; // what bounded mailboxes have
+pub(crate) mod backpressure; // where senders wait for room
+pub(crate) mod priority; // urgent messages first
+pub(crate) mod kind; // what users choose from

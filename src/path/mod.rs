@@ -1,5 +1,5 @@
-//! path
+//! Names, paths and addresses of actors.
 
-pub(crate) mod actor_path;
-pub(crate) mod address;
-pub(crate) mod error;
+pub(crate) mod actor_path; // ActorPath and Name
+pub(crate) mod address; // where a system is to be found
+pub(crate) mod error; // what is wrong with a name or a path

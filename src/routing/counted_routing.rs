@@ -1,4 +1,4 @@
-//! TODO head
+//! The reference of a pool with a resizer: it counts what is sent.
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
@@ -13,6 +13,7 @@ use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::panic::resume_unwind;
 use std::sync::Arc as StdArc;
+
 /// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
 pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
     shared: &StdArc<SharedRouter<M>>,

@@ -1,4 +1,4 @@
-//! TODO head
+//! The reference of a routee that is a path: it finds the actors there for each message.
 
 use crate::routing::router_info::RouterInfo;
 use crate::selection::selection::{Found, Selection};
@@ -14,6 +14,7 @@ use crate::core::meaning::{Alike, Meaning};
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
+
 /// The reference of the routee of a path, which finds and counts as `info` says.
 pub fn path_ref<M: Send + 'static>(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> ActorRef<M> {
     ActorRef::to_own_recipient(PathRecipient { path, info })

@@ -1,4 +1,4 @@
-//! TODO head
+//! The routee that a logic has picked.
 
 /// What a logic answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! TODO head
+//! A router as a message on its way through it knows it, whatever the type of the message.
 
 use crate::ask::fork::RouterId;
 use crate::core::any_ref::AnyRef;
@@ -6,6 +6,7 @@ use crate::core::control::Control;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
 use std::sync::Arc as StdArc;
+
 /// Who a router is: what a message's way through it needs to know that never changes, without the type of
 /// message.
 #[repr(align(64))]

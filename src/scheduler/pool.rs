@@ -1,11 +1,5 @@
 //! The pool of work-stealing workers.
 
-#![doc = include_str!("README.md")]
-
-// In reading order: `mod.rs` the pool; `task.rs` what it runs, `worker.rs` who runs it; `injector.rs` the way in from
-// outside; `counters.rs` and `sleep.rs` who sleeps and who wakes whom; `current.rs` what a thread is to the scheduler.
-// How a pool starts: `launch.rs`, `affinity.rs`, `core/error.rs`.
-
 use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::task::TaskRef;

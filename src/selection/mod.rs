@@ -1,6 +1,6 @@
-//! selection
+//! Finding actors by their paths.
 
-pub(crate) mod empty_ref;
-pub(crate) mod identify;
-pub(crate) mod lookup;
-pub(crate) mod selection;
+pub(crate) mod lookup; // one actor by its path
+pub(crate) mod selection; // all actors at a path with wildcards
+pub(crate) mod identify; // asking actors at a path for their references
+pub(crate) mod empty_ref; // references to paths without an actor

@@ -1,7 +1,8 @@
-//! TODO head
+//! Why the settings of a backoff supervisor make no sense.
 
 use std::fmt;
 use std::time::Duration;
+
 /// Why a [`Backoff`] makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]

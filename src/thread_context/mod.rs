@@ -1,4 +1,4 @@
-//! What is under way on the calling thread: who sends, and how far the message that is being sent has gone.
+//! What is under way on the calling thread.
 
-pub(crate) mod hops;
-pub(crate) mod sender;
+pub(crate) mod sender; // which actor sends, and its positions in routers
+pub(crate) mod hops; // how many routers a message has gone through
