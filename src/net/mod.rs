@@ -96,6 +96,8 @@ pub use crate::net::connection::{Closed, Connection, Flushed, ReadOutcome};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]
+pub use crate::net::ready::Ready;
+#[cfg(not(pointsman_loom))]
 pub use crate::net::socket::Address;
 #[cfg(feature = "net")]
 pub use crate::settings::deployment::ListenerSettings;

@@ -57,6 +57,9 @@ pub(crate) mod signals;
 
 pub use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
 pub use crate::shutdown::callbacks::SystemEnded;
+pub use crate::shutdown::coordinated::{
+    AddTaskError, CoordinatedShutdown, ShutdownRun, TaskHandle, UnknownPhase,
+};
 pub use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
 };
