@@ -224,13 +224,14 @@ impl ListenerBuilder {
         let driver = system.core().net().driver().map_err(ListenError::Driver)?;
         let socket = ListenSocket::bind(&address)
             .map_err(|error| ListenError::Bind { address: address.clone(), error })?;
+        let places = Places::new(format!("system {:?}: listener {name:?}", system.core().name));
         let shared = StdArc::new(Shared {
             local_addr: socket.local_addr(),
             socket: Mutex::new(Some(socket)),
             accepted: AtomicU64::new(0),
             accept_failures: AtomicU64::new(0),
             open: AtomicUsize::new(0),
-            places: StdArc::default(),
+            places: StdArc::new(places),
         });
         let (kept, port, make) = (shared.clone(), Port(shared), StdArc::new(make));
         let actor = system
@@ -258,6 +259,12 @@ impl Listener {
         self.shared.accepted.load(Ordering::Relaxed)
     }
 
+    /// Connections whose sockets are not closed, as [`max_connections`](ListenerBuilder::max_connections) bounds them:
+    /// those that are open, and those that linger.
+    pub fn connections(&self) -> usize {
+        self.shared.places.held()
+    }
+
     /// Connections whose actors have not ended.
     pub fn open_connections(&self) -> usize {
         // Ordering: Relaxed; a statistic.
@@ -271,13 +278,14 @@ impl Listener {
     }
 
     /// How many connections were closed before their last bytes were sent because those that lingered held more than
-    /// [`linger_bytes`](ListenerBuilder::linger_bytes).
+    /// [`linger_bytes`](ListenerBuilder::linger_bytes). A warning in the log tells of the first, and of each that
+    /// doubles their number.
     pub fn linger_cuts(&self) -> u64 {
         self.shared.places.cut()
     }
 
-    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is tried again after a short
-    /// rest, and who waits to be accepted is not turned away meanwhile.
+    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is
+    /// tried again after a short rest, and who waits to be accepted is not turned away meanwhile.
     pub fn accept_failures(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.shared.accept_failures.load(Ordering::Relaxed)
