@@ -24,9 +24,9 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// At most this many connections are accepted before other actors get their turn.
-const ACCEPTS_MAX: u32 = 64;
+pub(super) const ACCEPTS_MAX: u32 = 64;
 /// How long accepting rests when the operating system has no more to give.
-const REST: Duration = Duration::from_millis(50);
+pub(super) const REST: Duration = Duration::from_millis(50);
 const LINGER_DEFAULT: Duration = Duration::from_secs(2);
 const LINGER_BYTES_DEFAULT: usize = 64 << 20;
 const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
@@ -213,6 +213,20 @@ impl ListenerBuilder {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
     {
+        self.spawn_on(ListenSocket::bind, make)
+    }
+
+    /// As [`spawn`](Self::spawn), on the socket that `bind` makes.
+    pub(super) fn spawn_on<A, F>(
+        self,
+        bind: impl FnOnce(&Address) -> io::Result<ListenSocket>,
+        make: F,
+    ) -> Result<Listener, ListenError>
+    where
+        A: Actor,
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
+    {
         // What is refused is dropped while the error is on its way.
         let make = Guarded::new(make);
         let make = move |connection: Connection, ctx: &mut Context<A::Message>| make(connection, ctx);
@@ -222,8 +236,7 @@ impl ListenerBuilder {
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let driver = system.core().net().driver().map_err(ListenError::Driver)?;
-        let socket = ListenSocket::bind(&address)
-            .map_err(|error| ListenError::Bind { address: address.clone(), error })?;
+        let socket = bind(&address).map_err(|error| ListenError::Bind { address: address.clone(), error })?;
         let places = Places::new(format!("system {:?}: listener {name:?}", system.core().name));
         let shared = StdArc::new(Shared {
             local_addr: socket.local_addr(),

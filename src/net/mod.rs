@@ -89,6 +89,8 @@ mod listener;
 mod places;
 #[cfg(all(test, not(pointsman_loom)))]
 mod scripted;
+#[cfg(all(test, not(pointsman_loom)))]
+mod scripted_port;
 #[cfg(not(pointsman_loom))]
 mod socket;
 
