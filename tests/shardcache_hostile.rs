@@ -31,7 +31,7 @@ mod server;
 mod shard;
 
 use redis::{Commands, Connection, ConnectionLike, RedisResult, cmd};
-use server::{Server, Settings};
+use server::{NO_CLIENTS_MAX, Server, Settings};
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -107,10 +107,14 @@ fn start(change: impl FnOnce(&mut Settings)) -> Server {
     Server::start(settings).unwrap()
 }
 
+fn try_to_connect(port: u16) -> RedisResult<Connection> {
+    let client = redis::Client::open(("127.0.0.1", port))?.get_connection()?;
+    client.set_read_timeout(Some(LONG))?;
+    Ok(client)
+}
+
 fn connect(port: u16) -> Connection {
-    let client = redis::Client::open(("127.0.0.1", port)).unwrap().get_connection().unwrap();
-    client.set_read_timeout(Some(LONG)).unwrap();
-    client
+    try_to_connect(port).unwrap()
 }
 
 fn ends_balanced(server: Server) {
@@ -201,6 +205,7 @@ fn a_pipeline_of_large_replies_that_nobody_reads_holds_no_more_than_the_limit() 
 #[test]
 fn clients_that_ask_quit_and_never_read_leave_room_for_others() {
     const CLIENTS_MAX: usize = 20;
+    const CONNECTIONS_MAX: usize = CLIENTS_MAX + NO_CLIENTS_MAX;
     const QUITTERS: usize = 100;
     /// Each asks for so many.
     const VALUES: usize = 2;
@@ -213,21 +218,39 @@ fn clients_that_ask_quit_and_never_read_leave_room_for_others() {
     let mut client = connect(server.port());
     client.set::<_, _, ()>("large", vec![b'x'; VALUE]).unwrap();
     let requests = packed(&[cmd("MGET").arg(&["large"; VALUES]).clone(), cmd("QUIT")]);
+    // These linger without a byte to be sent: more has come than is read before the end.
+    let talk = [b"QUIT\r\n".to_vec(), vec![b'x'; 70_000]].concat();
     let before = count_anew();
-    let quitters: Vec<TcpStream> = (0..QUITTERS)
-        .map(|_| {
+    let mut quitters = Vec::new();
+    for (said, count) in [(&requests, QUITTERS), (&talk, CONNECTIONS_MAX + QUITTERS)] {
+        for _ in 0..count {
             let mut quitter = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-            quitter.write_all(&requests).unwrap();
+            // Those that are not accepted yet take a part of it.
+            quitter.set_nonblocking(true).unwrap();
+            let _ = quitter.write(said);
+            quitters.push(quitter);
             // Others are served all the while.
             assert_eq!(client.strlen::<_, usize>("large").unwrap(), VALUE);
-            quitter
-        })
-        .collect();
+            assert!(server.connections() <= CONNECTIONS_MAX);
+        }
+    }
     // Each client may have its reply, while those that linger hold what they may.
     let bound = LINGER_BYTES + CLIENTS_MAX * VALUES * VALUE + BESIDES;
     assert!(most_since(before) < bound, "{} bytes", most_since(before));
     drop(quitters);
-    let mut other = connect(server.port());
+    // It is turned away while those that were not accepted yet are clients for a moment.
+    let began = std::time::Instant::now();
+    let mut other = loop {
+        match try_to_connect(server.port()) {
+            Ok(other) => break other,
+            Err(error) => assert!(began.elapsed() < LONG, "{error}"),
+        }
+    };
+    // They came before it, and are gone soon.
+    while server.connections() > 2 {
+        assert!(began.elapsed() < LONG, "they linger though their peers have closed");
+        std::thread::yield_now();
+    }
     let mut pong = String::new();
     assert_eq!(cmd("PING").query::<String>(&mut other), Ok("PONG".to_owned()));
     TcpStream::connect(("127.0.0.1", server.port()))

@@ -11,7 +11,8 @@
 //! `--output-limit` bounds what waits for one client: a reply that would be longer by itself is refused with an error
 //! before it is made, and a client that does not read is cut off. `--maxclients` bounds the clients; connections that
 //! linger after their end (see [`pointsman::net`]) and those that are told that there are too many have 64 places more.
-//! `tests/shardcache_hostile.rs` holds the server to both.
+//! `tests/shardcache_hostile.rs` holds the server to both, and the script `hostile` beside this file lets such clients at a
+//! release build and prints what they made it hold.
 //!
 //! It ends in order on ctrl-c, SIGTERM or `redis-cli shutdown`, and prints where every message went.
 //!

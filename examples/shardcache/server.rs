@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(10);
 /// So many connections there may be besides those of clients: they linger, or are told that there are too many.
-const NO_CLIENTS_MAX: usize = 64;
+pub const NO_CLIENTS_MAX: usize = 64;
 /// No more requests are taken from a client for which more than the second number of bytes wait, until no
 /// more than the first do.
 const MARKS: (usize, usize) = (64 * 1024, 256 * 1024);
@@ -61,7 +61,8 @@ impl Default for Settings {
 /// A running server.
 pub struct Server {
     system: System,
-    listener: Listener,
+    /// For TCP, and for the Unix socket if there is one.
+    listeners: Vec<Listener>,
     ends: Receiver<bool>,
     shared: Arc<Shared>,
 }
@@ -241,17 +242,25 @@ impl Server {
         let _ = shared.coordinator.set(coordinator);
         // Ends when the first generation drops the sender.
         let _ = waits.recv();
-        let listener = listen(&system, "tcp", Address::tcp(shared.settings.tcp.as_str()), &shared)?;
-        let _ = shared.port.set(listener.local_addr().map_or(0, |addr| addr.port()));
+        let tcp = listen(&system, "tcp", Address::tcp(shared.settings.tcp.as_str()), &shared)?;
+        let _ = shared.port.set(port_of(&tcp));
+        let mut listeners = vec![tcp];
         if let Some(path) = &shared.settings.unix {
             remove_if_abandoned(path);
-            listen(&system, "unix", Address::unix(path), &shared)?;
+            listeners.push(listen(&system, "unix", Address::unix(path), &shared)?);
         }
-        Ok(Self { system, listener, ends, shared })
+        Ok(Self { system, listeners, ends, shared })
     }
 
     pub fn port(&self) -> u16 {
-        self.listener.local_addr().map_or(0, |addr| addr.port())
+        self.listeners.first().map_or(0, port_of)
+    }
+
+    /// Connections whose sockets are not closed: those of clients, those that linger, and those that are told that there
+    /// are too many.
+    #[allow(dead_code)] // only tests ask
+    pub fn connections(&self) -> usize {
+        self.listeners.iter().map(Listener::connections).sum()
     }
 
     /// What makes [`wait`](Self::wait) return from elsewhere.
@@ -269,6 +278,10 @@ impl Server {
         let Self { system, .. } = self;
         system.shutdown(SHUTDOWN_DEADLINE)
     }
+}
+
+fn port_of(listener: &Listener) -> u16 {
+    listener.local_addr().map_or(0, |addr| addr.port())
 }
 
 fn listen(

@@ -173,6 +173,15 @@ impl Driver {
         std::mem::take(&mut lock(&self.inbox).lingering)
     }
 
+    /// Reports an edge of the socket with this token, as the thread does.
+    #[cfg(test)]
+    pub fn edge(&self, token: Token, bits: Readiness) {
+        let owner = lock(&self.owners).get(token.0).cloned();
+        if let Some(owner) = owner {
+            owner.raise(bits);
+        }
+    }
+
     fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
         let (driver, poll) = Self::new()?;
         let served = driver.clone();

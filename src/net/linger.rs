@@ -7,10 +7,11 @@
 //! that are still on their way to the peer.
 //!
 //! All sockets of one listener that linger hold no more than so many bytes that are not written. Where they would, the
-//! oldest are closed.
+//! oldest are closed, and a warning says so whenever their count has doubled.
 
 use crate::net::places::LingeringPlace;
 use crate::net::socket::Socket;
+use crate::util::panic::quietly;
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap};
@@ -163,8 +164,20 @@ impl Lingerers {
         while let Some(holdings) = self.holdings.get(&listener).filter(|holdings| holdings.bytes > bytes_max)
         {
             let Some((_, &key)) = holdings.by_age.first_key_value() else { return };
-            self.sockets[key].lingering.place.count_cut();
+            let place = &self.sockets[key].lingering.place;
+            let (places, count) = (place.places().clone(), place.count_cut());
             self.remove(key);
+            if count.is_power_of_two() {
+                // The logger is code of the application.
+                quietly(|| {
+                    log::warn!(
+                        "{}: connections closed before their last bytes were sent, {count} so far: those that \
+                         lingered held more than {bytes_max} bytes together; raise `linger_bytes`, or shorten \
+                         `linger`",
+                        places.label()
+                    );
+                });
+            }
         }
     }
 

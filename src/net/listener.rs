@@ -31,9 +31,9 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// At most this many connections are accepted before other actors get their turn.
-const ACCEPTS_MAX: u32 = 64;
+pub(super) const ACCEPTS_MAX: u32 = 64;
 /// How long accepting rests when the operating system has no more to give.
-const REST: Duration = Duration::from_millis(50);
+pub(super) const REST: Duration = Duration::from_millis(50);
 const LINGER_DEFAULT: Duration = Duration::from_secs(2);
 const LINGER_BYTES_DEFAULT: usize = 64 << 20;
 const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
@@ -220,6 +220,20 @@ impl ListenerBuilder {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
     {
+        self.spawn_on(ListenSocket::bind, make)
+    }
+
+    /// As [`spawn`](Self::spawn), on the socket that `bind` makes.
+    pub(super) fn spawn_on<A, F>(
+        self,
+        bind: impl FnOnce(&Address) -> io::Result<ListenSocket>,
+        make: F,
+    ) -> Result<Listener, ListenError>
+    where
+        A: Actor,
+        A::Message: From<Ready>,
+        F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
+    {
         // What is refused is dropped while the error is on its way.
         let make = Guarded::new(make);
         let make = move |connection: Connection, ctx: &mut Context<A::Message>| make(connection, ctx);
@@ -229,15 +243,15 @@ impl ListenerBuilder {
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let driver = system.core().extensions.get::<DriverSlot>().driver().map_err(ListenError::Driver)?;
-        let socket = ListenSocket::bind(&address)
-            .map_err(|error| ListenError::Bind { address: address.clone(), error })?;
+        let socket = bind(&address).map_err(|error| ListenError::Bind { address: address.clone(), error })?;
+        let places = Places::new(format!("system {:?}: listener {name:?}", system.core().name));
         let shared = StdArc::new(Shared {
             local_addr: socket.local_addr(),
             socket: Mutex::new(Some(socket)),
             accepted: AtomicU64::new(0),
             accept_failures: AtomicU64::new(0),
             open: AtomicUsize::new(0),
-            places: StdArc::default(),
+            places: StdArc::new(places),
         });
         let (kept, port, make) = (shared.clone(), Port(shared), StdArc::new(make));
         let actor = system
@@ -265,6 +279,12 @@ impl Listener {
         self.shared.accepted.load(Ordering::Relaxed)
     }
 
+    /// Connections whose sockets are not closed, as [`max_connections`](ListenerBuilder::max_connections) bounds them:
+    /// those that are open, and those that linger.
+    pub fn connections(&self) -> usize {
+        self.shared.places.held()
+    }
+
     /// Connections whose actors have not ended.
     pub fn open_connections(&self) -> usize {
         // Ordering: Relaxed; a statistic.
@@ -278,13 +298,14 @@ impl Listener {
     }
 
     /// How many connections were closed before their last bytes were sent because those that lingered held more than
-    /// [`linger_bytes`](ListenerBuilder::linger_bytes).
+    /// [`linger_bytes`](ListenerBuilder::linger_bytes). A warning in the log tells of the first, and of each that
+    /// doubles their number.
     pub fn linger_cuts(&self) -> u64 {
         self.shared.places.cut()
     }
 
-    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is tried again after a short
-    /// rest, and who waits to be accepted is not turned away meanwhile.
+    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is
+    /// tried again after a short rest, and who waits to be accepted is not turned away meanwhile.
     pub fn accept_failures(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.shared.accept_failures.load(Ordering::Relaxed)

@@ -26,9 +26,10 @@
 //! a peer whose request never ends (otherwise it leaves ever more unconsumed), and to write a bounded amount for each
 //! piece that it reads. A connection that has ended holds its output for the [linger
 //! time](ListenerBuilder::linger) at most, and all that have ended hold no more than
-//! [`linger_bytes`](ListenerBuilder::linger_bytes) together. How many connections there are, with those that linger, is
-//! bounded by [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the
-//! descriptors that the operating system gives. Peers that say nothing are shown out by a
+//! [`linger_bytes`](ListenerBuilder::linger_bytes) together; a warning in the log tells where some were closed for that.
+//! How many [connections](Listener::connections) there are, with those that linger, is bounded by
+//! [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the descriptors that
+//! the operating system gives. Peers that say nothing are shown out by a
 //! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
 //!
 //! ```
@@ -88,6 +89,8 @@ pub mod readiness;
 pub(crate) mod ready;
 #[cfg(all(test, not(pointsman_loom)))]
 pub(crate) mod scripted;
+#[cfg(all(test, not(pointsman_loom)))]
+pub(crate) mod scripted_port;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod socket;
 

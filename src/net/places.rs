@@ -10,6 +10,8 @@ use std::sync::Arc as StdArc;
 /// The places of one listener.
 #[derive(Default)]
 pub struct Places {
+    /// How a warning names the listener.
+    label: String,
     /// Connections whose sockets are not closed.
     held: AtomicUsize,
     /// Those among them whose actors have ended.
@@ -19,6 +21,16 @@ pub struct Places {
 }
 
 impl Places {
+    /// Places of which none is taken, and by which name a warning calls the listener.
+    pub fn new(label: String) -> Self {
+        Self { label, ..Self::default() }
+    }
+
+    /// How a warning names the listener.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Connections whose sockets are not closed.
     pub fn held(&self) -> usize {
         // Ordering: Relaxed; the listener alone counts up, and hears of each count down by a message that follows it.
@@ -65,10 +77,15 @@ impl Place {
         StdArc::as_ptr(&self.places).addr()
     }
 
-    /// Notes that the socket is closed because those that linger hold too much.
-    pub fn count_cut(&self) {
+    /// Notes that the socket is closed because those that linger hold too much, and returns of how many that is so.
+    pub fn count_cut(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
-        self.places.cut.fetch_add(1, Ordering::Relaxed);
+        self.places.cut.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Those of its listener.
+    pub fn places(&self) -> &StdArc<Places> {
+        &self.places
     }
 }
 

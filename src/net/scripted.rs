@@ -1,6 +1,10 @@
 //! Connections and lingering sockets over a socket that is made up: every read and write may be short, interrupted or
 //! "would block", the peer may end its half or reset at any moment, and edges come late. Each seed is one course of
-//! events; `POINTSMAN_NET_SEED=N` runs that one alone.
+//! events; `POINTSMAN_NET_SEED=N` runs that one alone. In some of the courses the actor ends its half before the peer
+//! does, or aborts. `scripted_port.rs` does the same for a listener.
+//!
+//! The driver's loop has no script, since mio alone can make the events that it looks at. Its word with the owners of
+//! sockets has a loom model (`net_readiness`), and `tests/it/net.rs` runs the rest of it on real sockets.
 //!
 //! The socket keeps to what the operating system promises: where a call got less than there is, an edge follows. So at the
 //! end of each course, when the peer has read all and no edge is owed, everything must have arrived on both sides, without
@@ -22,6 +26,8 @@
 //! | | bytes that wait in the second buffer do not count |
 //! | | the half ends before all is sent, or is taken for ended when the connection ends |
 //! | | a connection that ends closes over what is not sent, or over what is not read |
+//! | | a connection whose own half has ended reads no more, or writes on |
+//! | | an aborted connection reads on, sends what waited, or lingers |
 //! | `linger.rs` | a socket that yields is forgotten, or never gone on with |
 //! | | "would block" is the end |
 //! | | the peer is not told that no more comes |
@@ -53,28 +59,28 @@ const FIRST_TOKEN: usize = 1000;
 const BLOCKED_MAX: u32 = 1000;
 
 /// SplitMix64.
-struct Rng(u64);
+pub struct Rng(pub u64);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// True once in so many times.
-    fn once_in(&mut self, times: usize) -> bool {
+    pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 }
 
 /// A socket and its peer.
-struct Wire {
+pub struct Wire {
     rng: Rng,
     /// All calls do what they can.
     is_calm: bool,
@@ -97,14 +103,37 @@ struct Wire {
     is_closed: bool,
     /// The socket was closed with unread input, of which the driver had told.
     closed_over_input: bool,
+    /// The actor has aborted the connection.
+    is_aborted: bool,
     /// "Would block" in a row.
     blocked: u32,
 }
 
 /// Our end of it.
-pub struct End(StdArc<Mutex<Wire>>);
+pub struct End(pub StdArc<Mutex<Wire>>);
 
 impl Wire {
+    /// A socket that has nothing to read, and room for so many bytes.
+    pub fn new(rng: Rng, stops_early: bool, room: usize) -> Self {
+        Self {
+            rng,
+            is_calm: false,
+            stops_early,
+            coming: VecDeque::new(),
+            peer_ended: false,
+            edges: Readiness::default(),
+            room,
+            wants_room: false,
+            gone: Vec::new(),
+            we_ended: false,
+            is_reset: false,
+            is_closed: false,
+            closed_over_input: false,
+            is_aborted: false,
+            blocked: 0,
+        }
+    }
+
     fn edge(&mut self, mut bits: Readiness) {
         if bits.has(Readiness::READABLE) && (self.peer_ended || self.is_reset) {
             bits = bits.and(Readiness::READ_ENDS);
@@ -136,6 +165,7 @@ impl Wire {
 
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         assert!(!into.is_empty(), "a read into no room looks like the end");
+        assert!(!self.is_aborted, "nothing is read behind an abort");
         if self.is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -162,7 +192,7 @@ impl Wire {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        assert!(!self.we_ended, "nothing is written behind the end");
+        assert!(!self.we_ended && !self.is_aborted, "nothing is written behind the end");
         if self.is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -296,12 +326,21 @@ struct Course<'a> {
     /// Messages in the mailbox.
     told: StdArc<AtomicUsize>,
     rng: Rng,
+    /// Decides what comes of the next two alone.
+    whims: Rng,
+    /// The actor may end its half though the peer has not.
+    may_end: bool,
+    /// The actor may abort the connection.
+    may_abort: bool,
     /// Bytes of one step are fewer than this.
     scale: usize,
     sent: usize,
     consumed: usize,
     written: Vec<u8>,
     seen_end: bool,
+    /// The actor has ended its half: what it writes is thrown away.
+    we_ended: bool,
+    has_aborted: bool,
     has_lingered: bool,
 }
 
@@ -325,22 +364,9 @@ impl<'a> Course<'a> {
     fn new(stage: &'a Stage, seed: u64) -> Self {
         let mut rng = Rng(seed);
         let scale = if rng.once_in(4) { 6000 } else { 50 };
-        let wire = Wire {
-            rng: Rng(rng.next()),
-            is_calm: false,
-            stops_early: rng.once_in(3),
-            coming: VecDeque::new(),
-            peer_ended: false,
-            edges: Readiness::default(),
-            room: rng.below(scale),
-            wants_room: false,
-            gone: Vec::new(),
-            we_ended: false,
-            is_reset: false,
-            is_closed: false,
-            closed_over_input: false,
-            blocked: 0,
-        };
+        let mut whims = Rng(!seed);
+        let (may_end, may_abort) = (whims.once_in(3), whims.once_in(8));
+        let wire = Wire::new(Rng(rng.next()), rng.once_in(3), rng.below(scale));
         let wire = StdArc::new(Mutex::new(wire));
         let (told, told_of_room) = (StdArc::new(AtomicUsize::new(0)), StdArc::new(AtomicUsize::new(0)));
         let counts = told.clone();
@@ -365,11 +391,16 @@ impl<'a> Course<'a> {
             told_of_room,
             told,
             rng,
+            whims,
+            may_end,
+            may_abort,
             scale,
             sent: 0,
             consumed: 0,
             written: Vec::new(),
             seen_end: false,
+            we_ended: false,
+            has_aborted: false,
             has_lingered: false,
         }
     }
@@ -413,7 +444,7 @@ impl<'a> Course<'a> {
             let copies = if self.scale > 100 { 1 } else { 1 + self.rng.below(3) };
             for _ in 0..copies {
                 connection.write(&taken);
-                if connection.closed().is_none() {
+                if connection.closed().is_none() && !self.we_ended {
                     self.written.extend_from_slice(&taken);
                 }
             }
@@ -423,8 +454,24 @@ impl<'a> Course<'a> {
         assert_eq!(flushed == Flushed::Pending, connection.pending() > 0);
         if self.seen_end && connection.received().is_empty() {
             connection.shutdown_write();
+            self.we_ended = true;
         }
         true
+    }
+
+    /// What the actor does in a turn for a message of another kind.
+    fn act(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        if self.may_end && self.whims.once_in(30) {
+            connection.shutdown_write();
+            self.we_ended = true;
+        }
+        if self.may_abort && self.whims.once_in(60) {
+            connection.write(b"thrown away");
+            lock(&self.wire).is_aborted = true;
+            connection.abort();
+            self.has_aborted = true;
+        }
     }
 
     /// The actor ends.
@@ -460,6 +507,7 @@ impl<'a> Course<'a> {
             }
             _ => {
                 drop(wire);
+                self.act();
                 self.turn();
             }
         }
@@ -490,7 +538,10 @@ impl<'a> Course<'a> {
         self.settle();
         let (is_reset, lingered) = (lock(&self.wire).is_reset, !self.lingerers.is_empty());
         if let Some(connection) = &mut self.connection {
-            if is_reset {
+            if self.has_aborted {
+                assert!(connection.closed().is_some());
+                assert_eq!(connection.pending(), 0);
+            } else if is_reset {
                 // Who has seen the end and has nothing to send, has no call that could fail.
                 assert!(connection.closed().is_some() || self.seen_end, "it knows of the reset");
                 assert_eq!(connection.pending(), 0);
@@ -506,7 +557,7 @@ impl<'a> Course<'a> {
             lock(&self.wire).end();
             self.settle();
         }
-        if self.connection.is_some() && !is_reset {
+        if self.connection.is_some() && !is_reset && !self.has_aborted {
             assert!(self.seen_end && lock(&self.wire).we_ended, "the ends of both halves");
         }
         self.end();
@@ -514,19 +565,27 @@ impl<'a> Course<'a> {
         assert!(self.lingerers.is_empty(), "it lingers though the peer has closed");
         let wire = lock(&self.wire);
         assert!(wire.is_closed);
-        if !is_reset {
+        assert!(self.written.starts_with(&wire.gone), "other bytes");
+        if self.has_aborted {
+            assert!(!self.has_lingered, "nothing is left to do");
+        } else if !is_reset {
             assert!(wire.we_ended || !self.has_lingered, "the peer is told that no more comes");
             assert!(!wire.closed_over_input, "a reset would have destroyed what was sent");
             assert_eq!(wire.gone.len(), self.written.len(), "not all that was written");
-            assert!(wire.gone == self.written, "other bytes");
         }
         assert_eq!((self.places.held(), self.places.lingering()), (0, 0));
         assert_eq!(self.told_of_room.load(Ordering::Relaxed), 1);
     }
 }
 
+/// The seeds from 0 on, or the one that the environment names.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let only = std::env::var("POINTSMAN_NET_SEED").ok().map(|seed| seed.parse().expect("a number"));
+    only.map_or(0..count, |seed| seed..seed + 1)
+}
+
 /// Names the seed of a course that fails.
-struct Seed(u64);
+pub struct Seed(pub u64);
 
 impl Drop for Seed {
     fn drop(&mut self) {
@@ -540,8 +599,7 @@ impl Drop for Seed {
 fn everything_arrives_and_every_end_is_seen_whatever_the_socket_does() {
     const SEEDS: u64 = if cfg!(miri) { 3 } else { 1500 };
     let stage = Stage::new();
-    let only = std::env::var("POINTSMAN_NET_SEED").ok().map(|seed| seed.parse().expect("a number"));
-    for seed in only.map_or(0..SEEDS, |seed| seed..seed + 1) {
+    for seed in seeds(SEEDS) {
         let seed = Seed(seed);
         Course::new(&stage, seed.0).run();
     }

@@ -135,6 +135,9 @@ pub enum ListenSocket {
         /// Which file is ours: somebody may have put another one in its place.
         file: Option<(u64, u64)>,
     },
+    /// Made up.
+    #[cfg(test)]
+    Scripted(crate::net::scripted_port::Port),
 }
 
 impl ListenSocket {
@@ -172,6 +175,8 @@ impl ListenSocket {
             ListenSocket::Unix { listener, .. } => {
                 listener.accept().map(|(stream, _)| (Socket::Unix(stream), None))
             }
+            #[cfg(test)]
+            ListenSocket::Scripted(port) => port.accept().map(|end| (Socket::Scripted(end), None)),
         }
     }
 
@@ -180,6 +185,8 @@ impl ListenSocket {
             ListenSocket::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]
             ListenSocket::Unix { .. } => None,
+            #[cfg(test)]
+            ListenSocket::Scripted(_) => None,
         }
     }
 
@@ -188,6 +195,8 @@ impl ListenSocket {
             ListenSocket::Tcp(listener) => listener,
             #[cfg(unix)]
             ListenSocket::Unix { listener, .. } => listener,
+            #[cfg(test)]
+            ListenSocket::Scripted(port) => port,
         }
     }
 }

@@ -119,7 +119,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     /// # Errors
     ///
     /// What is wrong, for people: the router is not created, and
-    /// [`SectionFault::Refused`](crate::routing::settings::error::SectionFault::Refused) says so.
+    /// [`SectionFault::Refused`](crate::settings::section_fault::SectionFault::Refused) says so.
     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<M>>>, String> {
         let _ = system;
         Ok(None)

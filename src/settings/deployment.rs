@@ -78,8 +78,9 @@ impl ListenerSettings {
 
     /// How many bytes the connections that linger may hold together. When they hold more, they are closed at once,
     /// the oldest first, until they no longer do; their peers lose what was not sent, and
-    /// [`linger_cuts`](crate::net::Listener::linger_cuts) counts them. 64 MiB unless said otherwise. With 0, a connection
-    /// lingers only if the operating system has taken all that it wrote.
+    /// [`linger_cuts`](crate::net::Listener::linger_cuts) counts them. A warning in the log tells of the first, and of
+    /// each that doubles their number. 64 MiB unless said otherwise. With 0, a connection lingers only if the operating
+    /// system has taken all that it wrote.
     pub fn linger_bytes(mut self, bytes: usize) -> Self {
         self.linger_bytes = Some(bytes);
         self

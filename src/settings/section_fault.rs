@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Why an actor, mostly a router, cannot be as the system says of it: in
 /// [`SpawnError::Section`](crate::SpawnError::Section) and
-/// [`BuildError::Section`](crate::core::error::BuildError::Section), which name the key.
+/// [`BuildError::Section`](crate::core::build_error::BuildError::Section), which name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SectionFault {

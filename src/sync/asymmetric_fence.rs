@@ -1,6 +1,6 @@
 //! A `SeqCst` fence between two sides, of which the rare one pays for both.
 //!
-//! Each section of [`crate::grace`] stores something and then loads something else, and no processor keeps these two in
+//! Each section of [`crate::util::reclaim`] stores something and then loads something else, and no processor keeps these two in
 //! order by itself. A fence does, and waits for all stores before it: for that of the last message, too, whose line
 //! another core had. Nothing in a routed send took longer (5 of 33 ns from one thread to eight routees). Linux offers
 //! what spares it, membarrier(2), since 4.14: by [`heavy`] every other thread of the process that runs executes a full

@@ -699,12 +699,14 @@ fn a_connection_that_lingers_keeps_its_place_until_it_is_closed() {
     let mut rest = Vec::new();
     first.read_to_end(&mut rest).unwrap();
     assert_eq!((rest.len(), listener.accepted()), (PARTING, 1), "it has the only place");
+    assert_eq!((listener.connections(), listener.open_connections()), (1, 0));
     drop(first);
     // Now it is served.
     second.read_to_end(&mut rest).unwrap();
     assert_eq!((rest.len(), listener.accepted()), (2 * PARTING, 2));
     drop(second);
-    wait_for(|| listener.lingering_connections() == 0);
+    wait_for(|| listener.connections() == 0);
+    assert_eq!(listener.lingering_connections(), 0);
     ends_balanced(system);
 }
 
@@ -746,6 +748,75 @@ fn those_that_linger_hold_no_more_than_they_may_and_the_oldest_are_cut_first() {
         assert_eq!((got.len() == PARTING, number > 0), (number > 0, ended.is_ok() && number > 0), "{number}");
     }
     assert_eq!(listener.linger_cuts(), 1);
+    ends_balanced(system);
+}
+
+/// Has so many connections cut, one after the other; their clients.
+fn have_cut(listener: &pointsman::net::Listener, count: u64) -> Vec<TcpStream> {
+    (1..=count)
+        .map(|cuts| {
+            let client = left_behind(listener, 0);
+            wait_for(|| listener.linger_cuts() == cuts);
+            client
+        })
+        .collect()
+}
+
+#[test]
+fn a_warning_tells_of_connections_that_are_cut_whenever_their_count_has_doubled() {
+    crate::logged::listen();
+    let system = System::builder("cutting").build().unwrap();
+    let listener = system.listener("parting", local()).linger(LONG).linger_bytes(1000);
+    let listener = listener.spawn(|connection, _| Parting(connection)).unwrap();
+    let clients = have_cut(&listener, 5);
+    // The driver has warned of the fourth before it counts the fifth.
+    let warning = |count| {
+        format!(
+            "! listener \"parting\": connections closed before their last bytes were sent, {count} so far: those \
+             that lingered held more than 1000 bytes together; raise `linger_bytes`, or shorten `linger`"
+        )
+    };
+    assert_eq!(crate::logged::lines("cutting"), [1, 2, 4].map(warning));
+    drop(clients);
+    ends_balanced(system);
+}
+
+/// The driver's own thread makes this of what it tells; from then on its logger panics where a connection is cut.
+struct Panicking(Ready);
+
+impl From<Ready> for Panicking {
+    fn from(ready: Ready) -> Self {
+        crate::logged::meanwhile(|text| assert!(!text.contains("\"cut\": connections closed"), "planted"));
+        Self(ready)
+    }
+}
+
+/// As [`Parting`].
+struct PartingLoudly(Connection);
+
+impl Actor for PartingLoudly {
+    type Message = Panicking;
+    fn receive(&mut self, Panicking(ready): Panicking, ctx: &mut Context<Panicking>) -> Done {
+        self.0.ready(ready);
+        if let ReadOutcome::Read(_) = self.0.fill(16) {
+            self.0.write(&vec![42; PARTING]);
+            ctx.stop();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_logger_that_panics_where_a_connection_is_cut_leaves_the_others_served() {
+    let system = System::builder("net").build().unwrap();
+    let listener = system.listener("cut", local()).linger(LONG).linger_bytes(1000);
+    let listener = listener.spawn(|connection, _| PartingLoudly(connection)).unwrap();
+    let echo = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let clients = have_cut(&listener, 1);
+    let mut other = TcpStream::connect(echo.local_addr().unwrap()).unwrap();
+    other.set_read_timeout(Some(LONG)).unwrap();
+    echoes(&mut other, b"served");
+    drop(clients);
     ends_balanced(system);
 }
 

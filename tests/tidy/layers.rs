@@ -301,12 +301,32 @@ fn circles(imports: &[Import]) -> Vec<Vec<&str>> {
     found.into_iter().collect()
 }
 
-/// All imports of the library, its views left out.
+/// The modules that are built for unit tests alone, by their paths: those whose declaration says so.
+fn only_for_tests(files: &[Source]) -> BTreeSet<Vec<String>> {
+    let mut found = BTreeSet::new();
+    for source in files {
+        for pair in source.lines.windows(2) {
+            let declared = pair[1].code.trim_start_matches("pub(crate) ").strip_prefix("mod ");
+            let name = declared.and_then(|rest| rest.trim_end().strip_suffix(';'));
+            if let Some(name) = name.filter(|_| pair[0].is_attribute() && pair[0].code.contains("(test")) {
+                let mut path = module_of(source.path.trim_start_matches("src/"));
+                path.push(name.to_owned());
+                found.insert(path);
+            }
+        }
+    }
+    found
+}
+
+/// All imports of the library, its views and what is built for unit tests alone left out.
 fn of_the_tree() -> Vec<Import> {
     let files = sources("src");
-    let tree = Tree::new(&files);
-    let is_view = |source: &&Source| VIEWS.contains(&folder_of(source.path.trim_start_matches("src/")));
-    files.iter().filter(|source| !is_view(source)).flat_map(|source| imports(source, &tree)).collect()
+    let (tree, tests) = (Tree::new(&files), only_for_tests(&files));
+    let counts = |source: &&Source| {
+        let file = source.path.trim_start_matches("src/");
+        !VIEWS.contains(&folder_of(file)) && !tests.contains(&module_of(file))
+    };
+    files.iter().filter(counts).flat_map(|source| imports(source, &tree)).collect()
 }
 
 #[test]
@@ -382,6 +402,13 @@ fn imports_that_run_upward_are_found_behind_facades_braces_and_in_code() {
             "src/time/clock.rs:1: Cell is in src/core/cell.rs",
         ]
     );
+}
+
+#[test]
+fn modules_that_are_built_for_tests_alone_are_found() {
+    let text = "#[cfg(all(test, not(pointsman_loom)))]\npub(crate) mod scripted;\npub(crate) mod socket;\n";
+    let files = [Source::new("src/net/mod.rs", text)];
+    assert_eq!(only_for_tests(&files).into_iter().collect::<Vec<_>>(), [["net", "scripted"]]);
 }
 
 #[test]
