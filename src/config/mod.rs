@@ -1,6 +1,6 @@
 #![doc = include_str!("../../docs/configuration.md")]
 
-// `file.rs` has the sections and keys, `values.rs` what may stand there, `error.rs` what is said if it may not, and
+// `file.rs` has the sections and keys, `values.rs` what may stand there, `core/error.rs` what is said if it may not, and
 // `key.rs` of which key; `apply.rs` does to a builder what a file says, and `print.rs` is the way back; `router.rs` is
 // both for routers.
 
