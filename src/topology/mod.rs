@@ -16,7 +16,7 @@
 //! In reading order, level one, between groups: `plan.rs` how groups and routes are declared, and `member.rs` what is
 //! mounted; `outlet.rs` the table by which a message goes, and `wraps.rs` how it becomes one of the group's type;
 //! `send.rs` the verbs; `request.rs`, `reply_set.rs` and `ask_all.rs` how answers come back; `config.rs` how a
-//! configuration gets to the groups, `start.rs` how they get their first one, and `stop.rs` how they end; `dot.rs` and `core/error.rs`.
+//! configuration gets to the groups, `start.rs` how they get their first one, and `stop.rs` how they end; `dot.rs` and `error.rs`.
 //!
 //! Level two, actors by key: `builder.rs` and `group.rs` what the user has in hand; `key_router.rs` and `outcome.rs` the
 //! inner router; `route.rs` a message's way to its keys; `board.rs` what all parts share, and how an actor is created;

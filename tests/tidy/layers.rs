@@ -374,7 +374,7 @@ fn snippets(files: &[(&str, &str)]) -> Vec<Import> {
 #[test]
 fn imports_that_run_upward_are_found_behind_facades_braces_and_in_code() {
     let imports = snippets(&[
-        ("src/mailbox/mailbox.rs", "pub(crate) mod gate;\n"),
+        ("src/mailbox/mod.rs", "pub(crate) mod gate;\n"),
         (
             "src/mailbox/gate.rs",
             "use crate::core::{cell::Cell,\n    error::{self, SendError}};\npub struct Gate;\n",
