@@ -6,6 +6,7 @@
 //! | [`supervision`] | [`resizing`]: pools whose size follows their load | [`shutdown`] |
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
 //! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
+//! | | | [`glossary`]: the terms of this engine, and all ways to end |
 //! | | | [`models`]: code of yours, checked by loom |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
@@ -36,6 +37,9 @@ pub mod shutdown {}
 
 #[doc = include_str!("../docs/words.md")]
 pub mod words {}
+
+#[doc = include_str!("../docs/glossary.md")]
+pub mod glossary {}
 
 #[doc = include_str!("../docs/latency.md")]
 pub mod latency {}

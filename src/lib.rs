@@ -67,6 +67,7 @@
 //!
 //! | you want | look at |
 //! |---|---|
+//! | to read about one subject | [the guides](guide): a page each, with a table of subjects |
 //! | to write an actor | [`Actor`], [`Context`] |
 //! | to start and stop the whole | [`System`], [`Dispatcher`] |
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
@@ -92,7 +93,6 @@
 //! | settings from outside the code | [`Deployment`], `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`] |
 //! | where every message went | [`Ledger`], [`DeadLetters`] |
-//! | how it all goes together | [`guide`] |
 //!
 //! # Guarantees
 //!
@@ -115,27 +115,6 @@
 //! 10. A routee of a balancing pool never sleeps while the shared queue holds a message that it may take.
 //! 11. Idle workers sleep; a job submitted while the last one falls asleep wakes one.
 //! 12. Shutdown ends every thread and balances the ledger to 0.
-//!
-//! # How the source is laid out
-//!
-//! From the ground up, each resting on those before it: `sync` (the only door to atomics and threads), `payload` (what a
-//! panic leaves behind), `grace` and `striped`, `mailbox`, `scheduler`, `dispatch`; then the core, whose parts know each
-//! other: `actor`, `actor_ref`, `supervision`, `time`, `ledger`, `deployment`, `event_stream`, `error`; then what is made
-//! of it: `routing`, `topology`, `net`, `pattern`, `shutdown`, `config`, `testkit`. The core names these only to hand out their builders
-//! and to keep their state for a system; and in `error`, since the errors of spawning and of building hold what is wrong
-//! with a router, a backoff, or the phases of the shutdown.
-//!
-//! What a function does may depend on its thread, too, by thread-locals, which `sync::per_thread` declares. Some are
-//! caches; some say who the thread is (a worker, a reader, a task of the shutdown, the one with this number) or hold what
-//! it is to run next. The others say what is under way on it:
-//!
-//! | thread-local | says | so that |
-//! |---|---|---|
-//! | `HOPS` in `routing/routing_ref.rs` | how many routers the message has gone through that is being sent | routers in a circle end as an error |
-//! | `LATEST` in `core/ledger.rs` | the books used last, and the thread's row in them | counting needs no search; a late reply is counted there |
-//! | `TELLING` in `core/dead_letters.rs` | that subscribers are being told of a dead letter | those that come of that are counted and not told, or there were no end |
-//! | `UNREAD` in `core/dead_letters.rs` | that what is dropped has been read by nobody | its reply ports tell *failed* from *ignored* |
-//! | `KEEPS_OTHERS` in `dispatch/dispatcher.rs` | that others wait for what runs, a timer's or a router's change | it is not let wait itself |
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 // In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.
 #![cfg_attr(
