@@ -55,6 +55,13 @@ impl Wake for Nudge {
     }
 }
 
+/// Why no message of the shared queue is to be handled.
+enum NoneTaken {
+    Empty,
+    /// What was skipped has used up the throughput, and there may be more.
+    Budget,
+}
+
 /// What an actor that shares a queue keeps.
 pub struct Balanced<M> {
     /// `None` once it has left.
@@ -107,7 +114,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Takes a message of the shared queue, counts it, and answers a claim. What nobody wants any more is skipped, where
     /// this actor does so, and spends of the throughput as what is handled does.
     #[inline]
-    fn take_shared(&mut self) -> Option<A::Message> {
+    fn take_shared(&mut self) -> Result<A::Message, NoneTaken> {
         loop {
             let taken = self.balanced(|balanced| {
                 let taken = balanced.taker.as_mut()?.take();
@@ -117,14 +124,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if self.owes {
                 self.answer();
             }
-            let message = taken.flatten()?;
+            let message = taken.flatten().ok_or(NoneTaken::Empty)?;
             if !self.skips {
                 self.row.handled(1);
-                return Some(message);
+                return Ok(message);
             }
-            let wanted = self.unless_unwanted(message);
-            if wanted.is_some() || !self.spend() {
-                return wanted;
+            if let Some(message) = self.unless_unwanted(message) {
+                return Ok(message);
+            }
+            if !self.spend() {
+                return Err(NoneTaken::Budget);
             }
         }
     }
@@ -144,11 +153,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return Acted::Budget;
         }
         match self.take_shared() {
-            Some(message) => {
+            Ok(message) => {
                 self.deliver(message);
                 Acted::Once
             }
-            None => {
+            Err(NoneTaken::Budget) => Acted::Budget,
+            Err(NoneTaken::Empty) => {
                 self.unspend();
                 Acted::NothingDue
             }
@@ -165,9 +175,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 self.let_queue_grow();
             }
             run += 1;
-            let Some(message) = self.take_shared() else {
-                self.unspend();
-                return self.wait_for_shared();
+            let message = match self.take_shared() {
+                Ok(message) => message,
+                Err(NoneTaken::Budget) => return Acted::Budget,
+                Err(NoneTaken::Empty) => {
+                    self.unspend();
+                    return self.wait_for_shared();
+                }
             };
             if let Err(failure) = self.receive(message) {
                 self.fail(failure, None);
@@ -251,7 +265,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
-            if let Some(message) = self.take_shared() {
+            if let Ok(message) = self.take_shared() {
                 self.deliver(message);
             }
             self.balanced(|balanced| balanced.has_taken = false);

@@ -21,7 +21,7 @@ use crate::actor_ref::{Accepted, AnyRef, Load, Recipient, RouterId};
 use crate::error::SendError;
 use crate::grace::{self, Published};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc as StdArc;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
 
 /// The part of a router that its references, its handle and its head share: what changes while it routes.
 #[repr(align(64))]
@@ -38,7 +38,7 @@ pub struct SharedRouter<M: Send + 'static> {
 pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
-    pub message_type: &'static str,
+    pub message_type: fn() -> &'static str,
     /// What everything random in this router derives from.
     pub seed: u64,
     /// Tells this router from others of the system.
@@ -47,7 +47,12 @@ pub struct RouterInfo {
     pub resizing: Option<StdArc<Resizing>>,
     /// Of a pool that ends with the message that finds it empty.
     found_empty: Option<Box<FoundEmpty>>,
+    /// Of a router value: this itself, which all values that share a logic share, too.
+    value: Option<StdWeak<RouterInfo>>,
 }
+
+/// Each routed message reads it: one line.
+const _: () = assert!(size_of::<RouterInfo>() == 64);
 
 impl<M: Send + 'static> SharedRouter<M> {
     pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
@@ -77,8 +82,18 @@ impl RouterInfo {
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        let message_type = std::any::type_name::<M>();
-        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
+        let message_type = std::any::type_name::<M>;
+        Self { head, system, message_type, seed, number, resizing: None, found_empty: None, value: None }
+    }
+
+    /// Of a router value: its dead letters are at this head.
+    pub fn of_value<M>(head: AnyRef, number: u32) -> StdArc<Self> {
+        StdArc::new_cyclic(|own| Self { value: Some(own.clone()), ..Self::new::<M>(head, number) })
+    }
+
+    /// Whether it is that of one router value alone, which has no clones and none that were made from it.
+    pub fn is_of_sole_value(&self) -> bool {
+        self.value.as_ref().is_some_and(|own| own.strong_count() == 1)
     }
 
     /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.

@@ -84,6 +84,11 @@ impl<'a> RouteContext<'a> {
         self.of_value
     }
 
+    /// Whether it goes through a router value that shares its logic with no other one.
+    pub(super) fn is_of_sole_value(&self) -> bool {
+        self.router.is_of_sole_value()
+    }
+
     /// A number of this router's own that derives from the system's seed.
     #[inline]
     pub fn seed(&self) -> u64 {
@@ -362,7 +367,7 @@ impl RouteContext<'_> {
         self.row.dead_lettered(lost);
         for _ in 0..lost {
             let router = self.router;
-            router.system.dead_letters().publish(reason, router.message_type, || router.head.path());
+            router.system.dead_letters().publish(reason, (router.message_type)(), || router.head.path());
         }
     }
 }
