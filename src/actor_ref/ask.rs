@@ -15,7 +15,7 @@ use super::promise::{Outcome, Promise, Spare, quietly};
 use super::reply::ReplyTo;
 use super::reply_counts::{Row, count};
 use super::routed_asks::Routed;
-use super::unsent::{self, Unsent, Until};
+use super::unsent::{self, Awaited, Unsent, Until};
 use super::{ActorRef, Call, Request};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
@@ -219,7 +219,8 @@ impl<R> Ask<R> {
     ///
     /// A request that waits for room in a [mailbox that lets senders wait](crate::Full::Wait) does so in this call, and no
     /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
-    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it.
+    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it. Nor does it get a copy
+    /// for which there was no room when another actor had answered.
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
         self
@@ -357,13 +358,14 @@ impl<R: Send + 'static> Asker<R> {
     ) -> Pending<'_, R> {
         let (reply_to, mut pending) = begin_with(self, target.timekeeper());
         let message = make(reply_to).into();
-        let (sent, put_off) = unsent::put_off(|| target.send(message));
+        let (sent, put_off) = unsent::put_off(|| target.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             refuse_pending(&mut pending, AskError::refused(&refused));
             target.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
+            let put_off = put_off.returning_by(|| target.way_back());
             put_off_pending(&mut pending, put_off.counted_by(target.system()));
         }
         pending
@@ -533,10 +535,12 @@ impl<R> Waiting<R> {
             other => return self.state = other,
         };
         self.state = State::Pending(promise);
+        let State::Pending(promise) = &mut self.state else { unreachable!("just set") };
         let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
-        let in_vain = unsent.wait(until);
+        let in_vain = unsent.wait(until, promise);
         match self.limit {
             Some(limit) if in_vain.is_late() => self.refuse(AskError::Timeout { after: limit.after }),
+            _ if in_vain.found_no_routee() => self.refuse(AskError::NoRoutees),
             _ => self.is_refused = !in_vain.is_empty(),
         }
     }
@@ -726,6 +730,28 @@ impl<R> Drop for Waiting<R> {
             State::Over => None,
         };
         self.count(row);
+    }
+}
+
+impl<R> Awaited for Promise<R> {
+    fn is_there(&self) -> bool {
+        self.is_answered()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        let _ = self.register(waker);
+    }
+}
+
+impl<R> Awaited for Ask<R> {
+    fn is_there(&self) -> bool {
+        self.waiting.is_answered()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        if let State::Pending(promise) = &mut self.waiting.state {
+            promise.wake(waker);
+        }
     }
 }
 

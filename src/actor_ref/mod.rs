@@ -51,7 +51,7 @@ pub use dead_letters::{
 pub use delivery::{Mode, Report};
 pub use expiring::Expiring;
 use later::Waiter;
-pub(crate) use later::{Next, Succession};
+pub(crate) use later::{Next, Succession, Watch};
 pub(crate) use meaning::{Alike, Meaning, Pointee, Referent};
 pub use or_back::{AskOrBack, StatusFailure};
 pub(crate) use recipient::Foreign;
@@ -61,6 +61,7 @@ pub use reply_counts::ReplyCounts;
 pub(crate) use to_actor::Bound;
 pub use traced::Answered;
 pub use undelivered::{SinkTaken, Undelivered};
+pub(crate) use unsent::{Awaited, Unsent, are_put_off, not_put_off, note_copies, put_off};
 
 use crate::actor::{self, ActorPath, FullPolicy, Header, Kind, Local};
 use crate::error::SendError;
@@ -191,13 +192,24 @@ impl<M: Send + 'static> ActorRef<M> {
         })
     }
 
-    /// Counts a message as sent and delivers it.
+    /// Counts a message as sent and delivers it. A wait for room that it begins at an actor is its own, and never put off.
     #[inline]
     pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
+        self.count_and_send::<false>(message)
+    }
+
+    /// As [`send`](Self::send), where waits for room may be [put off](unsent::put_off).
+    #[inline]
+    pub(crate) fn send_putting_off(&self, message: M) -> Result<(), SendError<M>> {
+        self.count_and_send::<true>(message)
+    }
+
+    #[inline(always)]
+    fn count_and_send<const PUTS_OFF: bool>(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
                 local.core.system.ledger().mine().sent(1);
-                self.push(local, message)
+                self.push::<PUTS_OFF>(local, message)
             }
             Target::Foreign(foreign) => {
                 if let Some(system) = &foreign.system {
@@ -212,8 +224,31 @@ impl<M: Send + 'static> ActorRef<M> {
     #[inline]
     pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.target() {
-            Target::Local(local) => self.push(local, message).map(|()| Accepted::Passed),
+            Target::Local(local) => self.push::<true>(local, message).map(|()| Accepted::Passed),
             Target::Foreign(foreign) => self.hand_over(foreign, message),
+        }
+    }
+
+    /// As [`pass_on`](Self::pass_on), of a part of a send that puts waits for room off: what waits behind this reference
+    /// goes [back](Self::way_back) to it.
+    #[cold]
+    pub(crate) fn pass_on_returning(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let (done, put_off) = unsent::put_off(|| self.pass_on(message));
+        if let Some(put_off) = put_off {
+            put_off.returning_by(|| self.way_back()).keep();
+        }
+        done
+    }
+
+    /// What a message that has waited for room behind this reference, and was refused since its actor has ended, is to be
+    /// sent by once more: an `ActorRef` to what chooses who gets it. `None` if nothing does.
+    #[cold]
+    pub(crate) fn way_back(&self) -> Option<Box<dyn std::any::Any + Send>> {
+        let Target::Foreign(foreign) = self.target() else { return None };
+        let recipient = &foreign.recipient;
+        match recipient.is_router() || recipient.passes_on() {
+            true => Some(Box::new(self.clone())),
+            false => recipient.way_back(),
         }
     }
 
@@ -245,13 +280,18 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
+    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it. `PUTS_OFF`: the wait for room may be
+    /// [put off](unsent::put_off).
     // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code that
     // has nothing to do with it.
     #[inline(always)]
-    pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn push<const PUTS_OFF: bool>(
+        &self,
+        local: &Local<M>,
+        message: M,
+    ) -> Result<(), SendError<M>> {
         local.mailbox.push_or(message, Ok(()), |claimed, message| {
-            self.go_on(local, claimed, message).map_or(Ok(()), Err)
+            self.go_on::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err)
         })
     }
 
@@ -259,11 +299,16 @@ impl<M: Send + 'static> ActorRef<M> {
     /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
     /// copied with it from one caller to the next, a message's size and more.
     #[inline(never)]
-    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Option<SendError<M>> {
+    fn go_on<const PUTS_OFF: bool>(
+        &self,
+        local: &Local<M>,
+        claimed: Option<State>,
+        message: M,
+    ) -> Option<SendError<M>> {
         match self.settle(local, local.mailbox.go_on(claimed, message)) {
             Ok(()) => None,
             Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
-            Err(Refused::Full(message)) => self.full(local, message).err(),
+            Err(Refused::Full(message)) => self.full::<PUTS_OFF>(local, message).err(),
         }
     }
 
@@ -303,7 +348,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     #[cold]
-    fn full(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    fn full<const PUTS_OFF: bool>(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         match local.core.full {
             FullPolicy::Refuse => Err(SendError::Full(message)),
             FullPolicy::DropNewest => {
@@ -312,7 +357,7 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             // A worker that waited could be the one that has to make the room.
             FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
-            FullPolicy::Wait(limit) if unsent::are_put_off() => {
+            FullPolicy::Wait(limit) if PUTS_OFF && unsent::are_put_off() => {
                 unsent::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
                 Ok(())
             }
@@ -404,13 +449,14 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         let message = make(reply_to).into();
-        let (sent, put_off) = unsent::put_off(|| self.send(message));
+        let (sent, put_off) = unsent::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             ask::refuse(&mut ask, AskError::refused(&refused));
             self.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
+            let put_off = put_off.returning_by(|| self.way_back());
             ask::put_off(&mut ask, put_off.counted_by(self.system()));
         }
         ask

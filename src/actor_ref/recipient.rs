@@ -11,7 +11,7 @@ use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
 use crate::scheduler::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -33,7 +33,8 @@ pub enum Accepted {
 ///
 /// # Concurrency
 ///
-/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short.
+/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short. What it sends waits for
+/// room in a full mailbox for as long as [that says](crate::Full::Wait), whatever the limit of an asker.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -87,6 +88,19 @@ pub trait Recipient<M>: Send + Sync + 'static {
     #[doc(hidden)]
     fn is_router(&self) -> bool {
         false
+    }
+
+    /// Whether all that [`deliver`](Self::deliver) does with a message is to pass it on, so that a wait for room behind it
+    /// belongs to the send: for the engine's own.
+    #[doc(hidden)]
+    fn passes_on(&self) -> bool {
+        false
+    }
+
+    /// The `ActorRef` behind, of whatever type, that chooses who gets a message, if there is one: for the engine's own.
+    #[doc(hidden)]
+    fn way_back(&self) -> Option<Box<dyn Any + Send>> {
+        None
     }
 
     /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
@@ -210,7 +224,8 @@ fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
     system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
 }
 
-/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent.
+/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent. What it
+/// sends waits for room by itself.
 pub struct Custom<R> {
     recipient: R,
     system: Option<SystemRef>,
@@ -228,7 +243,12 @@ impl<R> Custom<R> {
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match catch_unwind(AssertUnwindSafe(|| not_put_off(|| self.recipient.deliver(message)))) {
+        let deliver = || match self.recipient.passes_on() {
+            true => self.recipient.deliver(message),
+            // It sends for itself.
+            false => not_put_off(|| self.recipient.deliver(message)),
+        };
+        match catch_unwind(AssertUnwindSafe(deliver)) {
             Ok(done) => done,
             Err(panic) => {
                 if let Some(system) = &self.system {
@@ -255,6 +275,10 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
 
     fn system(&self) -> Option<SystemRef> {
         self.system.clone()
+    }
+
+    fn passes_on(&self) -> bool {
+        self.recipient.passes_on()
     }
 
     fn place(&self) -> Option<AnyRef> {
@@ -305,6 +329,10 @@ where
 
     fn expect_copies(&self) {
         self.target.expect_copies();
+    }
+
+    fn way_back(&self) -> Option<Box<dyn Any + Send>> {
+        self.target.way_back()
     }
 
     fn any(&self) -> Option<AnyRef> {

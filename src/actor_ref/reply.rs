@@ -4,6 +4,7 @@ use super::ask::AskError;
 use super::attempt::RouterId;
 use super::promise::{Outcome, Port, quietly};
 use super::reply_counts::{Row, count, count_late_reply};
+use super::unsent::Awaited;
 use crate::actor::ActorPath;
 use crate::ledger::Books;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
 // and must hold a trait object, which loom's cannot.
 use std::sync::Arc;
+use std::task::Waker;
 
 /// A request and the type of its reply.
 ///
@@ -228,6 +230,11 @@ pub trait ReplySink<R>: Send + Sync {
     fn books(&self) -> Option<&Books> {
         None
     }
+
+    /// Has `waker` woken once the outcome is here, for a thread that still sends the request; by default it is not.
+    fn wake(&self, waker: &Waker) {
+        let _ = waker;
+    }
 }
 
 /// Who answered, for those who want to know. A function, since most don't.
@@ -244,6 +251,11 @@ pub(crate) trait Behind<R>: Send + Sync {
     /// Counts what became of it, if it is an ask of its own and not a part of another.
     fn count(&self, row: Row) {
         let _ = row;
+    }
+
+    /// As [`ReplySink::wake`].
+    fn wake(&self, waker: &Waker) {
+        let _ = waker;
     }
 
     /// As [`ReplyTo::attempt_of`].
@@ -272,6 +284,10 @@ impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
 
     fn count(&self, row: Row) {
         count(row, self.0.books());
+    }
+
+    fn wake(&self, waker: &Waker) {
+        self.0.wake(waker);
     }
 }
 
@@ -445,6 +461,16 @@ impl<R> SinkHandle<R> {
     /// Whether the ask is over.
     pub fn is_over(&self) -> bool {
         self.cell.is_claimed()
+    }
+}
+
+impl<R> Awaited for SinkHandle<R> {
+    fn is_there(&self) -> bool {
+        self.is_over()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        self.cell.sink.wake(waker);
     }
 }
 

@@ -11,7 +11,9 @@ use crate::actor::ByContext;
 use crate::actor::spawn_held;
 use crate::actor::{Actor, Context, Done, SystemRef, Terminated, TimerKey};
 use crate::actor::{ActorBuilder, IntoActor};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, Load, Recipient, Watchable};
+use crate::actor_ref::{
+    Accepted, ActorRef, AnyRef, Load, Recipient, Watch, Watchable, are_put_off, not_put_off, put_off,
+};
 use crate::error::{SendError, SpawnError};
 use crate::grace::{self, Published};
 use crate::payload::Guarded;
@@ -445,21 +447,56 @@ struct ToChild<M: Send + 'static> {
     supervisor: ActorRef<Manage>,
 }
 
+impl<M: Send + 'static> ToChild<M> {
+    fn to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let section = grace::section();
+        match self.shared.child.read(&section) {
+            Some(child) => child.pass_on(message),
+            None => Err(SendError::Closed(message)),
+        }
+    }
+
+    /// As [`to_child`](Self::to_child), of a last message that is counted as sent.
+    #[cold]
+    fn last_to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
+        if !are_put_off() {
+            return self.to_child(message);
+        }
+        let (outcome, put_off) = put_off(|| self.to_child(message));
+        if let Some(put_off) = put_off {
+            let last = Last(self.shared.clone());
+            last.is_not_accepted();
+            put_off.watched_by(last).keep();
+        }
+        outcome
+    }
+}
+
+/// A last message that waits for room at the child.
+struct Last<M>(StdArc<Shared<M>>);
+
+impl<M: Send + 'static> Watch for Last<M> {
+    fn tries(&self) {
+        // Ordering: Relaxed; see `finished`.
+        self.0.last_sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_not_accepted(&self) {
+        // Ordering: Relaxed; it was not sent.
+        self.0.last_sent.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<M: Send + 'static> Recipient<M> for ToChild<M> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         let shared = &*self.shared;
-        let is_last = shared.settings.is_last.as_ref().is_some_and(|is_last| is_last(&message));
+        let is_last = shared.settings.is_last.as_ref();
+        let is_last = is_last.is_some_and(|is_last| not_put_off(|| is_last(&message)));
         if is_last {
             // Ordering: Relaxed; see `finished`.
             shared.last_sent.fetch_add(1, Ordering::Relaxed);
         }
-        let outcome = {
-            let section = grace::section();
-            match shared.child.read(&section) {
-                Some(child) => child.pass_on(message),
-                None => Err(SendError::Closed(message)),
-            }
-        };
+        let outcome = if is_last { self.last_to_child(message) } else { self.to_child(message) };
         let message = match outcome {
             // There is no child, or it is about to go.
             Err(SendError::Closed(message)) => message,
@@ -479,7 +516,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         }
         match handle {
             Some(handle) => {
-                handle(message);
+                not_put_off(|| handle(message));
                 Ok(Accepted::Handled)
             }
             None => Err(SendError::Closed(message)),
@@ -488,6 +525,10 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
 
     fn is_closed(&self) -> bool {
         self.supervisor.is_closed()
+    }
+
+    fn passes_on(&self) -> bool {
+        true
     }
 
     fn load(&self) -> Load {

@@ -33,7 +33,7 @@ use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
     ActorRef, Answerable, Answering, AnyRef, AskError, AskerPort, Attempt, AttemptEnd, AttemptFailure,
-    DeadLetterReason, Question, RouterId, nowhere,
+    DeadLetterReason, Question, RouterId, note_copies, nowhere,
 };
 use crate::sync::{Mutex, lock};
 use crate::time::TimerHandle;
@@ -371,6 +371,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             self.clone().lose(index, AttemptEnd::NoReply);
         }
         // Others are asked, too.
+        note_copies();
         routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);

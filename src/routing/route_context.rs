@@ -17,7 +17,7 @@
 use super::reference::RouterInfo;
 use super::{Pick, Routees};
 use crate::actor::{ActorPath, SystemRef};
-use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, Target};
+use crate::actor_ref::{Accepted, ActorRef, AnyRef, DeadLetterReason, RouterId, Target, note_copies};
 use crate::error::SendError;
 use crate::ledger::Row;
 use crate::sync::HashSet;
@@ -141,6 +141,7 @@ impl<'a> RouteContext<'a> {
             self.row.sent(more - 1);
             self.open.set(self.open.get() + more - 1);
             self.copying.set(true);
+            note_copies();
         }
     }
 
@@ -165,6 +166,7 @@ impl<'a> RouteContext<'a> {
         self.row.sent(1);
         self.open.set(1);
         self.copying.set(true);
+        note_copies();
     }
 
     /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is
@@ -186,7 +188,7 @@ impl<'a> RouteContext<'a> {
         match routee.target() {
             Target::Local(actor) => {
                 self.settle_one();
-                routee.push(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
+                routee.push::<true>(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
             }
             Target::Foreign(_) => self.pass_on(routee, message).map_or(Ok(()), Err),
         }

@@ -536,3 +536,17 @@ fn a_clone_that_panics_unwinds_to_the_asker_and_nothing_is_left_pending() {
     assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger} {:?}", ledger.asks);
     stage.end(&[]);
 }
+
+#[test]
+fn a_request_without_any_time_is_not_sent() {
+    let system = System::builder("no-time").build().unwrap();
+    let (kept, _asked) = channel();
+    let asked = system.spawn(move || Asked { name: "a", kept: kept.clone() }).unwrap();
+    let sent = system.ledger().sent;
+    let request = || asked.request(behave([("a", Manner::Answer(1))])).within(Duration::ZERO);
+    assert_eq!(request().any().wait(), Err(AskError::NoTime));
+    assert_eq!(request().all().wait(), Err(AskError::NoTime));
+    let ledger = system.ledger();
+    assert_eq!((ledger.sent, ledger.asks.begun), (sent, 0), "{ledger}");
+    system.shutdown(crate::support::LONG).unwrap();
+}
