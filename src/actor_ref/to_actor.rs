@@ -3,7 +3,7 @@
 use super::ask::AskError;
 use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
 use super::unsent::{InVain, Until, put_off};
-use super::{ActorRef, Ask, Timekeeper};
+use super::{ActorRef, Ask, Asked, Timekeeper};
 use crate::actor::SystemCore;
 use crate::ledger::Books;
 use crate::sync::{Mutex, lock};
@@ -14,6 +14,7 @@ use std::time::Duration;
 /// Turns the outcome into a message for the actor that asked.
 struct Answer<M, F> {
     asker: ActorRef<M>,
+    asked: Asked,
     state: Mutex<State<F>>,
 }
 
@@ -31,11 +32,14 @@ where
     M: Send + 'static,
     F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
 {
-    fn complete(&self, outcome: Result<R, AskError>) {
+    fn complete(&self, mut outcome: Result<R, AskError>) {
         let (wrap, timer) = {
             let mut state = lock(&self.0.state);
             (state.wrap.take(), state.timer.take())
         };
+        if let Err(error) = &mut outcome {
+            error.note_target(|| self.0.asked.path());
+        }
         if let Some(timer) = timer {
             self.0.asker.cancel_timer(timer);
         }
@@ -68,14 +72,16 @@ impl<R: Send + 'static> Ask<R> {
         M: Send + 'static,
     {
         let bound = Bound::new(&asker, deadline);
-        let Some((reply_to, handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
+        let Some((reply_to, handle)) = Self::port_to_actor(asker, target.asked(), deadline, wrap) else {
+            return;
+        };
         let message = N::from(Call::new(request, reply_to));
         let (sent, in_vain) = bound.send(|| target.system(), || target.send(message));
         if let Some(in_vain) = in_vain {
             // Before the message is dropped, as below.
             match deadline {
                 Some(deadline) if in_vain.is_late() => handle.time_out(deadline),
-                _ => handle.undeliverable(AskError::Undeliverable),
+                _ => handle.undeliverable(AskError::undeliverable()),
             }
         }
         if let Err(refused) = sent {
@@ -86,9 +92,10 @@ impl<R: Send + 'static> Ask<R> {
     }
 
     /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
-    /// `deadline`. None if that is now: then the asker has been told.
+    /// `deadline`. None if that is now: then the asker has been told. An error names the path of `asked`.
     pub(crate) fn port_to_actor<M: Send + 'static>(
         asker: ActorRef<M>,
+        asked: Asked,
         deadline: Option<Duration>,
         wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
     ) -> Option<(ReplyTo<R>, SinkHandle<R>)> {
@@ -97,7 +104,7 @@ impl<R: Send + 'static> Ask<R> {
             return None;
         }
         let state = Mutex::new(State { wrap: Some(wrap), timer: None });
-        let answer = StdArc::new(Answer { asker, state });
+        let answer = StdArc::new(Answer { asker, asked, state });
         let (reply_to, handle) = to_sink(Sink(answer.clone()));
         if let Some(deadline) = deadline {
             arm(&answer, handle.clone(), deadline);
@@ -177,6 +184,7 @@ impl<M: Send + 'static> ActorRef<M> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::ManualClock;
+    use crate::actor_ref::Asked;
     use crate::prelude::*;
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
@@ -198,7 +206,8 @@ mod tests {
         let (notes, outcomes) = channel();
         let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
         let timers = || system.core().timers().len();
-        let ask = || super::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+        let ask =
+            || super::Ask::<u32>::port_to_actor(asker.clone(), Asked::Unknown, Some(LONG), |outcome| outcome);
 
         let (answered, _handle) = ask().expect("there is time");
         let (forgotten, _handle) = ask().expect("there is time");
@@ -206,7 +215,7 @@ mod tests {
         answered.send(5).expect("in time");
         assert_eq!((timers(), outcomes.recv_timeout(LONG)), (1, Ok(Ok(5))));
         drop(forgotten);
-        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::NoReply))));
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::no_reply()))));
         let ledger = system.shutdown(LONG).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
     }

@@ -59,7 +59,7 @@ where
     /// late, dropped and counted; the others are not told.
     pub fn any(self) -> Ask<Q::Reply> {
         let (asker, mut ask) = self.begin();
-        self.send(Tokens::any(asker), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
+        self.send(Tokens::any(asker), |after| ask::refuse(&mut ask, AskError::timeout(after)));
         ask
     }
 
@@ -73,7 +73,7 @@ where
         let (asker, mut ask) = self.begin();
         let tokens = Tokens::all();
         tokens.when_over(asker);
-        self.send(tokens.clone(), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
+        self.send(tokens.clone(), |after| ask::refuse(&mut ask, AskError::timeout(after)));
         AskAll::new(ask, tokens)
     }
 
@@ -117,7 +117,7 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
     ) -> Option<(ReplyTo<A>, SinkHandle<A>)> {
-        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap)
+        Ask::port_to_actor(ctx.me().clone(), self.target.asked(), self.limit, wrap)
     }
 
     /// Sends it, and tells by `time_out` if the limit is over before everybody had room.

@@ -140,7 +140,7 @@ fn a_sender_whose_time_stands_still_waits_until_there_is_room() {
 #[test]
 fn the_limit_of_a_question_bounds_its_wait_for_room() {
     let office = Office::new(Duration::MAX);
-    let timeout = AskError::Timeout { after: SECOND };
+    let timeout = AskError::timeout(SECOND);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(SECOND).wait());
     assert_eq!(asked, Err(timeout.clone()));
@@ -166,7 +166,7 @@ fn it_does_so_through_routers_too() {
     let all = office.system.router("all").group([office.clerk.clone()]).logic(Broadcast).spawn().unwrap();
     for router in [one.to_ref(), all.to_ref(), office.clerk.contramap(|it: Msg| it)] {
         let asked = office.while_time_passes(move || router.ask(Double(1)).within(SECOND).wait());
-        assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+        assert_eq!(asked, Err(AskError::timeout(SECOND)));
     }
     let ledger = office.end(&[0], 3);
     assert_eq!(ledger.asks.timed_out, 3, "{ledger}");
@@ -177,7 +177,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
     let office = Office::new(Duration::MAX);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(1)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(2)).within(SECOND).all().wait());
     assert_eq!(asked, Ok(vec![Err(RequestError::TimedOut)]));
@@ -186,7 +186,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
         office.system.router("one").group([office.clerk.clone()]).logic(RoundRobin::new()).spawn().unwrap();
     let asked =
         office.while_time_passes(move || router.to_ref().request(Double(3)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     office.end(&[0], 3);
 }
 
@@ -222,7 +222,7 @@ fn an_actor_that_asks_waits_no_longer_either() {
         asks.tell(None);
         [outcomes.recv_timeout(LONG), outcomes.recv_timeout(LONG)]
     });
-    let timeout = || Ok(Err(AskError::Timeout { after: SECOND }));
+    let timeout = || Ok(Err(AskError::timeout(SECOND)));
     assert_eq!(outcomes, [timeout(), timeout()]);
     office.end(&[0], 2);
 }
@@ -232,10 +232,10 @@ fn a_mailbox_whose_own_limit_is_over_first_makes_the_question_undeliverable() {
     let office = Office::new(SECOND);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(3600 * SECOND).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let ledger = office.end(&[0], 2);
     assert_eq!(ledger.asks.undeliverable, 2, "{ledger}");
 }
