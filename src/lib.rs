@@ -192,10 +192,10 @@ pub use actor::{
     Terminated, TimerKey, TimerName, WatchError,
 };
 pub use actor_ref::{
-    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, Asker,
-    Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason, DeadLetters,
-    Dropped, Expiring, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request, SinkTaken,
-    StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
+    Accepted, ActorRef, Answerable, Answered, AnyDeadLetter, AnyRef, Ask, AskError, AskOrBack, AskTarget,
+    Asker, Attempt, AttemptEnd, AttemptFailure, Call, DeadLetter, DeadLetterLog, DeadLetterReason,
+    DeadLetters, Dropped, Expiring, LateReply, Load, Pending, Recipient, ReplyCounts, ReplyTo, Request,
+    SinkTaken, StatusFailure, SuppressedDeadLetter, Undelivered, Unhandled, Watchable, WrongType,
 };
 pub use deployment::{Deployment, PatternError};
 pub use dispatch::{Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing};

@@ -10,6 +10,7 @@
 
 use super::any::AnyRef;
 use super::attempt::AttemptFailure;
+use super::dead_letters::nowhere;
 use super::patience::wait_awake;
 use super::promise::{Outcome, Promise, Spare, quietly};
 use super::reply::ReplyTo;
@@ -17,6 +18,7 @@ use super::reply_counts::{Row, count};
 use super::routed_asks::Routed;
 use super::unsent::{self, Awaited, Unsent, Until};
 use super::{ActorRef, Call, Request};
+use crate::actor::ActorPath;
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::error::SendError;
 use crate::ledger::Books;
@@ -31,25 +33,109 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Why an ask has no answer.
+/// The target of an ask, if it is known: a part of [`AskError`], which also [tells its path](AskError::target).
+///
+/// It is not known where no actor stands behind the reference, as behind a function, and of an ask that is for no actor in
+/// particular. Any two are equal: errors are compared by what happened, and not by where.
+#[derive(Clone, Default)]
+pub struct AskTarget(Option<Arc<ActorPath>>);
+
+impl AskTarget {
+    const UNKNOWN: Self = Self(None);
+
+    /// Where it stands in the tree of actors.
+    pub fn path(&self) -> Option<&ActorPath> {
+        self.0.as_deref()
+    }
+}
+
+impl PartialEq for AskTarget {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for AskTarget {}
+
+/// The path, or `the target`.
+impl fmt::Display for AskTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => path.fmt(f),
+            None => f.write_str("the target"),
+        }
+    }
+}
+
+/// The path, or `unknown`.
+impl fmt::Debug for AskTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => path.fmt(f),
+            None => f.write_str("unknown"),
+        }
+    }
+}
+
+/// ` from /user/clerk` with the word `from`; nothing where the target is not known.
+struct Named<'a>(&'static str, &'a AskTarget);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(word, target) = self;
+        target.path().map_or(Ok(()), |path| write!(f, " {word} {path}"))
+    }
+}
+
+/// Why an ask has no answer. The text names the target where it is known.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Forgetful;
+/// # #[derive(Debug)] struct Get;
+/// # impl Request for Get { type Reply = u32; }
+/// # impl Actor for Forgetful {
+/// #     type Message = Call<Get>;
+/// #     fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let forgetful = system.actor("forgetful").spawn(|| Forgetful)?;
+/// let error = forgetful.ask(Get).wait().unwrap_err();
+/// assert_eq!(error.to_string(), "no reply from /user/forgetful: every reply port was dropped unanswered");
+/// assert_eq!(error.target(), Some(&forgetful.path()));
+/// // Where an ask went makes no difference to what became of it.
+/// assert_eq!(error, AskError::no_reply());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
     /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
     /// or the request ended as a dead letter.
-    NoReply,
+    NoReply {
+        /// The target of the ask.
+        target: AskTarget,
+    },
     /// The time ran out. The request may still be handled; its reply will be late.
-    ///
-    /// Unlike Akka's, the error names neither the target nor the type of the message: who asks knows both, and
-    /// can add them where it reports the error.
     Timeout {
         /// The time that was given.
         after: Duration,
+        /// The target of the ask.
+        target: AskTarget,
     },
-    /// The target refused the request: it has stopped, or its mailbox was full.
-    Undeliverable,
+    /// The target refused the request: it has stopped, its mailbox was full, or routers route in a circle or by a wrong
+    /// pick.
+    Undeliverable {
+        /// The target of the ask.
+        target: AskTarget,
+    },
     /// The target is a router, and no routee took the request: it has none, or all have stopped.
-    NoRoutees,
+    NoRoutees {
+        /// The router.
+        target: AskTarget,
+    },
     /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
     /// and none has answered with a success.
     ///
@@ -58,6 +144,8 @@ pub enum AskError {
     AllFailed {
         /// How each attempt ended, in the order in which they did.
         causes: Arc<Vec<AttemptFailure>>,
+        /// The router.
+        target: AskTarget,
     },
     /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
     /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
@@ -70,13 +158,65 @@ pub enum AskError {
     Stalled,
 }
 
+// It is a part of what a reply's slot holds.
+const _: () = assert!(size_of::<AskError>() <= size_of::<Duration>() + 8);
+
 impl AskError {
+    /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in tests.
+    pub const fn no_reply() -> Self {
+        Self::NoReply { target: AskTarget::UNKNOWN }
+    }
+
+    /// [`Timeout`](Self::Timeout) of no target in particular.
+    pub const fn timeout(after: Duration) -> Self {
+        Self::Timeout { after, target: AskTarget::UNKNOWN }
+    }
+
+    /// [`Undeliverable`](Self::Undeliverable) of no target in particular.
+    pub const fn undeliverable() -> Self {
+        Self::Undeliverable { target: AskTarget::UNKNOWN }
+    }
+
+    /// [`NoRoutees`](Self::NoRoutees) of no router in particular.
+    pub const fn no_routees() -> Self {
+        Self::NoRoutees { target: AskTarget::UNKNOWN }
+    }
+
+    /// The path of the target, if the error knows it.
+    pub fn target(&self) -> Option<&ActorPath> {
+        match self {
+            Self::NoReply { target }
+            | Self::Timeout { target, .. }
+            | Self::Undeliverable { target }
+            | Self::NoRoutees { target }
+            | Self::AllFailed { target, .. } => target.path(),
+            Self::WouldBlockWorker | Self::NoTime | Self::Stalled => None,
+        }
+    }
+
+    /// Notes the target of the ask, where the error can tell it and does not yet. `/deadLetters` is the path of whatever
+    /// stands nowhere, and so names no target.
+    pub(crate) fn note_target(&mut self, asked: impl FnOnce() -> Option<ActorPath>) {
+        match self {
+            Self::NoReply { target }
+            | Self::Timeout { target, .. }
+            | Self::Undeliverable { target }
+            | Self::NoRoutees { target }
+            | Self::AllFailed { target, .. } => {
+                if target.0.is_none() {
+                    target.0 = asked().filter(|path| *path != nowhere()).map(Arc::new);
+                }
+            }
+            Self::WouldBlockWorker | Self::NoTime | Self::Stalled => {}
+        }
+    }
+
     /// Where an ask that ends like this is counted; nowhere if it was never begun.
     pub(super) fn row(&self) -> Option<Row> {
         match self {
-            Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
+            Self::NoReply { .. } | Self::AllFailed { .. } => Some(Row::NoReply),
             Self::Timeout { .. } => Some(Row::TimedOut),
-            Self::Undeliverable | Self::NoRoutees => Some(Row::Undeliverable),
+            Self::Undeliverable { .. } | Self::NoRoutees { .. } => Some(Row::Undeliverable),
             Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
             Self::NoTime => None,
         }
@@ -85,8 +225,8 @@ impl AskError {
     /// What an ask fails with whose request was refused so.
     pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
         match refusal {
-            SendError::NoRoutee(_) => Self::NoRoutees,
-            _ => Self::Undeliverable,
+            SendError::NoRoutee(_) => Self::no_routees(),
+            _ => Self::undeliverable(),
         }
     }
 }
@@ -97,14 +237,36 @@ const CAUSES_SHOWN: usize = 8;
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
-            Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
-            Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
-            Self::NoRoutees => f.write_str(
-                "no routee took the request: the router is empty or all its routees have stopped",
+            Self::NoReply { target } => {
+                write!(f, "no reply{}: every reply port was dropped unanswered", Named("from", target))
+            }
+            Self::Timeout { after, target } => {
+                write!(f, "no reply{} within {after:?}: give it more time or ask less", Named("from", target))
+            }
+            Self::Undeliverable { target } => {
+                // What belongs to no system makes no dead letters.
+                let letter = match target.path() {
+                    Some(_) => "the dead letter says which",
+                    None => "a dead letter, if there is one, says which",
+                };
+                write!(
+                    f,
+                    "request undeliverable: {target} has stopped or is full, or routers route in a circle or by a \
+                     wrong pick: {letter}"
+                )
+            }
+            Self::NoRoutees { target } => write!(
+                f,
+                "no routee{} took the request: the router is empty or all its routees have stopped",
+                Named("of", target)
             ),
-            Self::AllFailed { causes } => {
-                write!(f, "no routee answered with a success, {} attempts failed", causes.len())?;
+            Self::AllFailed { causes, target } => {
+                write!(
+                    f,
+                    "no routee{} answered with a success, {} attempts failed",
+                    Named("of", target),
+                    causes.len()
+                )?;
                 for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
                     write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
                 }
@@ -164,9 +326,11 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
-    /// The same, through a router: the count is on a line of the thread that asks.
+    /// The clock of the system that this actor lives in. The ask is not for it.
+    System(AnyRef),
+    /// That of the asked actor's system, through a router: the count is on a line of the thread that asks.
     Routed(Arc<Routed>),
-    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    /// That of its system, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
@@ -178,10 +342,37 @@ impl Timekeeper {
     #[inline]
     fn books(&self) -> Option<&Books> {
         match self {
-            Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Target(actor) | Self::System(actor) => Some(actor.core().system.ledger()),
             Self::Routed(routed) => Some(routed.system.core().ledger()),
             Self::Served(server) => Some(server.0.core().system.ledger()),
             _ => None,
+        }
+    }
+
+    /// Where the asked actor or router stands, if the ask is known to be for one. Calls no user code.
+    fn asked(&self) -> Option<ActorPath> {
+        match self {
+            Self::Target(actor) => Some(actor.path()),
+            Self::Routed(routed) => routed.path(),
+            _ => None,
+        }
+    }
+}
+
+/// The reference by which the error of an ask finds the path of its target, where the ask has no [`Timekeeper`] of its own.
+/// Counted as there.
+pub enum Asked {
+    Actor(AnyRef),
+    Router(Arc<Routed>),
+    Unknown,
+}
+
+impl Asked {
+    pub(super) fn path(&self) -> Option<ActorPath> {
+        match self {
+            Self::Actor(actor) => Some(actor.path()),
+            Self::Router(routed) => routed.path(),
+            Self::Unknown => None,
         }
     }
 }
@@ -192,7 +383,7 @@ impl Deref for Timekeeper {
     fn deref(&self) -> &(dyn Alarms + 'static) {
         match self {
             Self::Static(alarms) => *alarms,
-            Self::Target(actor) => actor.core().system.timers(),
+            Self::Target(actor) | Self::System(actor) => actor.core().system.timers(),
             Self::Routed(routed) => routed.system.core().timers(),
             Self::Served(server) => server.0.core().system.timers(),
             #[cfg(any(test, pointsman_loom))]
@@ -539,8 +730,8 @@ impl<R> Waiting<R> {
         let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
         let in_vain = unsent.wait(until, promise);
         match self.limit {
-            Some(limit) if in_vain.is_late() => self.refuse(AskError::Timeout { after: limit.after }),
-            _ if in_vain.found_no_routee() => self.refuse(AskError::NoRoutees),
+            Some(limit) if in_vain.is_late() => self.refuse(AskError::timeout(limit.after)),
+            _ if in_vain.found_no_routee() => self.refuse(AskError::no_routees()),
             _ => self.is_refused = !in_vain.is_empty(),
         }
     }
@@ -580,7 +771,9 @@ impl<R> Waiting<R> {
     #[inline]
     fn run_turns(&self) -> Reached {
         match &self.timekeeper {
-            Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            Timekeeper::Target(actor) | Timekeeper::System(actor) => {
+                actor.core().system.run_turns(&mut || self.is_answered())
+            }
             Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
             // Whoever answers is not known: what turns of this thread don't bring is waited for.
             _ => {
@@ -667,7 +860,7 @@ impl<R> Waiting<R> {
             unreachable!("`try_end` ends all others")
         };
         let left = promise.leave();
-        let end = self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare);
+        let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.spare);
         if matches!(self.timekeeper, Timekeeper::Served(_)) {
             // The actor that serves it ends now, and not when a future is dropped that has given its answer.
             self.timekeeper = Timekeeper::Static(&NO_SYSTEM);
@@ -680,18 +873,24 @@ impl<R> Waiting<R> {
         self.cancel_alarm();
         let row = match &mut outcome {
             Ok(_) => Some(Row::Answered),
-            Err(error) => {
-                if self.is_refused && *error == AskError::NoReply {
-                    // Its port has gone with the request.
-                    *error = AskError::Undeliverable;
-                }
-                error.row()
-            }
+            Err(error) => self.explain(error),
         };
         self.count(row);
         // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
         self.state = State::Over;
         (outcome, spare)
+    }
+
+    /// Has an error say what is known of the ask; returns where that is counted. Here, where the ask has failed, so that
+    /// one with an answer pays nothing for it.
+    #[cold]
+    fn explain(&self, error: &mut AskError) -> Option<Row> {
+        if self.is_refused && matches!(error, AskError::NoReply { .. }) {
+            // Its port has gone with the request.
+            *error = AskError::undeliverable();
+        }
+        error.note_target(|| self.timekeeper.asked());
+        error.row()
     }
 
     #[inline]
@@ -921,7 +1120,7 @@ mod tests {
         assert_eq!(clock.alarms(), [6 * SECOND]);
         assert!(reply_to.wanted());
         lock(&clock.inside).now = 6 * SECOND;
-        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::timeout(SECOND))));
         assert!(clock.alarms().is_empty());
         assert!(!reply_to.wanted());
         assert_eq!(reply_to.send(1).map_err(|late| late.into_inner()), Err(1));
@@ -1008,16 +1207,16 @@ mod tests {
     fn a_thread_sleeps_by_a_real_clock() {
         let (_reply_to, ask) = begin::<u8>(Timekeeper::Shared(Arc::new(Hasty::default())));
         let after = Duration::from_millis(3);
-        assert_eq!(ask.within(after).wait(), Err(AskError::Timeout { after }));
+        assert_eq!(ask.within(after).wait(), Err(AskError::timeout(after)));
     }
 
     #[test]
     fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
         let (_, timekeeper) = hand_clock();
         let (reply_to, mut ask) = begin::<u8>(timekeeper);
-        refuse(&mut ask, AskError::Undeliverable);
+        refuse(&mut ask, AskError::undeliverable());
         drop(reply_to);
-        assert_eq!(ask.wait(), Err(AskError::Undeliverable));
+        assert_eq!(ask.wait(), Err(AskError::undeliverable()));
     }
 
     #[test]
@@ -1064,14 +1263,14 @@ mod tests {
             assert!(poll(&mut timed_out).is_ready());
 
             let (reply_to, mut refused) = ask();
-            refuse(&mut refused, AskError::Undeliverable);
+            refuse(&mut refused, AskError::undeliverable());
             drop(reply_to);
             drop(refused);
 
             let (_reply_to, cancelled) = ask();
             drop(cancelled);
 
-            drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
+            drop(failed::<u8>(AskError::undeliverable(), timekeeper.clone()));
             drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
             reply_counts::tests::take()
         })
@@ -1093,7 +1292,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_to_do() {
-        let timeout = AskError::Timeout { after: Duration::from_millis(50) };
+        let timeout = AskError::timeout(Duration::from_millis(50));
         assert_eq!(timeout.to_string(), "no reply within 50ms: give it more time or ask less");
         assert!(AskError::WouldBlockWorker.to_string().contains("ctx.ask"));
     }

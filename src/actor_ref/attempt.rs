@@ -37,8 +37,8 @@ pub enum AttemptEnd {
 impl AttemptEnd {
     fn without_reply(error: AskError) -> Self {
         match error {
-            AskError::NoReply => Self::NoReply,
-            AskError::Undeliverable => Self::Refused(DeadLetterReason::Stopped),
+            AskError::NoReply { .. } => Self::NoReply,
+            AskError::Undeliverable { .. } => Self::Refused(DeadLetterReason::Stopped),
             other => Self::Failed(other),
         }
     }

@@ -89,7 +89,9 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Stopped => "stopped",
             DeadLetterReason::Full => "mailbox full",
             DeadLetterReason::Dropped => "dropped by a full mailbox",
-            DeadLetterReason::Expired => "expired: nobody wanted it any more",
+            DeadLetterReason::Expired => {
+                "expired: its asker had gone or its time was over before its turn came; give it more time"
+            }
             DeadLetterReason::NoRoutee => "no routee took it",
             DeadLetterReason::Discarded => "discarded by a group's inner router",
             DeadLetterReason::Cycle => "routers in a circle",

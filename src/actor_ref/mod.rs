@@ -39,8 +39,8 @@ mod undelivered;
 mod unsent;
 
 pub use any::{AnyRef, Watchable, WrongType};
-pub(crate) use ask::{AlarmKey, Timekeeper};
-pub use ask::{Alarms, Ask, AskError, Asker, Pending};
+pub(crate) use ask::{AlarmKey, Asked, Timekeeper};
+pub use ask::{Alarms, Ask, AskError, AskTarget, Asker, Pending};
 pub use attempt::{Answerable, Attempt, AttemptEnd, AttemptFailure};
 pub(crate) use attempt::{Answering, AskerPort, Question, RouterId, port_of};
 pub use dead_letter_log::DeadLetterLog;
@@ -464,13 +464,26 @@ impl<M: Send + 'static> ActorRef<M> {
 
     pub(crate) fn timekeeper(&self) -> Timekeeper {
         if let Target::Foreign(foreign) = self.target() {
-            if let Some(timekeeper) = foreign.timekeeper() {
-                return timekeeper;
+            if let Some(routed) = foreign.routed() {
+                return Timekeeper::Routed(routed);
             }
         }
         match self.any() {
             Some(any) => Timekeeper::Target(any),
             None => Timekeeper::Static(&ask::NO_SYSTEM),
+        }
+    }
+
+    /// The reference by which the error of an ask finds the path of this target. As [`timekeeper`](Self::timekeeper), but
+    /// it calls no user code, and so does not know what stands behind a user's recipient.
+    #[inline]
+    pub(crate) fn asked(&self) -> Asked {
+        match self.target() {
+            Target::Local(_) => Asked::Actor(self.any_local()),
+            Target::Foreign(foreign) => match foreign.routed() {
+                Some(routed) => Asked::Router(routed),
+                None => foreign.recipient.place().map_or(Asked::Unknown, Asked::Actor),
+            },
         }
     }
 

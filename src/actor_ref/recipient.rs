@@ -1,11 +1,10 @@
 //! What may stand behind a reference besides an actor.
 
 use crate::actor::{ActorPath, Header, Kind, Leave, Leaving, SystemRef, VTable, drop_guarded};
-use crate::actor_ref::ask::Timekeeper;
 use crate::actor_ref::dead_letters::nowhere;
 use crate::actor_ref::delivery::Spread;
 use crate::actor_ref::meaning::{Alike, Meaning, Referent};
-use crate::actor_ref::routed_asks::RoutedAsks;
+use crate::actor_ref::routed_asks::{Routed, RoutedAsks};
 use crate::actor_ref::unsent::not_put_off;
 use crate::actor_ref::{ActorRef, AnyRef, DeadLetterReason, Load};
 use crate::error::SendError;
@@ -16,6 +15,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
 
 /// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,10 +181,10 @@ impl<M: 'static> Foreign<M> {
         .cast()
     }
 
-    /// The clock of an ask through this router; `None` if it is none.
-    pub fn timekeeper(&self) -> Option<Timekeeper> {
+    /// What an ask through this router counts; `None` if it is none.
+    pub fn routed(&self) -> Option<StdArc<Routed>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
-        Some(Timekeeper::Routed(self.routed_asks.begin(system)))
+        Some(self.routed_asks.begin(system, || self.recipient.place()))
     }
 
     /// # Safety

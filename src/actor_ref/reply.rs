@@ -409,7 +409,7 @@ impl<R> Drop for SinkPort<R> {
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
         // Of the last port's claim and the owner's one wins; the other ports are gone.
         if before == PORT && self.cell.claim() {
-            let _ = self.complete(Err(AskError::NoReply), None);
+            let _ = self.complete(Err(AskError::no_reply()), None);
         }
     }
 }
@@ -439,7 +439,7 @@ impl<R> SinkHandle<R> {
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
     pub fn time_out(&self, after: std::time::Duration) {
         if self.expire() {
-            quietly(|| drop(self.cell.sink.take(Err(AskError::Timeout { after }), None)));
+            quietly(|| drop(self.cell.sink.take(Err(AskError::timeout(after)), None)));
         }
     }
 
@@ -513,7 +513,7 @@ mod tests {
         let call = Call::new(Double(21), port.into());
         catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("planted")))).expect_err("planted");
         let (outcome, _) = promise.take().expect("over");
-        assert_eq!(outcome, Err(AskError::NoReply));
+        assert_eq!(outcome, Err(AskError::no_reply()));
     }
 
     /// Keeps what comes; panics on a failure.

@@ -3,9 +3,11 @@
 //! An ask may outlive every reference to whom it asked; so it holds a reference to the system whose clock it goes by.
 //! An ask of an actor counts one at the actor, on a line that its request changes anyway. Through a router that line
 //! would be the head's, which nobody else changes: all who ask through the router would meet there, and nowhere else.
-//! So each thread that asks has a count of its own, on a line of its own.
+//! So each thread that asks has a count of its own, on a line of its own. Beside it is the head, for the error of an ask
+//! that fails to name.
 
-use crate::actor::SystemRef;
+use crate::actor::{ActorPath, SystemRef};
+use crate::actor_ref::AnyRef;
 use crate::striped::PerThread;
 use crate::sync::OnceLock;
 use std::sync::Arc as StdArc;
@@ -14,6 +16,15 @@ use std::sync::Arc as StdArc;
 #[repr(align(64))]
 pub struct Routed {
     pub system: SystemRef,
+    /// Where the router stands.
+    head: Option<AnyRef>,
+}
+
+impl Routed {
+    /// The path of the router.
+    pub fn path(&self) -> Option<ActorPath> {
+        self.head.as_ref().map(AnyRef::path)
+    }
 }
 
 /// What each thread counts its asks through one router by. Empty until somebody asks.
@@ -24,11 +35,11 @@ impl RoutedAsks {
         Self(OnceLock::new())
     }
 
-    /// A reference to the system for an ask that the calling thread begins.
-    pub fn begin(&self, system: &SystemRef) -> StdArc<Routed> {
+    /// A reference to the system for an ask that the calling thread begins; `head` is called for its first.
+    pub fn begin(&self, system: &SystemRef, head: impl FnOnce() -> Option<AnyRef>) -> StdArc<Routed> {
         self.0
             .get_or_init(|| Box::new(PerThread::new()))
-            .with(|_| StdArc::new(Routed { system: system.clone() }), StdArc::clone)
+            .with(|_| StdArc::new(Routed { system: system.clone(), head: head() }), StdArc::clone)
     }
 }
 
@@ -41,10 +52,12 @@ mod tests {
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {
         let system = System::builder("asked").build().expect("threads can be had");
         let asks = RoutedAsks::new();
-        let [first, second] = [(), ()].map(|()| asks.begin(&system));
+        let [first, second] = [(), ()].map(|()| asks.begin(&system, || None));
         assert!(StdArc::ptr_eq(&first, &second));
         assert_eq!(&raw const *first as usize % 64, 0);
-        let other = std::thread::scope(|scope| scope.spawn(|| asks.begin(&system)).join().expect("no panic"));
+        let other = std::thread::scope(|scope| {
+            scope.spawn(|| asks.begin(&system, || None)).join().expect("no panic")
+        });
         assert!(!StdArc::ptr_eq(&first, &other));
     }
 
@@ -52,7 +65,7 @@ mod tests {
     fn nothing_is_kept_of_a_router_through_which_nobody_asks_any_more() {
         let system = System::builder("asked").build().expect("threads can be had");
         let asks = RoutedAsks::new();
-        let ask = asks.begin(&system);
+        let ask = asks.begin(&system, || None);
         drop(asks);
         assert_eq!(StdArc::strong_count(&ask), 1);
     }

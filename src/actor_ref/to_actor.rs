@@ -3,7 +3,7 @@
 use super::ask::AskError;
 use super::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
 use super::unsent::{Awaited, InVain, Unsent, Until, put_off};
-use super::{ActorRef, Ask, Timekeeper};
+use super::{ActorRef, Ask, Asked, Timekeeper};
 use crate::actor::SystemCore;
 use crate::ledger::Books;
 use crate::sync::{Mutex, lock};
@@ -16,6 +16,7 @@ use std::time::Duration;
 /// Turns the outcome into a message for the actor that asked.
 struct Answer<M, F> {
     asker: ActorRef<M>,
+    asked: Asked,
     state: Mutex<State<F>>,
 }
 
@@ -39,11 +40,14 @@ where
     M: Send + 'static,
     F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
 {
-    fn complete(&self, outcome: Result<R, AskError>) {
+    fn complete(&self, mut outcome: Result<R, AskError>) {
         let (wrap, armed) = {
             let mut state = lock(&self.0.state);
             (state.wrap.take(), state.armed.take())
         };
+        if let Err(error) = &mut outcome {
+            error.note_target(|| self.0.asked.path());
+        }
         if let Some(Armed { timer, sender }) = armed {
             self.0.asker.cancel_timer(timer);
             if let Some(sender) = sender {
@@ -89,7 +93,9 @@ impl<R: Send + 'static> Ask<R> {
         M: Send + 'static,
     {
         let bound = Bound::new(&asker, deadline);
-        let Some((reply_to, mut handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
+        let Some((reply_to, mut handle)) = Self::port_to_actor(asker, target.asked(), deadline, wrap) else {
+            return;
+        };
         let message = N::from(Call::new(request, reply_to));
         let sent = match bound.until() {
             // It waits for room for as long as the mailbox says.
@@ -111,9 +117,10 @@ impl<R: Send + 'static> Ask<R> {
     }
 
     /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
-    /// `deadline`. None if that is now: then the asker has been told.
+    /// `deadline`. None if that is now: then the asker has been told. An error names the path of `asked`.
     pub(crate) fn port_to_actor<M: Send + 'static>(
         asker: ActorRef<M>,
+        asked: Asked,
         deadline: Option<Duration>,
         wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
     ) -> Option<(ReplyTo<R>, SinkHandle<R>)> {
@@ -122,7 +129,7 @@ impl<R: Send + 'static> Ask<R> {
             return None;
         }
         let state = Mutex::new(State { wrap: Some(wrap), armed: None });
-        let answer = StdArc::new(Answer { asker, state });
+        let answer = StdArc::new(Answer { asker, asked, state });
         let (reply_to, handle) = to_sink(Sink(answer.clone()));
         if let Some(deadline) = deadline {
             arm(&answer, handle.clone(), deadline);
@@ -182,8 +189,8 @@ fn wait_for_room<R>(unsent: Unsent, until: Until<'_>, limit: Option<Duration>, h
     match limit {
         _ if in_vain.is_empty() => {}
         Some(limit) if in_vain.is_late() => handle.time_out(limit),
-        _ if in_vain.found_no_routee() => handle.undeliverable(AskError::NoRoutees),
-        _ => handle.undeliverable(AskError::Undeliverable),
+        _ if in_vain.found_no_routee() => handle.undeliverable(AskError::no_routees()),
+        _ => handle.undeliverable(AskError::undeliverable()),
     }
 }
 
@@ -224,6 +231,7 @@ impl<M: Send + 'static> ActorRef<M> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::ManualClock;
+    use crate::actor_ref::Asked;
     use crate::prelude::*;
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
@@ -245,7 +253,8 @@ mod tests {
         let (notes, outcomes) = channel();
         let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
         let timers = || system.core().timers().len();
-        let ask = || super::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+        let ask =
+            || super::Ask::<u32>::port_to_actor(asker.clone(), Asked::Unknown, Some(LONG), |outcome| outcome);
 
         let (answered, _handle) = ask().expect("there is time");
         let (forgotten, _handle) = ask().expect("there is time");
@@ -253,7 +262,7 @@ mod tests {
         answered.send(5).expect("in time");
         assert_eq!((timers(), outcomes.recv_timeout(LONG)), (1, Ok(Ok(5))));
         drop(forgotten);
-        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::NoReply))));
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::no_reply()))));
         let ledger = system.shutdown(LONG).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
     }

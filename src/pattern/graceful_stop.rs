@@ -125,7 +125,7 @@ impl AnyRef {
 }
 
 fn nobody() -> Ask<()> {
-    ask::failed(AskError::Undeliverable, Timekeeper::Static(&ask::NO_SYSTEM))
+    ask::failed(AskError::undeliverable(), Timekeeper::Static(&ask::NO_SYSTEM))
 }
 
 /// Waits for the end of an actor.

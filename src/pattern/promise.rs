@@ -41,7 +41,7 @@ impl SystemCore {
     ) -> (Option<ActorRef<A::Message>>, Ask<R>) {
         let tree = self.tree();
         let timekeeper = match &tree {
-            Some(tree) => Timekeeper::Target(tree.temp.clone()),
+            Some(tree) => Timekeeper::System(tree.temp.clone()),
             None => Timekeeper::Static(&ask::NO_SYSTEM),
         };
         let (reply_to, mut ask) = ask::begin(timekeeper);

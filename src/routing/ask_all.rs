@@ -15,7 +15,8 @@ use crate::actor::{Context, drop_guarded};
 use crate::actor_ref::promise::Outcome;
 use crate::actor_ref::reply::{Behind, By};
 use crate::actor_ref::{
-    Ask, AskError, Bound, Call, DeadLetterReason, ReplyTo, Request, Timekeeper, Unsent, Watch, ask, put_off,
+    Ask, AskError, Asked, Bound, Call, DeadLetterReason, ReplyTo, Request, Timekeeper, Unsent, Watch, ask,
+    put_off,
 };
 use crate::grace;
 use crate::sync::{Mutex, lock};
@@ -34,7 +35,7 @@ pub struct RouteeReply<M, R> {
     /// Its reply, or why there is none: [`Undeliverable`](AskError::Undeliverable) if it did not take the request,
     /// [`NoReply`](AskError::NoReply) if it dropped the reply port, [`Timeout`](AskError::Timeout) if it has not answered
     /// by the limit; from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and
-    /// [`AllFailed`](AskError::AllFailed).
+    /// [`AllFailed`](AskError::AllFailed). The error names the routee, if that stands anywhere.
     pub reply: Result<R, AskError>,
 }
 
@@ -91,8 +92,9 @@ fn gathered<M: Send + 'static, R: Send + 'static>(
 ) -> Result<Vec<RouteeReply<M, R>>, AskError> {
     match told {
         // All places are filled.
-        Ok(()) => Ok(gather.take_all(&AskError::NoReply)),
-        Err(error @ (AskError::Timeout { .. } | AskError::Stalled)) => Ok(gather.take_all(&error)),
+        Ok(()) => Ok(gather.take_all(&AskError::no_reply())),
+        Err(AskError::Timeout { after, .. }) => Ok(gather.take_all(&AskError::timeout(after))),
+        Err(AskError::Stalled) => Ok(gather.take_all(&AskError::Stalled)),
         Err(error) => Err(error),
     }
 }
@@ -334,7 +336,8 @@ fn ask_each_in<N, M, Q>(
     let taken = gather.clone();
     let wrap = move |told| wrap(gathered(told, &taken));
     let bound = Bound::new(ctx.me(), limit);
-    let Some((asker, mut handle)) = Ask::port_to_actor(ctx.me().clone(), limit, wrap) else { return };
+    let asked = Asked::Actor(target.info().head.clone());
+    let Some((asker, mut handle)) = Ask::port_to_actor(ctx.me().clone(), asked, limit, wrap) else { return };
     lock(&gather.state).asker = Some(asker);
     let make = |reply_to| M::from(Call::new(request.clone(), reply_to));
     let Some(unsent) = send_to_each(target, &gather, make) else { return };
@@ -361,8 +364,8 @@ fn send_to_each<M: Send + 'static, R: Send + 'static>(
             Some(routees) => send_copies(routees, gather, &mut make, &cx, &mut unsent),
             None => {
                 let (error, reason) = match routees {
-                    Some(_) => (AskError::NoRoutees, DeadLetterReason::NoRoutee),
-                    None => (AskError::Undeliverable, DeadLetterReason::Stopped),
+                    Some(_) => (AskError::no_routees(), DeadLetterReason::NoRoutee),
+                    None => (AskError::undeliverable(), DeadLetterReason::Stopped),
                 };
                 gather.fail(error);
                 if routees.is_some() {
@@ -423,8 +426,8 @@ struct Waits<M, R> {
 impl<M: Send + 'static, R: Send + 'static> Watch for Waits<M, R> {
     fn is_refused(&self, reason: DeadLetterReason) {
         let error = match reason {
-            DeadLetterReason::NoRoutee => AskError::NoRoutees,
-            _ => AskError::Undeliverable,
+            DeadLetterReason::NoRoutee => AskError::no_routees(),
+            _ => AskError::undeliverable(),
         };
         // Before the request is dropped, whose port would say `NoReply`.
         drop_guarded(self.gather.fill(self.index, Err(error)));
@@ -501,9 +504,14 @@ impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
             (state.asker.take(), routees, std::mem::take(&mut state.places))
         };
         drop(asker);
-        let reply = |place: Option<Outcome<R>>| place.unwrap_or_else(|| Err(missing.clone()));
-        let entry =
-            |(routee, place): (&Routee<M>, _)| RouteeReply { routee: routee.clone(), reply: reply(place) };
+        let entry = |(routee, place): (&Routee<M>, Option<Outcome<R>>)| {
+            let mut reply = place.unwrap_or_else(|| Err(missing.clone()));
+            if let Err(error) = &mut reply {
+                // Not by `any`, which may be user code.
+                error.note_target(|| Some(routee.actor().place()?.path()));
+            }
+            RouteeReply { routee: routee.clone(), reply }
+        };
         routees.iter().zip(places).map(entry).collect()
     }
 }
@@ -552,7 +560,11 @@ impl<M: Send + 'static, R: Send + 'static> Drop for Hold<M, R> {
             let mut state = lock(&self.gather.state);
             // The sender has unwound before these were asked. None if the asker has taken all meanwhile.
             let unasked = state.places.len().saturating_sub(self.made);
-            state.places.iter_mut().skip(self.made).for_each(|place| *place = Some(Err(AskError::NoReply)));
+            state
+                .places
+                .iter_mut()
+                .skip(self.made)
+                .for_each(|place| *place = Some(Err(AskError::no_reply())));
             state.give_back(unasked + 1)
         };
         tell(told);

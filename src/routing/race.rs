@@ -32,8 +32,8 @@ use super::reference::RouterInfo;
 use super::{RouteContext, Routee, Routees, RouterSettings};
 use crate::actor::{ActorPath, drop_guarded, guarded};
 use crate::actor_ref::{
-    ActorRef, Answerable, Answering, AnyRef, AskError, AskerPort, Attempt, AttemptEnd, AttemptFailure,
-    DeadLetterReason, Question, RouterId, note_copies, nowhere,
+    ActorRef, Answerable, Answering, AnyRef, AskError, AskTarget, AskerPort, Attempt, AttemptEnd,
+    AttemptFailure, DeadLetterReason, Question, RouterId, note_copies, nowhere,
 };
 use crate::sync::{Mutex, lock};
 use crate::time::TimerHandle;
@@ -199,10 +199,10 @@ pub fn refuse_at_once<M: Send + 'static>(
         // Routed in a circle, or sent back to the router by a routee of its own: all the others are asked anyway. (What a
         // routee leaves behind comes as a leftover, for `select`.)
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
-        (AskError::Undeliverable, reason)
+        (AskError::undeliverable(), reason)
     } else if routees.is_empty() {
         cx.nobody_took();
-        (AskError::NoRoutees, DeadLetterReason::NoRoutee)
+        (AskError::no_routees(), DeadLetterReason::NoRoutee)
     } else {
         return Some(message);
     };
@@ -491,7 +491,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let open = lock(&self.open).take();
         if let Some(open) = open {
             let after = open.within;
-            open.fail(AskError::Timeout { after });
+            open.fail(AskError::timeout(after));
         }
     }
 
@@ -500,7 +500,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let open = lock(&self.open).take();
         if let Some(open) = open {
             // Counted where the asker has left.
-            open.fail(AskError::NoReply);
+            open.fail(AskError::no_reply());
         }
     }
 
@@ -636,7 +636,7 @@ impl<M: Send + 'static> Open<M> {
         };
         let causes = causes.into_iter().filter_map(name).collect();
         drop_guarded(routees);
-        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes) });
+        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes), target: AskTarget::default() });
     }
 }
 
@@ -760,7 +760,7 @@ mod tests {
         clock.advance(Duration::from_secs(5));
         assert_eq!(timers(), 0);
         let after = Duration::from_secs(5);
-        assert!(asks.into_iter().all(|ask| ask.wait() == Err(AskError::Timeout { after })));
+        assert!(asks.into_iter().all(|ask| ask.wait() == Err(AskError::timeout(after))));
         let ledger = system.shutdown(Duration::from_secs(30)).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
     }

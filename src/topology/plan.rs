@@ -220,7 +220,7 @@ impl Topology {
     }
 
     pub(super) fn timekeeper(&self) -> Timekeeper {
-        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::Target)
+        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::System)
     }
 
     pub(super) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {

@@ -126,7 +126,7 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
     ) -> Option<(ReplyTo<A>, SinkHandle<A>)> {
-        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap)
+        Ask::port_to_actor(ctx.me().clone(), self.target.asked(), self.limit, wrap)
     }
 
     /// Sends it, and ends the ask if its limit is over before every recipient had room.
@@ -169,7 +169,7 @@ trait Asked: Awaited {
 
 impl<R> Asked for Ask<R> {
     fn time_out(&mut self, after: Duration) {
-        ask::refuse(self, AskError::Timeout { after });
+        ask::refuse(self, AskError::timeout(after));
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Outlet, Requesting};
 use crate::actor::{ActorPath, SystemCore};
 use crate::actor_ref::ask::NO_SYSTEM;
 use crate::actor_ref::delivery::{Copier, LeftOver, Way};
-use crate::actor_ref::{ActorRef, Answerable, Call, Mode, Report, Request, Timekeeper, nowhere};
+use crate::actor_ref::{ActorRef, Answerable, Asked, Call, Mode, Report, Request, Timekeeper, nowhere};
 use crate::error::SendError;
 use std::any::Any;
 use std::time::Duration;
@@ -155,6 +155,10 @@ pub trait Target<M> {
     #[doc(hidden)]
     fn timekeeper(&self) -> Timekeeper;
 
+    /// The reference by which the error of a request finds the path that it names.
+    #[doc(hidden)]
+    fn asked(&self) -> Asked;
+
     /// What dead letters name.
     #[doc(hidden)]
     fn place(&self) -> ActorPath;
@@ -194,9 +198,13 @@ impl<M: Send + 'static> Target<M> for Outlet<M> {
 
     fn timekeeper(&self) -> Timekeeper {
         match self.table.system.user() {
-            Some(user) => Timekeeper::Target(user),
+            Some(user) => Timekeeper::System(user),
             None => Timekeeper::Static(&NO_SYSTEM),
         }
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::Unknown
     }
 
     fn place(&self) -> ActorPath {
@@ -223,6 +231,10 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
 
     fn timekeeper(&self) -> Timekeeper {
         ActorRef::timekeeper(self)
+    }
+
+    fn asked(&self) -> Asked {
+        ActorRef::asked(self)
     }
 
     fn place(&self) -> ActorPath {

@@ -459,7 +459,7 @@ fn leaves_to_dead_letters(end: impl Fn(&Router<Tell>)) {
         let letter = letters.recv_timeout(LONG).unwrap();
         assert_eq!(letter, ("/user/pool".to_owned(), DeadLetterReason::Stopped));
     }
-    assert_eq!(asked.wait(), Err(AskError::NoReply));
+    assert_eq!(asked.wait(), Err(AskError::no_reply()));
     wait_until(|| router.is_closed());
     assert!(matches!(router.try_tell(noting("late")), Err(SendError::Closed(_))));
     let ledger = stage.system.shutdown(LONG).unwrap();

@@ -271,7 +271,7 @@ fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
         ctx.unhandled(port);
         Ok(())
     });
-    assert_eq!(asked.wait(), Err(AskError::NoReply), "the port went with the message");
+    assert_eq!(asked.wait(), Err(AskError::no_reply()), "the port went with the message");
     let text = told.soon().unwrap();
     assert!(text.contains("ReplyTo<u32> to /user/a: unhandled"), "{text}");
     let ledger = end(stage);

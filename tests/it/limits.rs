@@ -167,7 +167,7 @@ fn a_sender_whose_time_stands_still_waits_until_there_is_room() {
 #[test]
 fn the_limit_of_a_question_bounds_its_wait_for_room() {
     let office = Office::new(Duration::MAX);
-    let timeout = AskError::Timeout { after: SECOND };
+    let timeout = AskError::timeout(SECOND);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(SECOND).wait());
     assert_eq!(asked, Err(timeout.clone()));
@@ -193,7 +193,7 @@ fn it_does_so_through_routers_too() {
     let all = office.system.router("all").group([office.clerk.clone()]).logic(Broadcast).spawn().unwrap();
     for router in [one.to_ref(), all.to_ref(), office.clerk.contramap(|it: Msg| it)] {
         let asked = office.while_time_passes(move || router.ask(Double(1)).within(SECOND).wait());
-        assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+        assert_eq!(asked, Err(AskError::timeout(SECOND)));
     }
     let ledger = office.end(&[0], 3);
     assert_eq!(ledger.asks.timed_out, 3, "{ledger}");
@@ -204,7 +204,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
     let office = Office::new(Duration::MAX);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(1)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(2)).within(SECOND).all().wait());
     assert_eq!(asked, Ok(vec![Err(RequestError::TimedOut)]));
@@ -213,7 +213,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
         office.system.router("one").group([office.clerk.clone()]).logic(RoundRobin::new()).spawn().unwrap();
     let asked =
         office.while_time_passes(move || router.to_ref().request(Double(3)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     office.end(&[0], 3);
 }
 
@@ -249,7 +249,7 @@ fn an_actor_that_asks_waits_no_longer_either() {
         asks.tell(None);
         [outcomes.recv_timeout(LONG), outcomes.recv_timeout(LONG)]
     });
-    let timeout = || Ok(Err(AskError::Timeout { after: SECOND }));
+    let timeout = || Ok(Err(AskError::timeout(SECOND)));
     assert_eq!(outcomes, [timeout(), timeout()]);
     office.end(&[0], 2);
 }
@@ -259,10 +259,10 @@ fn a_mailbox_whose_own_limit_is_over_first_makes_the_question_undeliverable() {
     let office = Office::new(SECOND);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(FAR).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let ledger = office.end(&[0], 2);
     assert_eq!(ledger.asks.undeliverable, 2, "{ledger}");
 }
@@ -451,7 +451,7 @@ fn a_question_that_waits_at_the_last_routee_that_leaves_is_told_that_there_is_no
     let mut pool = Pool::new(1, |first| Box::new(first));
     let asking = pool.asks(|_, router| router.ask(Double(5)).within(LONG).wait());
     pool.first_leaves();
-    assert_eq!(asking.join().expect("no panic"), Err(AskError::NoRoutees));
+    assert_eq!(asking.join().expect("no panic"), Err(AskError::no_routees()));
     let (seen, letters, ledger) = pool.end();
     // What the routee had in its mailbox, and the question.
     let unrouted = letters.iter().filter(|it| **it == DeadLetterReason::NoRoutee).count();
@@ -469,7 +469,7 @@ fn a_copy_that_waits_at_a_routee_that_leaves_goes_to_nobody_else() {
     assert_eq!(pool.seen.recv_timeout(LONG), Ok(IGNORED));
     let asking = thread::spawn(move || ask.within(LONG).wait());
     pool.first_leaves();
-    assert_eq!(asking.join().expect("no panic"), Err(AskError::Undeliverable));
+    assert_eq!(asking.join().expect("no panic"), Err(AskError::undeliverable()));
     let (seen, letters, _) = pool.end();
     // What the first had in its mailbox might be a copy, too.
     assert_eq!((seen, letters.len()), (vec![], 2), "{letters:?}");
@@ -504,7 +504,7 @@ fn the_limit_bounds_the_wait_for_the_child_of_a_backoff_supervisor() {
     for number in [1, 2] {
         let asked = supervisor.to_ref();
         let asked = office.while_time_passes(move || asked.ask(Double(number)).within(SECOND).wait());
-        assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+        assert_eq!(asked, Err(AskError::timeout(SECOND)));
     }
     drop(release);
     assert_eq!(seen.recv_timeout(LONG), Ok(0));
@@ -537,7 +537,7 @@ fn a_question_that_waits_for_a_child_that_ends_is_handled_as_one_without_a_child
         let asking = thread::spawn(move || ask.within(LONG).wait());
         supervisor.child().expect("it lives").stop();
         drop(release);
-        let expected = if is_handled { Ok(5) } else { Err(AskError::Undeliverable) };
+        let expected = if is_handled { Ok(5) } else { Err(AskError::undeliverable()) };
         assert_eq!(asking.join().expect("no panic"), expected);
         wait_until(|| supervisor.restarts() == 1);
         // The child's own message, and the question if it was not handled.
@@ -601,7 +601,7 @@ fn the_limit_bounds_the_wait_for_room_of_a_question_to_all() {
         // It has answered by then.
         wait_until(|| office.system.ledger().handled > handled && free.load() == pointsman::Load::Idle);
         let all = office.while_time_passes(move || asking.join().expect("no panic"));
-        assert_eq!(replies(all), [Err(AskError::Timeout { after: SECOND }), Ok(8)]);
+        assert_eq!(replies(all), [Err(AskError::timeout(SECOND)), Ok(8)]);
         let ledger = office.end(&[0], 1);
         assert_eq!(ledger.asks.timed_out, 1, "{ledger}");
     }
@@ -613,7 +613,7 @@ fn a_routee_that_has_no_room_within_its_own_limit_has_refused_a_question_to_all(
     let (free, _seen) = free_clerk(&office.system);
     let router = office.system.router("all").group([&office.clerk, &free].map(Clone::clone)).spawn().unwrap();
     let all = office.while_time_passes(move || router.ask_all(Double(4)).within(FAR).wait());
-    assert_eq!(replies(all), [Err(AskError::Undeliverable), Ok(8)]);
+    assert_eq!(replies(all), [Err(AskError::undeliverable()), Ok(8)]);
     let ledger = office.end(&[0], 1);
     assert_eq!(ledger.asks.answered, 1, "{ledger}");
 }

@@ -34,7 +34,7 @@ fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
     nobody.tell(1u32);
     assert!(matches!(nobody.try_tell(2u32), Err(SendError::Closed(2))));
     let asked: ActorRef<ReplyTo<()>> = stage.system.empty_ref(&nobody.path());
-    assert_eq!(asked.ask_with(|reply_to| reply_to).wait(), Err(AskError::Undeliverable));
+    assert_eq!(asked.ask_with(|reply_to| reply_to).wait(), Err(AskError::undeliverable()));
     nobody.stop();
     nobody.poison();
     nobody.kill();
@@ -137,7 +137,7 @@ fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
         stage.clock.advance(SECOND);
         std::thread::yield_now();
     }
-    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(waiter.join().unwrap(), Err(AskError::timeout(SECOND)));
     wait_until(|| reference.is_closed());
     reference.tell(1u32);
 
@@ -162,7 +162,7 @@ fn a_promise_ends_at_its_deadline_although_the_future_is_kept() {
     };
     assert!(poll().is_pending());
     stage.clock.advance(SECOND);
-    assert_eq!(poll(), std::task::Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(poll(), std::task::Poll::Ready(Err(AskError::timeout(SECOND))));
     run_turns();
     assert!(reference.is_closed());
     let ledger = stage.system.ledger();
@@ -176,14 +176,14 @@ fn a_promise_that_is_stopped_fails_at_once() {
     let stage = Stage::turns();
     let (reference, reply) = stage.system.promise::<u32>();
     reference.poison();
-    assert_eq!(reply.wait(), Err(AskError::NoReply));
+    assert_eq!(reply.wait(), Err(AskError::no_reply()));
     let (_reference, at_the_end) = stage.system.promise::<u32>();
     let handle = stage.system.handle().clone();
     stage.end(&[]);
-    assert_eq!(at_the_end.wait(), Err(AskError::NoReply));
+    assert_eq!(at_the_end.wait(), Err(AskError::no_reply()));
     let (reference, after_the_end) = handle.promise::<u32>();
     reference.tell(1u32);
-    assert_eq!(after_the_end.wait(), Err(AskError::NoReply));
+    assert_eq!(after_the_end.wait(), Err(AskError::no_reply()));
     assert_eq!(handle.ledger().balance(), 0);
 }
 
@@ -195,11 +195,11 @@ fn an_ask_by_a_promise_counts_however_it_ends() {
     assert_eq!(answered.wait(), Ok(1));
     let (reference, stopped) = stage.system.promise::<u32>();
     reference.poison();
-    assert_eq!(stopped.wait(), Err(AskError::NoReply));
+    assert_eq!(stopped.wait(), Err(AskError::no_reply()));
     let (_reference, late) = stage.system.promise::<u32>();
     let late = late.within(SECOND);
     stage.clock.advance(SECOND);
-    assert_eq!(late.wait(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(late.wait(), Err(AskError::timeout(SECOND)));
     let (_reference, given_up) = stage.system.promise::<u32>();
     drop(given_up);
     let asks = stage.system.ledger().asks;
