@@ -92,7 +92,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     buyer.tell(BuyerMsg::Buy("pears"));
     let refused = bills.recv()?.unwrap_err();
     println!("{refused}");
-    assert!(refused.starts_with("no pears: no routee answered with a success, 5 attempts failed"));
+    assert!(
+        refused
+            .starts_with("no pears: no routee of /user/markets answered with a success, 5 attempts failed")
+    );
 
     // GoAkt's control messages.
     assert_eq!(markets.routees()?, ["r0", "r1", "r2", "r3", "r4"]);
@@ -103,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Empty it lives, until a message finds it so.
     assert_eq!(markets.resize_by(-9)?, 0);
     assert!(!markets.is_closed());
-    assert_eq!(markets.ask(Price("apples")).wait(), Err(AskError::NoRoutees));
+    assert_eq!(markets.ask(Price("apples")).wait(), Err(AskError::no_routees()));
 
     let ledger = system.shutdown(Duration::from_secs(5))?;
     println!("{ledger}");

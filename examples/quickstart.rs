@@ -349,7 +349,7 @@ impl<'a> Report<'a> {
         }
         let rows: Vec<_> = self.rows.iter().map(Row::json).collect();
         println!(
-            r#"{{"senders":{},"routees":{},"in_flight_per_sender":{WINDOW},"rows":[{}],"ledger":{{"sent":{},"handled":{},"dead_lettered":{},"handed_back":{},"dropped":{},"queued":{},"balance":{}}}}}"#,
+            r#"{{"senders":{},"routees":{},"in_flight_per_sender":{WINDOW},"rows":[{}],"ledger":{{"sent":{},"handled":{},"dead_lettered":{},"handed_back":{},"dropped":{},"skipped":{},"queued":{},"balance":{}}}}}"#,
             self.options.senders,
             self.options.routees,
             rows.join(","),
@@ -358,6 +358,7 @@ impl<'a> Report<'a> {
             ledger.dead_lettered,
             ledger.handed_back,
             ledger.dropped,
+            ledger.skipped,
             ledger.queued,
             ledger.balance()
         );

@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Nobody has it: that is known as soon as the last one has said so, and each cause with it.
     let failed = mirrors.ask(Fetch("missing")).wait();
-    let Err(AskError::AllFailed { causes }) = &failed else { return Err("somebody has it".into()) };
+    let Err(AskError::AllFailed { causes, .. }) = &failed else { return Err("somebody has it".into()) };
     causes.iter().for_each(|cause| println!("{cause}"));
     assert_eq!(causes.len(), 3);
 

@@ -178,7 +178,7 @@ pub use crate::actor::timers::NamedTimers;
 pub use crate::actor::watch::WatchError;
 pub use crate::ask::ask::{Ask, Asker, Pending};
 pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};
-pub use crate::ask::error::{AskError, AttemptEnd, AttemptFailure};
+pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
 pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
@@ -201,7 +201,6 @@ pub use crate::core::system::SystemRef;
 pub use crate::dispatch::dispatcher::{
     Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
-
 pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 pub use crate::path::actor_path::ActorPath;

@@ -103,19 +103,7 @@ impl System {
 
 impl Drop for System {
     fn drop(&mut self) {
-        let core = self.handle.core();
-        if *lock(&core.end) == End::Orphaned {
-            return;
-        }
-        match core.shut_down(DROP_DEADLINE) {
-            Ok(()) => return,
-            Err(ShutdownError::Stuck { actors, .. }) => {
-                eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", core.name);
-            }
-            // It ends in the background.
-            Err(ShutdownError::OwnThread) => {}
-        }
-        core.orphan();
+        self.handle.core().end_with_handle(DROP_DEADLINE);
     }
 }
 
@@ -199,9 +187,16 @@ impl SystemBuilder {
         self
     }
 
-    /// What everything timed in the system goes by: the machine's clock unless said otherwise. That is timers, the limits
-    /// of asks, and senders that [wait for room](crate::Full::Wait). How long [`System::shutdown`] waits is said by the
-    /// machine's clock always.
+    /// What goes by time in the system: the machine's clock unless said otherwise. That is timers, the limits of asks, and
+    /// senders that [wait for room](crate::Full::Wait). These go by the machine's clock always, since they are about
+    /// threads and sockets:
+    ///
+    /// - how long [`System::shutdown`], [`SystemRef::wait_until_ended`] and the [`System`]'s destructor wait;
+    /// - how long a turn may go on ([`WorkStealing::deadline`](crate::WorkStealing::deadline)), a worker looks for work
+    ///   ([`spin`](crate::WorkStealing::spin)), and an idle thread of a blocking dispatcher is kept
+    ///   ([`keep_alive`](crate::Blocking::keep_alive));
+    /// - how long the last bytes of a connection may take: after the end of its actor (`linger` of a listener, feature
+    ///   `net`), and 2 s after the end of a system whose [`System`] is gone.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(StdArc::new(clock));
         self

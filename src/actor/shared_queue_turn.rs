@@ -45,6 +45,13 @@ const PAUSE: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 /// A queue that actors share.
 pub type SharedQueue<M> = shared_queue::SharedQueue<M, Nudge>;
 
+/// Why no message of the shared queue is to be handled.
+enum NoneTaken {
+    Empty,
+    /// What was skipped has used up the throughput, and there may be more.
+    Budget,
+}
+
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.
     pub fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
@@ -87,7 +94,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Takes a message of the shared queue, counts it, and answers a claim. What nobody wants any more is skipped, where
     /// this actor does so, and spends of the throughput as what is handled does.
     #[inline]
-    fn take_shared(&mut self) -> Option<A::Message> {
+    fn take_shared(&mut self) -> Result<A::Message, NoneTaken> {
         loop {
             let taken = self.balanced(|balanced| {
                 let taken = balanced.taker.as_mut()?.take();
@@ -97,14 +104,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if self.owes {
                 self.answer();
             }
-            let message = taken.flatten()?;
+            let message = taken.flatten().ok_or(NoneTaken::Empty)?;
             if !self.skips {
                 self.row.handled(1);
-                return Some(message);
+                return Ok(message);
             }
-            let wanted = self.unless_unwanted(message);
-            if wanted.is_some() || !self.spend() {
-                return wanted;
+            if let Some(message) = self.unless_unwanted(message) {
+                return Ok(message);
+            }
+            if !self.spend() {
+                return Err(NoneTaken::Budget);
             }
         }
     }
@@ -124,11 +133,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return Acted::Budget;
         }
         match self.take_shared() {
-            Some(message) => {
+            Ok(message) => {
                 self.deliver(message);
                 Acted::Once
             }
-            None => {
+            Err(NoneTaken::Budget) => Acted::Budget,
+            Err(NoneTaken::Empty) => {
                 self.unspend();
                 Acted::NothingDue
             }
@@ -145,9 +155,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 self.let_queue_grow();
             }
             run += 1;
-            let Some(message) = self.take_shared() else {
-                self.unspend();
-                return self.wait_for_shared();
+            let message = match self.take_shared() {
+                Ok(message) => message,
+                Err(NoneTaken::Budget) => return Acted::Budget,
+                Err(NoneTaken::Empty) => {
+                    self.unspend();
+                    return self.wait_for_shared();
+                }
             };
             if let Err(failure) = self.receive(message) {
                 self.fail(failure, None);
@@ -231,7 +245,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
-            if let Some(message) = self.take_shared() {
+            if let Ok(message) = self.take_shared() {
                 self.deliver(message);
             }
             self.balanced(|balanced| balanced.has_taken = false);

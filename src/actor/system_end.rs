@@ -120,6 +120,24 @@ impl SystemCore {
         Ok(())
     }
 
+    /// The [`System`](crate::System) is dropped: ends the system, and leaves it to itself if that takes longer than this.
+    pub fn end_with_handle(&self, deadline: Duration) {
+        if *lock(&self.end) == End::Orphaned {
+            return;
+        }
+        match self.shut_down(deadline) {
+            Ok(()) => return,
+            Err(ShutdownError::Stuck { actors, .. }) => {
+                eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", self.name);
+                // The end of the tree, which would say so, may never come.
+                self.extensions.each(|feature| feature.abandoned(&self.name));
+            }
+            // It ends in the background.
+            Err(ShutdownError::OwnThread) => {}
+        }
+        self.orphan();
+    }
+
     /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left. A hidden actor that
     /// works for another is named after that one.
     pub fn stuck(&self) -> Vec<String> {
@@ -139,5 +157,77 @@ impl SystemCore {
             open.extend(children);
         }
         stuck
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::prelude::*;
+    use crate::shutdown::phase;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// What is logged of the system.
+    struct Records(Mutex<Vec<String>>);
+
+    static RECORDS: Records = Records(Mutex::new(Vec::new()));
+
+    impl log::Log for Records {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+        fn log(&self, record: &log::Record<'_>) {
+            let text = record.args().to_string();
+            if text.starts_with("system \"stuck\": ") {
+                self.0.lock().unwrap().push(text);
+            }
+        }
+        fn flush(&self) {}
+    }
+
+    /// Is in its handler until it is let go.
+    struct Held(Sender<()>, Receiver<()>);
+
+    impl Actor for Held {
+        type Message = ();
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+            self.0.send(())?;
+            let _ = self.1.recv();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_system_that_is_dropped_over_a_stuck_handler_names_the_tasks_that_have_not_run_once() {
+        let _ = log::set_logger(&RECORDS);
+        log::set_max_level(log::LevelFilter::Warn);
+        let system = System::builder("stuck").build().unwrap();
+        let handle = system.handle().clone();
+        let ((sender, is_inside), (release, released)) = (channel(), channel());
+        let mut state = Some(Held(sender, released));
+        let actor = system.spawn(move || state.take().expect("it does not fail")).unwrap();
+        actor.tell(());
+        is_inside.recv_timeout(LONG).unwrap();
+        let add =
+            |name| handle.coordinated_shutdown().add_task(phase::SERVICE_STOP, name, || Ok(())).unwrap();
+        add("write the cache");
+        system.core().end_with_handle(Duration::ZERO);
+        let warned = || std::mem::take(&mut *RECORDS.0.lock().unwrap());
+        let warning = |what, name| {
+            format!(
+                "system \"stuck\": {what} without a coordinated shutdown, tasks not run: \"{name}\" of phase \
+                 \"service-stop\"; call `run` on the coordinated shutdown before the system is stopped or dropped"
+            )
+        };
+        assert_eq!(warned(), [warning("dropped while actors still run,", "write the cache")]);
+        drop(system);
+        assert_eq!(warned(), [""; 0], "it has given up waiting");
+        add("too late");
+        drop(release);
+        handle.wait_until_ended(LONG).unwrap();
+        assert_eq!(warned(), [warning("ended", "too late")], "each task is named once");
     }
 }

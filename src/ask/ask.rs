@@ -8,7 +8,7 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
-use crate::ask::error::{AskError, Outcome};
+use crate::ask::error::{AskError, AttemptFailure, Outcome};
 use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::ask::slot::{Promise, Spare, quietly};
 use crate::ask::spin::wait_awake;
@@ -16,10 +16,13 @@ use crate::ask::timekeeper::{Server, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::ask_counts::{Row, count};
+use crate::core::dead_letter::nowhere;
 use crate::core::deferred_send;
 use crate::core::deferred_send::Unsent;
-use crate::core::pending_send::Until;
+use crate::core::pending_send::{Awaited, Until};
+use crate::core::routed_asks::Routed;
 use crate::dispatch::stepping::{Reached, run_any_turns};
+use crate::path::actor_path::ActorPath;
 use crate::sync::{per_thread, thread};
 use crate::time::alarm::AlarmKey;
 use crate::time::no_system::NO_SYSTEM;
@@ -49,7 +52,8 @@ impl<R> Ask<R> {
     ///
     /// A request that waits for room in a [mailbox that lets senders wait](crate::Full::Wait) does so in this call, and no
     /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
-    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it.
+    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it. Nor does it get a copy
+    /// for which there was no room when another actor had answered.
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
         self
@@ -185,6 +189,7 @@ impl<R: Send + 'static> Asker<R> {
             target.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
+            let put_off = put_off.returning_by(|| target.way_back());
             put_off_pending(&mut pending, put_off.counted_by(target.system()));
         }
         pending
@@ -354,10 +359,12 @@ impl<R> Waiting<R> {
             other => return self.state = other,
         };
         self.state = State::Pending(promise);
+        let State::Pending(promise) = &mut self.state else { unreachable!("just set") };
         let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
-        let in_vain = unsent.wait(until);
+        let in_vain = unsent.wait(until, promise);
         match self.limit {
-            Some(limit) if in_vain.is_late() => self.refuse(AskError::Timeout { after: limit.after }),
+            Some(limit) if in_vain.is_late() => self.refuse(AskError::timeout(limit.after)),
+            _ if in_vain.found_no_routee() => self.refuse(AskError::no_routees()),
             _ => self.is_refused = !in_vain.is_empty(),
         }
     }
@@ -397,7 +404,9 @@ impl<R> Waiting<R> {
     #[inline]
     fn run_turns(&self) -> Reached {
         match &self.timekeeper {
-            Timekeeper::Target(actor) => actor.core().system.run_turns(&mut || self.is_answered()),
+            Timekeeper::Target(actor) | Timekeeper::System(actor) => {
+                actor.core().system.run_turns(&mut || self.is_answered())
+            }
             Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
             // Whoever answers is not known: what turns of this thread don't bring is waited for.
             _ => {
@@ -484,7 +493,7 @@ impl<R> Waiting<R> {
             unreachable!("`try_end` ends all others")
         };
         let left = promise.leave();
-        let end = self.end(left.outcome.unwrap_or(Err(AskError::Timeout { after: limit.after })), left.spare);
+        let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.spare);
         if matches!(self.timekeeper, Timekeeper::Served(_)) {
             // The actor that serves it ends now, and not when a future is dropped that has given its answer.
             self.timekeeper = Timekeeper::Static(&NO_SYSTEM);
@@ -497,18 +506,24 @@ impl<R> Waiting<R> {
         self.cancel_alarm();
         let row = match &mut outcome {
             Ok(_) => Some(Row::Answered),
-            Err(error) => {
-                if self.is_refused && *error == AskError::NoReply {
-                    // Its port has gone with the request.
-                    *error = AskError::Undeliverable;
-                }
-                error.row()
-            }
+            Err(error) => self.explain(error),
         };
         self.count(row);
         // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
         self.state = State::Over;
         (outcome, spare)
+    }
+
+    /// Has an error say what is known of the ask; returns where that is counted. Here, where the ask has failed, so that
+    /// one with an answer pays nothing for it.
+    #[cold]
+    fn explain(&self, error: &mut AskError) -> Option<Row> {
+        if self.is_refused && matches!(error, AskError::NoReply { .. }) {
+            // Its port has gone with the request.
+            *error = AskError::undeliverable();
+        }
+        error.note_target(|| self.timekeeper.asked());
+        error.row()
     }
 
     #[inline]
@@ -547,6 +562,28 @@ impl<R> Drop for Waiting<R> {
             State::Over => None,
         };
         self.count(row);
+    }
+}
+
+impl<R> Awaited for Promise<R> {
+    fn is_there(&self) -> bool {
+        self.is_answered()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        let _ = self.register(waker);
+    }
+}
+
+impl<R> Awaited for Ask<R> {
+    fn is_there(&self) -> bool {
+        self.waiting.is_answered()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        if let State::Pending(promise) = &mut self.waiting.state {
+            promise.wake(waker);
+        }
     }
 }
 
@@ -668,7 +705,7 @@ mod tests {
         assert_eq!(clock.alarms(), [6 * SECOND]);
         assert!(reply_to.wanted());
         lock(&clock.inside).now = 6 * SECOND;
-        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+        assert_eq!(poll(&mut ask), Poll::Ready(Err(AskError::timeout(SECOND))));
         assert!(clock.alarms().is_empty());
         assert!(!reply_to.wanted());
         assert_eq!(reply_to.send(1).map_err(|late| late.into_inner()), Err(1));
@@ -756,16 +793,16 @@ mod tests {
     fn a_thread_sleeps_by_a_real_clock() {
         let (_reply_to, ask) = begin::<u8>(Timekeeper::Shared(Arc::new(Hasty::default())));
         let after = Duration::from_millis(3);
-        assert_eq!(ask.within(after).wait(), Err(AskError::Timeout { after }));
+        assert_eq!(ask.within(after).wait(), Err(AskError::timeout(after)));
     }
 
     #[test]
     fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
         let (_, timekeeper) = hand_clock();
         let (reply_to, mut ask) = begin::<u8>(timekeeper);
-        refuse(&mut ask, AskError::Undeliverable);
+        refuse(&mut ask, AskError::undeliverable());
         drop(reply_to);
-        assert_eq!(ask.wait(), Err(AskError::Undeliverable));
+        assert_eq!(ask.wait(), Err(AskError::undeliverable()));
     }
 
     #[test]
@@ -812,14 +849,14 @@ mod tests {
             assert!(poll(&mut timed_out).is_ready());
 
             let (reply_to, mut refused) = ask();
-            refuse(&mut refused, AskError::Undeliverable);
+            refuse(&mut refused, AskError::undeliverable());
             drop(reply_to);
             drop(refused);
 
             let (_reply_to, cancelled) = ask();
             drop(cancelled);
 
-            drop(failed::<u8>(AskError::Undeliverable, timekeeper.clone()));
+            drop(failed::<u8>(AskError::undeliverable(), timekeeper.clone()));
             drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
             ask_counts::tests::take()
         })
@@ -841,7 +878,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_to_do() {
-        let timeout = AskError::Timeout { after: Duration::from_millis(50) };
+        let timeout = AskError::timeout(Duration::from_millis(50));
         assert_eq!(timeout.to_string(), "no reply within 50ms: give it more time or ask less");
         assert!(AskError::WouldBlockWorker.to_string().contains("ctx.ask"));
     }

@@ -118,7 +118,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// // Forgets to answer.
     /// let clerk: ActorRef<Call<Order>> = ActorRef::from_fn(|_| ());
     /// let failure = clerk.ask_or_back(Order(7)).wait().unwrap_err();
-    /// assert_eq!((failure.error, failure.message), (AskError::NoReply, Order(7)));
+    /// assert_eq!((failure.error, failure.message), (AskError::no_reply(), Order(7)));
     /// # Ok(())
     /// # }
     /// ```

@@ -4,7 +4,7 @@ use crate::ask::ask;
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, ReplyTo, Request};
-use crate::ask::timekeeper::Timekeeper;
+use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::deferred_send;
 
@@ -57,13 +57,14 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
         let (reply_to, mut ask) = ask::begin(self.timekeeper());
         let message = make(reply_to).into();
-        let (sent, put_off) = deferred_send::put_off(|| self.send(message));
+        let (sent, put_off) = deferred_send::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             ask::refuse(&mut ask, AskError::refused(&refused));
             self.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
+            let put_off = put_off.returning_by(|| self.way_back());
             ask::put_off(&mut ask, put_off.counted_by(self.system()));
         }
         ask
@@ -78,6 +79,19 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.any() {
             Some(any) => Timekeeper::Target(any),
             None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
+        }
+    }
+
+    /// The reference by which the error of an ask finds the path of this target. As [`timekeeper`](Self::timekeeper), but
+    /// it calls no user code, and so does not know what stands behind a user's recipient.
+    #[inline]
+    pub(crate) fn asked(&self) -> Asked {
+        match self.target() {
+            Target::Local(_) => Asked::Actor(self.any_local()),
+            Target::Foreign(foreign) => match foreign.routed_ask() {
+                Some(routed) => Asked::Router(routed),
+                None => foreign.recipient.place().map_or(Asked::Unknown, Asked::Actor),
+            },
         }
     }
 }

@@ -1,32 +1,116 @@
 //! Why an ask has no answer.
 
 use crate::core::ask_counts::Row;
-use crate::core::dead_letter::DeadLetterReason;
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why an ask has no answer.
+/// The target of an ask, if it is known: a part of [`AskError`], which also [tells its path](AskError::target).
+///
+/// It is not known where no actor stands behind the reference, as behind a function, and of an ask that is for no actor in
+/// particular. Any two are equal: errors are compared by what happened, and not by where.
+#[derive(Clone, Default)]
+pub struct AskTarget(Option<Arc<ActorPath>>);
+
+impl AskTarget {
+    const UNKNOWN: Self = Self(None);
+
+    /// Where it stands in the tree of actors.
+    pub fn path(&self) -> Option<&ActorPath> {
+        self.0.as_deref()
+    }
+}
+
+impl PartialEq for AskTarget {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for AskTarget {}
+
+/// The path, or `the target`.
+impl fmt::Display for AskTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => path.fmt(f),
+            None => f.write_str("the target"),
+        }
+    }
+}
+
+/// The path, or `unknown`.
+impl fmt::Debug for AskTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => path.fmt(f),
+            None => f.write_str("unknown"),
+        }
+    }
+}
+
+/// ` from /user/clerk` with the word `from`; nothing where the target is not known.
+struct Named<'a>(&'static str, &'a AskTarget);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(word, target) = self;
+        target.path().map_or(Ok(()), |path| write!(f, " {word} {path}"))
+    }
+}
+
+/// Why an ask has no answer. The text names the target where it is known.
+///
+/// ```
+/// # use pointsman::prelude::*;
+/// # struct Forgetful;
+/// # #[derive(Debug)] struct Get;
+/// # impl Request for Get { type Reply = u32; }
+/// # impl Actor for Forgetful {
+/// #     type Message = Call<Get>;
+/// #     fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> Done { Ok(()) }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("demo").build()?;
+/// let forgetful = system.actor("forgetful").spawn(|| Forgetful)?;
+/// let error = forgetful.ask(Get).wait().unwrap_err();
+/// assert_eq!(error.to_string(), "no reply from /user/forgetful: every reply port was dropped unanswered");
+/// assert_eq!(error.target(), Some(&forgetful.path()));
+/// // Where an ask went makes no difference to what became of it.
+/// assert_eq!(error, AskError::no_reply());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
     /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
     /// or the request ended as a dead letter.
-    NoReply,
+    NoReply {
+        /// The target of the ask.
+        target: AskTarget,
+    },
     /// The time ran out. The request may still be handled; its reply will be late.
-    ///
-    /// Unlike Akka's, the error names neither the target nor the type of the message: who asks knows both, and
-    /// can add them where it reports the error.
     Timeout {
         /// The time that was given.
         after: Duration,
+        /// The target of the ask.
+        target: AskTarget,
     },
-    /// The target refused the request: it has stopped, or its mailbox was full.
-    Undeliverable,
+    /// The target refused the request: it has stopped, its mailbox was full, or routers route in a circle or by a wrong
+    /// pick.
+    Undeliverable {
+        /// The target of the ask.
+        target: AskTarget,
+    },
     /// The target is a router, and no routee took the request: it has none, or all have stopped.
-    NoRoutees,
+    NoRoutees {
+        /// The router.
+        target: AskTarget,
+    },
     /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
     /// and none has answered with a success.
     ///
@@ -35,6 +119,8 @@ pub enum AskError {
     AllFailed {
         /// How each attempt ended, in the order in which they did.
         causes: Arc<Vec<AttemptFailure>>,
+        /// The router.
+        target: AskTarget,
     },
     /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
     /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
@@ -48,12 +134,61 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Where an ask that ends like this is counted; nowhere if it was never begun.
-    pub(crate) fn row(&self) -> Option<Row> {
+    /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in tests.
+    pub const fn no_reply() -> Self {
+        Self::NoReply { target: AskTarget::UNKNOWN }
+    }
+
+    /// [`Timeout`](Self::Timeout) of no target in particular.
+    pub const fn timeout(after: Duration) -> Self {
+        Self::Timeout { after, target: AskTarget::UNKNOWN }
+    }
+
+    /// [`Undeliverable`](Self::Undeliverable) of no target in particular.
+    pub const fn undeliverable() -> Self {
+        Self::Undeliverable { target: AskTarget::UNKNOWN }
+    }
+
+    /// [`NoRoutees`](Self::NoRoutees) of no router in particular.
+    pub const fn no_routees() -> Self {
+        Self::NoRoutees { target: AskTarget::UNKNOWN }
+    }
+
+    /// The path of the target, if the error knows it.
+    pub fn target(&self) -> Option<&ActorPath> {
         match self {
-            Self::NoReply | Self::AllFailed { .. } => Some(Row::NoReply),
+            Self::NoReply { target }
+            | Self::Timeout { target, .. }
+            | Self::Undeliverable { target }
+            | Self::NoRoutees { target }
+            | Self::AllFailed { target, .. } => target.path(),
+            Self::WouldBlockWorker | Self::NoTime | Self::Stalled => None,
+        }
+    }
+
+    /// Notes the target of the ask, where the error can tell it and does not yet. `/deadLetters` is the path of whatever
+    /// stands nowhere, and so names no target.
+    pub(crate) fn note_target(&mut self, asked: impl FnOnce() -> Option<ActorPath>) {
+        match self {
+            Self::NoReply { target }
+            | Self::Timeout { target, .. }
+            | Self::Undeliverable { target }
+            | Self::NoRoutees { target }
+            | Self::AllFailed { target, .. } => {
+                if target.0.is_none() {
+                    target.0 = asked().filter(|path| *path != nowhere()).map(Arc::new);
+                }
+            }
+            Self::WouldBlockWorker | Self::NoTime | Self::Stalled => {}
+        }
+    }
+
+    /// Where an ask that ends like this is counted; nowhere if it was never begun.
+    pub(super) fn row(&self) -> Option<Row> {
+        match self {
+            Self::NoReply { .. } | Self::AllFailed { .. } => Some(Row::NoReply),
             Self::Timeout { .. } => Some(Row::TimedOut),
-            Self::Undeliverable | Self::NoRoutees => Some(Row::Undeliverable),
+            Self::Undeliverable { .. } | Self::NoRoutees { .. } => Some(Row::Undeliverable),
             Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
             Self::NoTime => None,
         }
@@ -62,26 +197,48 @@ impl AskError {
     /// What an ask fails with whose request was refused so.
     pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
         match refusal {
-            SendError::NoRoutee(_) => Self::NoRoutees,
-            _ => Self::Undeliverable,
+            SendError::NoRoutee(_) => Self::no_routees(),
+            _ => Self::undeliverable(),
         }
     }
 }
 
 /// How many causes an error shows; the others are counted.
-pub(crate) const CAUSES_SHOWN: usize = 8;
+const CAUSES_SHOWN: usize = 8;
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoReply => f.write_str("no reply: every reply port was dropped unanswered"),
-            Self::Timeout { after } => write!(f, "no reply within {after:?}: give it more time or ask less"),
-            Self::Undeliverable => f.write_str("request undeliverable: the target has stopped or is full"),
-            Self::NoRoutees => f.write_str(
-                "no routee took the request: the router is empty or all its routees have stopped",
+            Self::NoReply { target } => {
+                write!(f, "no reply{}: every reply port was dropped unanswered", Named("from", target))
+            }
+            Self::Timeout { after, target } => {
+                write!(f, "no reply{} within {after:?}: give it more time or ask less", Named("from", target))
+            }
+            Self::Undeliverable { target } => {
+                // What belongs to no system makes no dead letters.
+                let letter = match target.path() {
+                    Some(_) => "the dead letter says which",
+                    None => "a dead letter, if there is one, says which",
+                };
+                write!(
+                    f,
+                    "request undeliverable: {target} has stopped or is full, or routers route in a circle or by a \
+                     wrong pick: {letter}"
+                )
+            }
+            Self::NoRoutees { target } => write!(
+                f,
+                "no routee{} took the request: the router is empty or all its routees have stopped",
+                Named("of", target)
             ),
-            Self::AllFailed { causes } => {
-                write!(f, "no routee answered with a success, {} attempts failed", causes.len())?;
+            Self::AllFailed { causes, target } => {
+                write!(
+                    f,
+                    "no routee{} answered with a success, {} attempts failed",
+                    Named("of", target),
+                    causes.len()
+                )?;
                 for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
                     write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
                 }
@@ -125,8 +282,8 @@ pub enum AttemptEnd {
 impl AttemptEnd {
     pub(crate) fn without_reply(error: AskError) -> Self {
         match error {
-            AskError::NoReply => Self::NoReply,
-            AskError::Undeliverable => Self::Refused(DeadLetterReason::Stopped),
+            AskError::NoReply { .. } => Self::NoReply,
+            AskError::Undeliverable { .. } => Self::Refused(DeadLetterReason::Stopped),
             other => Self::Failed(other),
         }
     }

@@ -109,7 +109,8 @@ impl<M: Send + 'static> ActorRef<M> {
         let bound = Bound::by(Some(limit), || clock.clone());
         let deadline = clock.now().checked_add(limit);
         let message = M::from(Expiring { message, deadline, clock });
-        let (sent, in_vain) = bound.send(|| self.system(), || self.send(message));
+        let (sent, in_vain) =
+            bound.send(|| self.system(), || self.way_back(), &mut (), || self.send_putting_off(message));
         drop(in_vain);
         if let Err(refused) = sent {
             self.dead_letter(refused);

@@ -5,12 +5,14 @@ use crate::ask::fork::RouterId;
 use crate::ask::slot::{Port, quietly};
 use crate::core::ask_counts::{Row, count, count_late_reply};
 use crate::core::ledger::Books;
+use crate::core::pending_send::Awaited;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 // The count of ports, on which the protocol rests, is an atomic of its own; this one only keeps memory,
 // and must hold a trait object, which loom's cannot.
 use std::sync::Arc;
+use std::task::Waker;
 
 /// A request and the type of its reply.
 ///
@@ -228,6 +230,11 @@ pub trait ReplySink<R>: Send + Sync {
     fn books(&self) -> Option<&Books> {
         None
     }
+
+    /// Has `waker` woken once the outcome is here, for a thread that still sends the request; by default it is not.
+    fn wake(&self, waker: &Waker) {
+        let _ = waker;
+    }
 }
 
 /// Who answered, for those who want to know. A function, since most don't.
@@ -244,6 +251,11 @@ pub(crate) trait Behind<R>: Send + Sync {
     /// Counts what became of it, if it is an ask of its own and not a part of another.
     fn count(&self, row: Row) {
         let _ = row;
+    }
+
+    /// As [`ReplySink::wake`].
+    fn wake(&self, waker: &Waker) {
+        let _ = waker;
     }
 
     /// As [`ReplyTo::attempt_of`].
@@ -272,6 +284,10 @@ impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
 
     fn count(&self, row: Row) {
         count(row, self.0.books());
+    }
+
+    fn wake(&self, waker: &Waker) {
+        self.0.wake(waker);
     }
 }
 
@@ -393,7 +409,7 @@ impl<R> Drop for SinkPort<R> {
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
         // Of the last port's claim and the owner's one wins; the other ports are gone.
         if before == PORT && self.cell.claim() {
-            let _ = self.complete(Err(AskError::NoReply), None);
+            let _ = self.complete(Err(AskError::no_reply()), None);
         }
     }
 }
@@ -423,7 +439,7 @@ impl<R> SinkHandle<R> {
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
     pub fn time_out(&self, after: std::time::Duration) {
         if self.expire() {
-            quietly(|| drop(self.cell.sink.take(Err(AskError::Timeout { after }), None)));
+            quietly(|| drop(self.cell.sink.take(Err(AskError::timeout(after)), None)));
         }
     }
 
@@ -445,6 +461,16 @@ impl<R> SinkHandle<R> {
     /// Whether the ask is over.
     pub fn is_over(&self) -> bool {
         self.cell.is_claimed()
+    }
+}
+
+impl<R> Awaited for SinkHandle<R> {
+    fn is_there(&self) -> bool {
+        self.is_over()
+    }
+
+    fn wake(&mut self, waker: &Waker) {
+        self.cell.sink.wake(waker);
     }
 }
 
@@ -487,7 +513,7 @@ mod tests {
         let call = Call::new(Double(21), port.into());
         catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("planted")))).expect_err("planted");
         let (outcome, _) = promise.take().expect("over");
-        assert_eq!(outcome, Err(AskError::NoReply));
+        assert_eq!(outcome, Err(AskError::no_reply()));
     }
 
     /// Keeps what comes; panics on a failure.

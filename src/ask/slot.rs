@@ -422,7 +422,7 @@ impl<R> Drop for Port<R> {
         if !word.is_over() {
             // The last one, and nobody answered. The copy is consumed in this port's place; when the
             // asker leaves in between, its own drop finds the ask over and takes the path below.
-            let _ = Self { slot: self.slot }.publish(Err(AskError::NoReply));
+            let _ = Self { slot: self.slot }.publish(Err(AskError::no_reply()));
             return;
         }
         // Ordering: Release; pairs with the Acquire in `Promise::look` and `Promise::take_full`, with which the
@@ -594,7 +594,7 @@ mod tests {
         assert!(!promise.is_answered());
         drop(other);
         let (outcome, _) = promise.take().expect("answered");
-        assert_eq!(outcome, Err(AskError::NoReply));
+        assert_eq!(outcome, Err(AskError::no_reply()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::core::any_ref::AnyRef;
 use crate::core::ledger::Books;
 use crate::core::routed_asks::Routed;
 use crate::core::system::SystemRef;
+use crate::path::actor_path::ActorPath;
 use crate::time::alarm::Alarms;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,9 +18,11 @@ pub enum Timekeeper {
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
     Target(AnyRef),
-    /// The same, through a router: the count is on a line of the thread that asks.
-    Routed(Arc<Routed<SystemRef>>),
-    /// The same, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    /// The clock of the system that this actor lives in. The ask is not for it.
+    System(AnyRef),
+    /// That of the asked actor's system, through a router: the count is on a line of the thread that asks.
+    Routed(Arc<Routed<SystemRef, AnyRef>>),
+    /// That of its system, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<Server>),
     /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
@@ -31,10 +34,37 @@ impl Timekeeper {
     #[inline]
     pub(crate) fn books(&self) -> Option<&Books> {
         match self {
-            Self::Target(actor) => Some(actor.core().system.ledger()),
+            Self::Target(actor) | Self::System(actor) => Some(actor.core().system.ledger()),
             Self::Routed(routed) => Some(routed.system.core().ledger()),
             Self::Served(server) => Some(server.0.core().system.ledger()),
             _ => None,
+        }
+    }
+
+    /// Where the asked actor or router stands, if the ask is known to be for one. Calls no user code.
+    pub(crate) fn asked(&self) -> Option<ActorPath> {
+        match self {
+            Self::Target(actor) => Some(actor.path()),
+            Self::Routed(routed) => routed.head.as_ref().map(AnyRef::path),
+            _ => None,
+        }
+    }
+}
+
+/// The reference by which the error of an ask finds the path of its target, where the ask has no [`Timekeeper`] of its own.
+/// Counted as there.
+pub enum Asked {
+    Actor(AnyRef),
+    Router(Arc<Routed<SystemRef, AnyRef>>),
+    Unknown,
+}
+
+impl Asked {
+    pub(super) fn path(&self) -> Option<ActorPath> {
+        match self {
+            Self::Actor(actor) => Some(actor.path()),
+            Self::Router(routed) => routed.head.as_ref().map(AnyRef::path),
+            Self::Unknown => None,
         }
     }
 }
@@ -45,7 +75,7 @@ impl Deref for Timekeeper {
     fn deref(&self) -> &(dyn Alarms + 'static) {
         match self {
             Self::Static(alarms) => *alarms,
-            Self::Target(actor) => actor.core().system.timers(),
+            Self::Target(actor) | Self::System(actor) => actor.core().system.timers(),
             Self::Routed(routed) => routed.system.core().timers(),
             Self::Served(server) => server.0.core().system.timers(),
             #[cfg(any(test, pointsman_loom))]

@@ -3,28 +3,37 @@
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
-use crate::ask::timekeeper::Timekeeper;
+use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::ActorRef;
-use crate::core::deferred_send::{InVain, put_off};
+use crate::core::deferred_send::{InVain, Unsent, put_off};
 use crate::core::ledger::Books;
-use crate::core::pending_send::Until;
+use crate::core::pending_send::{Awaited, Until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, lock};
 use crate::time::timers::TimerHandle;
+use std::any::Any;
 use std::sync::Arc as StdArc;
+use std::task::Waker;
 use std::time::Duration;
 
 /// Turns the outcome into a message for the actor that asked.
 struct Answer<M, F> {
     asker: ActorRef<M>,
+    asked: Asked,
     state: Mutex<State<F>>,
 }
 
 struct State<F> {
     /// `None` once the outcome is there.
     wrap: Option<F>,
-    /// The deadline's timer, cancelled with the outcome.
-    timer: Option<TimerHandle>,
+    /// Set until the deadline, or until the outcome is there.
+    armed: Option<Armed>,
+}
+
+struct Armed {
+    timer: TimerHandle,
+    /// Of a thread that sends the request meanwhile, and need not once the outcome is there.
+    sender: Option<Waker>,
 }
 
 struct Sink<M, F>(StdArc<Answer<M, F>>);
@@ -34,13 +43,19 @@ where
     M: Send + 'static,
     F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
 {
-    fn complete(&self, outcome: Result<R, AskError>) {
-        let (wrap, timer) = {
+    fn complete(&self, mut outcome: Result<R, AskError>) {
+        let (wrap, armed) = {
             let mut state = lock(&self.0.state);
-            (state.wrap.take(), state.timer.take())
+            (state.wrap.take(), state.armed.take())
         };
-        if let Some(timer) = timer {
+        if let Err(error) = &mut outcome {
+            error.note_target(|| self.0.asked.path());
+        }
+        if let Some(Armed { timer, sender }) = armed {
             self.0.asker.cancel_timer(timer);
+            if let Some(sender) = sender {
+                sender.wake();
+            }
         }
         if let Some(wrap) = wrap {
             self.0.asker.tell(wrap(outcome));
@@ -53,6 +68,16 @@ where
 
     fn books(&self) -> Option<&Books> {
         self.0.asker.counting_system().map(SystemCore::ledger)
+    }
+
+    fn wake(&self, waker: &Waker) {
+        // A bell's, and so no user code.
+        if let Some(armed) = &mut lock(&self.0.state).armed {
+            armed.sender = Some(waker.clone());
+            return;
+        }
+        // The outcome is there, or about to come.
+        waker.wake_by_ref();
     }
 }
 
@@ -71,16 +96,22 @@ impl<R: Send + 'static> Ask<R> {
         M: Send + 'static,
     {
         let bound = Bound::new(&asker, deadline);
-        let Some((reply_to, handle)) = Self::port_to_actor(asker, deadline, wrap) else { return };
+        let Some((reply_to, mut handle)) = Self::port_to_actor(asker, target.asked(), deadline, wrap) else {
+            return;
+        };
         let message = N::from(Call::new(request, reply_to));
-        let (sent, in_vain) = bound.send(|| target.system(), || target.send(message));
-        if let Some(in_vain) = in_vain {
-            // Before the message is dropped, as below.
-            match deadline {
-                Some(deadline) if in_vain.is_late() => handle.time_out(deadline),
-                _ => handle.undeliverable(AskError::Undeliverable),
+        let sent = match bound.until() {
+            // It waits for room for as long as the mailbox says.
+            None => target.send(message),
+            Some(until) => {
+                let (sent, put_off) = put_off(|| target.send_putting_off(message));
+                if let Some(put_off) = put_off {
+                    let unsent = put_off.returning_by(|| target.way_back()).counted_by(target.system());
+                    wait_for_room(unsent, until, deadline, &mut handle);
+                }
+                sent
             }
-        }
+        };
         if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             handle.undeliverable(AskError::refused(&refused));
@@ -89,9 +120,10 @@ impl<R: Send + 'static> Ask<R> {
     }
 
     /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
-    /// `deadline`. None if that is now: then the asker has been told.
+    /// `deadline`. None if that is now: then the asker has been told. An error names the path of `asked`.
     pub(crate) fn port_to_actor<M: Send + 'static>(
         asker: ActorRef<M>,
+        asked: Asked,
         deadline: Option<Duration>,
         wrap: impl FnOnce(Result<R, AskError>) -> M + Send + 'static,
     ) -> Option<(ReplyTo<R>, SinkHandle<R>)> {
@@ -99,8 +131,8 @@ impl<R: Send + 'static> Ask<R> {
             asker.tell(wrap(Err(AskError::NoTime)));
             return None;
         }
-        let state = Mutex::new(State { wrap: Some(wrap), timer: None });
-        let answer = StdArc::new(Answer { asker, state });
+        let state = Mutex::new(State { wrap: Some(wrap), armed: None });
+        let answer = StdArc::new(Answer { asker, asked, state });
         let (reply_to, handle) = to_sink(Sink(answer.clone()));
         if let Some(deadline) = deadline {
             arm(&answer, handle.clone(), deadline);
@@ -130,16 +162,38 @@ impl Bound {
         Self { at }
     }
 
-    /// Sends by `send`, and waits for room until the limit; returns what has waited in vain, if anything has.
+    /// When it is over, if it ever is.
+    pub fn until(&self) -> Option<Until<'_>> {
+        self.at.as_ref().map(|(at, clock)| Until { at: *at, clock: &**clock })
+    }
+
+    /// Sends by `send`, and waits for room until the limit, or until what is `awaited` is there; returns what has waited in
+    /// vain, if anything has. A message that is refused meanwhile is sent once more by `way_back`.
     pub fn send<R>(
         &self,
         books: impl FnOnce() -> Option<StdArc<SystemCore>>,
+        way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>,
+        awaited: &mut dyn Awaited,
         send: impl FnOnce() -> R,
     ) -> (R, Option<InVain>) {
-        let Some((at, clock)) = &self.at else { return (send(), None) };
+        let Some(until) = self.until() else { return (send(), None) };
         let (sent, put_off) = put_off(send);
-        let in_vain = put_off.map(|it| it.counted_by(books()).wait(Some(Until { at: *at, clock: &**clock })));
+        let in_vain =
+            put_off.map(|it| it.returning_by(way_back).counted_by(books()).wait(Some(until), awaited));
         (sent, in_vain.filter(|in_vain| !in_vain.is_empty()))
+    }
+}
+
+/// Waits for room until the limit, and tells what has become of the request unless it is accepted.
+#[cold]
+fn wait_for_room<R>(unsent: Unsent, until: Until<'_>, limit: Option<Duration>, handle: &mut SinkHandle<R>) {
+    let in_vain = unsent.wait(Some(until), handle);
+    // Before the request is dropped, whose port would say `NoReply`.
+    match limit {
+        _ if in_vain.is_empty() => {}
+        Some(limit) if in_vain.is_late() => handle.time_out(limit),
+        _ if in_vain.found_no_routee() => handle.undeliverable(AskError::no_routees()),
+        _ => handle.undeliverable(AskError::undeliverable()),
     }
 }
 
@@ -152,7 +206,7 @@ where
     let timer = answer.asker.call_after(deadline, Box::new(move || handle.time_out(deadline)));
     let mut state = lock(&answer.state);
     match &state.wrap {
-        Some(_) => state.timer = timer,
+        Some(_) => state.armed = timer.map(|timer| Armed { timer, sender: None }),
         // The deadline has passed already.
         None => {
             drop(state);
@@ -179,6 +233,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
+    use crate::ask::timekeeper::Asked;
     use crate::prelude::*;
     use crate::time::clock::ManualClock;
     use std::sync::mpsc::{Sender, channel};
@@ -201,7 +256,11 @@ mod tests {
         let (notes, outcomes) = channel();
         let asker = system.actor("asker").spawn(move || Notes(notes.clone())).expect("the name is free");
         let timers = || system.core().timers().len();
-        let ask = || crate::ask::ask::Ask::<u32>::port_to_actor(asker.clone(), Some(LONG), |outcome| outcome);
+        let ask = || {
+            crate::ask::ask::Ask::<u32>::port_to_actor(asker.clone(), Asked::Unknown, Some(LONG), |outcome| {
+                outcome
+            })
+        };
 
         let (answered, _handle) = ask().expect("there is time");
         let (forgotten, _handle) = ask().expect("there is time");
@@ -209,7 +268,7 @@ mod tests {
         answered.send(5).expect("in time");
         assert_eq!((timers(), outcomes.recv_timeout(LONG)), (1, Ok(Ok(5))));
         drop(forgotten);
-        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::NoReply))));
+        assert_eq!((timers(), outcomes.recv_timeout(LONG)), (0, Ok(Err(AskError::no_reply()))));
         let ledger = system.shutdown(LONG).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
     }

@@ -142,13 +142,24 @@ impl<M: Send + 'static> ActorRef<M> {
         })
     }
 
-    /// Counts a message as sent and delivers it.
+    /// Counts a message as sent and delivers it. A wait for room that it begins at an actor is its own, and never put off.
     #[inline]
     pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
+        self.count_and_send::<false>(message)
+    }
+
+    /// As [`send`](Self::send), where waits for room may be [put off](deferred_send::put_off).
+    #[inline]
+    pub(crate) fn send_putting_off(&self, message: M) -> Result<(), SendError<M>> {
+        self.count_and_send::<true>(message)
+    }
+
+    #[inline(always)]
+    fn count_and_send<const PUTS_OFF: bool>(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
                 local.core.system.ledger().mine().sent(1);
-                self.push(local, message)
+                self.push::<PUTS_OFF>(local, message)
             }
             Target::Foreign(foreign) => {
                 if let Some(system) = &foreign.system {
@@ -163,8 +174,31 @@ impl<M: Send + 'static> ActorRef<M> {
     #[inline]
     pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
         match self.target() {
-            Target::Local(local) => self.push(local, message).map(|()| Accepted::Passed),
+            Target::Local(local) => self.push::<true>(local, message).map(|()| Accepted::Passed),
             Target::Foreign(foreign) => self.hand_over(foreign, message),
+        }
+    }
+
+    /// As [`pass_on`](Self::pass_on), of a part of a send that puts waits for room off: what waits behind this reference
+    /// goes [back](Self::way_back) to it.
+    #[cold]
+    pub(crate) fn pass_on_returning(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let (done, put_off) = deferred_send::put_off(|| self.pass_on(message));
+        if let Some(put_off) = put_off {
+            put_off.returning_by(|| self.way_back()).keep();
+        }
+        done
+    }
+
+    /// What a message that has waited for room behind this reference, and was refused since its actor has ended, is to be
+    /// sent by once more: an `ActorRef` to what chooses who gets it. `None` if nothing does.
+    #[cold]
+    pub(crate) fn way_back(&self) -> Option<Box<dyn std::any::Any + Send>> {
+        let Target::Foreign(foreign) = self.target() else { return None };
+        let recipient = &foreign.recipient;
+        match recipient.is_router() || recipient.passes_on() {
+            true => Some(Box::new(self.clone())),
+            false => recipient.way_back(),
         }
     }
 
@@ -196,13 +230,18 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it.
+    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it. `PUTS_OFF`: the wait for room may be
+    /// [put off](deferred_send::put_off).
     // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code that
     // has nothing to do with it.
     #[inline(always)]
-    pub(crate) fn push(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn push<const PUTS_OFF: bool>(
+        &self,
+        local: &Local<M>,
+        message: M,
+    ) -> Result<(), SendError<M>> {
         local.mailbox.push_or(message, Ok(()), |claimed, message| {
-            self.go_on(local, claimed, message).map_or(Ok(()), Err)
+            self.go_on::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err)
         })
     }
 
@@ -210,11 +249,16 @@ impl<M: Send + 'static> ActorRef<M> {
     /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
     /// copied with it from one caller to the next, a message's size and more.
     #[inline(never)]
-    fn go_on(&self, local: &Local<M>, claimed: Option<State>, message: M) -> Option<SendError<M>> {
+    fn go_on<const PUTS_OFF: bool>(
+        &self,
+        local: &Local<M>,
+        claimed: Option<State>,
+        message: M,
+    ) -> Option<SendError<M>> {
         match self.settle(local, local.mailbox.go_on(claimed, message)) {
             Ok(()) => None,
             Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
-            Err(Refused::Full(message)) => self.full(local, message).err(),
+            Err(Refused::Full(message)) => self.full::<PUTS_OFF>(local, message).err(),
         }
     }
 
@@ -258,7 +302,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     #[cold]
-    fn full(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
+    fn full<const PUTS_OFF: bool>(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         match local.core.full {
             FullPolicy::Refuse => Err(SendError::Full(message)),
             FullPolicy::DropNewest => {
@@ -267,7 +311,7 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             // A worker that waited could be the one that has to make the room.
             FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
-            FullPolicy::Wait(limit) if deferred_send::are_put_off() => {
+            FullPolicy::Wait(limit) if PUTS_OFF && deferred_send::are_put_off() => {
                 deferred_send::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
                 Ok(())
             }

@@ -1,9 +1,6 @@
-//! One dead letter, and its reason.
-
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
-
 /// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
 /// [sink](DeadLetters::take) of its type, or is gone.
 #[derive(Debug, Clone)]
@@ -75,7 +72,9 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Stopped => "stopped",
             DeadLetterReason::Full => "mailbox full",
             DeadLetterReason::Dropped => "dropped by a full mailbox",
-            DeadLetterReason::Expired => "expired: nobody wanted it any more",
+            DeadLetterReason::Expired => {
+                "expired: its asker had gone or its time was over before its turn came; give it more time"
+            }
             DeadLetterReason::NoRoutee => "no routee took it",
             DeadLetterReason::Discarded => "discarded by a group's inner router",
             DeadLetterReason::Cycle => "routers in a circle",

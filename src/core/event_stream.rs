@@ -4,6 +4,9 @@
 //! its own thread. Lists are replaced, never changed. So a publisher that took a list before a subscriber left
 //! may still call that subscriber; one that begins afterwards does not.
 //!
+//! Whether two references mean the same may be asked of the user's code, so that is found without the lock, and each
+//! reference has a number: under the lock entries go by the numbers of those that they tell.
+//!
 //! Akka matches a type and its subtypes. Here a type that stands for several is an [`EventGroup`], and who
 //! subscribes to it is entered under each of its members.
 //!
@@ -76,15 +79,15 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Topics {
     by_event: HashMap<TypeId, StdArc<[Entry]>>,
-    /// The number of the next function.
-    next_function: u64,
+    /// That of the next function, or reference that is not known.
+    next_number: u64,
     /// The system has ended: references would keep it in memory.
     ended: bool,
 }
 
 #[derive(Clone)]
 pub(crate) struct Entry {
-    who: Who,
+    pub(crate) who: Who,
     /// What was subscribed to: the event's type, or a group that it belongs to.
     pub(crate) by: TypeId,
     /// Whether an entry before it tells the same reference.
@@ -92,33 +95,38 @@ pub(crate) struct Entry {
     subscriber: Guarded<StdArc<dyn Subscriber>>,
 }
 
-/// Who has subscribed.
+/// Who has subscribed, by number. Equal references have one number, as long as there is an entry of any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// A reference, which the subscriber knows.
-    Reference,
-    /// A function, by number.
+    Reference(u64),
     Function(u64),
 }
 
-impl Entry {
-    pub(crate) fn new(who: Who, by: TypeId, subscriber: StdArc<dyn Subscriber>) -> Self {
-        Self { who, by, follows: false, subscriber: Guarded::new(subscriber) }
+impl Who {
+    fn is_reference(self) -> bool {
+        matches!(self, Self::Reference(_))
     }
+}
 
-    /// Whether both tell the same reference, or the same function.
-    fn tells_same(&self, other: &Self) -> bool {
-        match (self.who, other.who) {
-            (Who::Reference, Who::Reference) => {
-                other.subscriber.reference().is_some_and(|reference| self.tells(reference))
-            }
-            (one, two) => one == two,
-        }
-    }
+/// All entries at one moment.
+pub(crate) struct Snapshot {
+    lists: Vec<StdArc<[Entry]>>,
+    /// [`Topics::next_number`] then.
+    next_number: u64,
+}
 
-    /// Whether it tells this `ActorRef`.
-    pub(crate) fn tells(&self, reference: &dyn Any) -> bool {
-        self.subscriber.tells(reference)
+impl Snapshot {
+    /// Those of which an entry tells this `ActorRef`, as far as their numbers are not below `first`. May run code of the
+    /// user's.
+    pub(crate) fn telling<'a>(
+        &'a self,
+        reference: &'a dyn Any,
+        first: u64,
+    ) -> impl Iterator<Item = Who> + 'a {
+        let all = self.lists.iter().flat_map(|entries| entries.iter());
+        let of_references =
+            all.filter(move |entry| matches!(entry.who, Who::Reference(number) if number >= first));
+        of_references.filter(|entry| entry.subscriber.tells(reference)).map(|entry| entry.who)
     }
 }
 
@@ -132,12 +140,7 @@ pub trait Subscriber: Send + Sync {
         false
     }
 
-    /// The `ActorRef` that it tells, if it does.
-    fn reference(&self) -> Option<&dyn Any> {
-        None
-    }
-
-    /// Whether it tells this `ActorRef`.
+    /// Whether it tells this `ActorRef`. May run code of the user's, which compares.
     fn tells(&self, reference: &dyn Any) -> bool {
         let _ = reference;
         false
@@ -263,14 +266,12 @@ impl EventStream {
         by: TypeId,
         subscribers: Vec<(TypeId, StdArc<dyn Subscriber>)>,
     ) -> Subscription {
-        let who = {
+        let (who, left_over) = {
             let mut topics = lock(&self.shared.topics);
-            topics.next_function += 1;
-            Who::Function(topics.next_function)
+            let who = Who::Function(topics.new_number());
+            (who, self.shared.enter(&mut topics, who, by, &subscribers))
         };
-        for (event, subscriber) in subscribers {
-            self.shared.add(event, Entry::new(who, by, subscriber));
-        }
+        drop(left_over);
         let shared: StdWeak<Shared> = StdArc::downgrade(&self.shared);
         Subscription::new(move || {
             if let Some(shared) = shared.upgrade() {
@@ -283,33 +284,114 @@ impl EventStream {
     /// is sent from now on is a dead letter, and may be shown.
     pub(crate) fn let_references_go(&self) {
         lock(&self.shared.topics).ended = true;
-        self.shared.remove(|_, entry| entry.who == Who::Reference);
+        self.shared.remove(|_, entry| entry.who.is_reference());
     }
 }
 
-impl Shared {
-    pub(crate) fn add(&self, event: TypeId, mut entry: Entry) -> bool {
-        let (is_new, rest) = {
-            let mut topics = lock(&self.topics);
-            let known = topics.by_event.get(&event).cloned();
-            let same = known.iter().flat_map(|known| known.iter()).filter(|other| other.tells_same(&entry));
-            let by: Vec<TypeId> = same.map(|other| other.by).collect();
-            if by.contains(&entry.by) || (topics.ended && entry.who == Who::Reference) {
-                (false, (known, Some(entry), None))
-            } else {
-                entry.follows = !by.is_empty();
-                let more = known.iter().flat_map(|known| known.iter().cloned()).chain([entry]).collect();
-                // Ordering: Relaxed; see `has_subscribers`.
-                self.entry_count.fetch_add(1, Ordering::Relaxed);
-                (true, (known, None, topics.by_event.insert(event, more)))
-            }
-        };
-        // Without the lock: what subscribers hold is the user's.
-        drop(rest);
-        is_new
+impl Topics {
+    fn new_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
     }
 
-    /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any.
+    fn has(&self, who: Who) -> bool {
+        self.by_event.values().any(|entries| entries.iter().any(|entry| entry.who == who))
+    }
+}
+
+/// What is to be told of which type of event.
+type Subscribers = [(TypeId, StdArc<dyn Subscriber>)];
+
+/// Lists that were replaced: dropped without the lock, since what subscribers hold is the user's.
+pub(crate) struct Replaced {
+    lists: Vec<StdArc<[Entry]>>,
+    /// Whether any entry is new.
+    is_new: bool,
+}
+
+impl Shared {
+    /// Enters a reference. Whether any entry is new.
+    pub(crate) fn add_reference(
+        &self,
+        by: TypeId,
+        subscribers: Vec<(TypeId, StdArc<dyn Subscriber>)>,
+        reference: &dyn Any,
+    ) -> bool {
+        // It is compared with each of the others once, also with those that come meanwhile.
+        let mut first = 0;
+        loop {
+            let snapshot = self.snapshot();
+            let known = snapshot.telling(reference, first).next();
+            let replaced = {
+                let mut topics = lock(&self.topics);
+                if topics.ended {
+                    return false;
+                }
+                let is_current = topics.next_number == snapshot.next_number;
+                match known {
+                    Some(who) if is_current || topics.has(who) => {
+                        Some(self.enter(&mut topics, who, by, &subscribers))
+                    }
+                    None if is_current => {
+                        let who = Who::Reference(topics.new_number());
+                        Some(self.enter(&mut topics, who, by, &subscribers))
+                    }
+                    // It may have left and come back under another number.
+                    Some(_) => {
+                        first = 0;
+                        None
+                    }
+                    None => {
+                        first = snapshot.next_number;
+                        None
+                    }
+                }
+            };
+            if let Some(replaced) = replaced {
+                return replaced.is_new;
+            }
+        }
+    }
+
+    /// Enters what tells of several types of events, but where it has subscribed to the same before.
+    pub(crate) fn enter(
+        &self,
+        topics: &mut Topics,
+        who: Who,
+        by: TypeId,
+        subscribers: &Subscribers,
+    ) -> Replaced {
+        let mut replaced = Replaced { lists: Vec::new(), is_new: false };
+        for (event, subscriber) in subscribers {
+            let known = topics.by_event.get(event);
+            let known = known.iter().flat_map(|known| known.iter());
+            let mut same = known.clone().filter(|entry| entry.who == who).peekable();
+            let follows = same.peek().is_some();
+            if same.any(|entry| entry.by == by) {
+                continue;
+            }
+            let entry = Entry { who, by, follows, subscriber: Guarded::new(subscriber.clone()) };
+            let more = known.cloned().chain([entry]).collect();
+            // Ordering: Relaxed; see `has_subscribers`.
+            self.entry_count.fetch_add(1, Ordering::Relaxed);
+            replaced.is_new = true;
+            replaced.lists.extend(topics.by_event.insert(*event, more));
+        }
+        replaced
+    }
+
+    /// Those of which an entry tells this `ActorRef`. May run code of the user's.
+    pub(crate) fn telling(&self, reference: &dyn Any) -> Vec<Who> {
+        self.snapshot().telling(reference, 0).collect()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let topics = lock(&self.topics);
+        Snapshot { lists: topics.by_event.values().cloned().collect(), next_number: topics.next_number }
+    }
+
+    /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any. `meant`
+    /// runs no user code.
     pub(crate) fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
         let mut replaced = Vec::new();
         let mut removed_count = 0;
@@ -320,7 +402,7 @@ impl Shared {
                     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
                     for entry in entries.iter().filter(|entry| !meant(*event, entry)) {
                         // The one that it has followed may be gone.
-                        let follows = entry.follows && kept.iter().any(|before| before.tells_same(entry));
+                        let follows = entry.follows && kept.iter().any(|before| before.who == entry.who);
                         kept.push(Entry { follows, ..entry.clone() });
                     }
                     removed_count += entries.len() - kept.len();
@@ -343,14 +425,13 @@ impl Shared {
     /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
     pub(crate) fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
-        self.forget(&gone(&entries));
+        let gone = entries.iter().filter(|entry| is_gone(entry)).map(|entry| entry.who);
+        self.forget(&gone.collect::<Vec<_>>());
     }
 
-    /// Called while the list in which they were found is kept, and so their addresses: without it another actor may have
-    /// come to one of them, and has subscribed.
-    fn forget(&self, gone: &[&Entry]) {
+    fn forget(&self, gone: &[Who]) {
         if !gone.is_empty() {
-            self.remove(|_, entry| gone.iter().any(|gone| gone.tells_same(entry)));
+            self.remove(|_, entry| gone.contains(&entry.who));
         }
     }
 
@@ -359,18 +440,13 @@ impl Shared {
         let mut gone = Vec::new();
         for entry in entries.iter().filter(|entry| !entry.follows) {
             if is_gone(entry) {
-                gone.push(entry);
+                gone.push(entry.who);
             } else {
                 quietly(|| entry.subscriber.take(event));
             }
         }
         self.forget(&gone);
     }
-}
-
-/// Those of `entries` that have stopped.
-fn gone(entries: &[Entry]) -> Vec<&Entry> {
-    entries.iter().filter(|entry| is_gone(entry)).collect()
 }
 
 fn is_gone(entry: &Entry) -> bool {

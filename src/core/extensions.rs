@@ -14,6 +14,11 @@ pub trait Extension: Any + Send + Sync {
         let _ = system;
     }
 
+    /// The owner has given the system up while actors still run. The last of them may never end.
+    fn abandoned(&self, system: &str) {
+        let _ = system;
+    }
+
     /// The owner waits for the system's threads: ends those of the feature, at `until` at the latest.
     fn stop(&self, until: Option<Instant>) {
         let _ = until;

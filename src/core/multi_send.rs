@@ -542,6 +542,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
     fn offer_foreign(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         let way = self.way;
         if way.copying.get() {
+            deferred_send::note_copies();
             to.expect_copies();
         }
         way.begin();
@@ -550,7 +551,10 @@ impl<M: Send + 'static> Delivery<'_, M> {
             // When it unwinds, nobody else has counted the message.
             way.open.set(way.open.get() + 1);
         }
-        let done = to.pass_on(message);
+        let done = match self.copier {
+            Some(_) if deferred_send::are_put_off() => to.pass_on_returning(message),
+            _ => to.pass_on(message),
+        };
         if !counted {
             way.open.set(way.open.get() - 1);
         }

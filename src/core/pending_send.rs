@@ -6,8 +6,10 @@
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::deferred_send;
+use crate::core::multi_send::Way;
 use crate::core::system::SystemCore;
-use crate::dispatch::stepping::left_to_wait;
+use crate::dispatch::stepping::{Reached, left_to_wait};
 use crate::mailbox::backpressure::Bell;
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::sync::Arc;
@@ -36,12 +38,14 @@ pub enum Next<M: Send + 'static> {
 }
 
 /// What has come of one more try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
     Accepted,
-    Closed,
+    /// It waits in vain.
+    Refused(DeadLetterReason),
     /// Still full.
     Full,
+    /// It was sent another way, and waits there.
+    Elsewhere(Vec<Box<dyn Later>>),
 }
 
 /// One delivery that waits, whatever the type of its message.
@@ -59,6 +63,15 @@ pub trait Later: Send {
 
     /// Has the bell rung whenever there may be room, until this is dropped.
     fn ring(&mut self, bell: &Arc<Bell>);
+
+    /// Has the message sent once more by `way_back` if it is refused as closed, if that is an `ActorRef` of its type and the
+    /// message is no copy.
+    fn return_by(&mut self, way_back: Box<dyn Any + Send>);
+
+    /// Its wait is over in vain, and not since its asker waits no longer.
+    fn refused(&self, reason: DeadLetterReason) {
+        let _ = reason;
+    }
 
     /// Makes the message a dead letter, in the books that have counted it as sent; `None`: in those of its actor's system.
     fn give_up(self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason);
@@ -78,11 +91,25 @@ pub struct Waiter<M: Send + 'static> {
     bell: Option<Arc<Bell>>,
     succession: Option<Box<dyn Succession<M>>>,
     is_copy: bool,
+    /// By which it is sent once more when it is refused as closed.
+    way_back: Option<ActorRef<M>>,
+    /// What has refused it then.
+    refused_by: Option<ActorRef<M>>,
 }
 
 impl<M: Send + 'static> Waiter<M> {
     pub fn new(to: ActorRef<M>, message: M, limit: Duration, route: usize) -> Self {
-        Self { to, message: Some(message), limit, route, bell: None, succession: None, is_copy: false }
+        Self {
+            to,
+            message: Some(message),
+            limit,
+            route,
+            bell: None,
+            succession: None,
+            is_copy: false,
+            way_back: None,
+            refused_by: None,
+        }
     }
 
     /// Has it go on to whoever succeeds the actor, if that retires.
@@ -91,7 +118,7 @@ impl<M: Send + 'static> Waiter<M> {
         self
     }
 
-    /// It was refused as closed: offers it to the successor of one that has retired.
+    /// It was refused as closed: offers it to the successor of an actor that has retired, or sends it once more.
     #[cold]
     fn go_on(&mut self, refused: M) -> Tried {
         let mut message = refused;
@@ -112,8 +139,31 @@ impl<M: Send + 'static> Waiter<M> {
                 }
             }
         }
-        self.message = Some(message);
-        Tried::Closed
+        match self.way_back.take() {
+            Some(way_back) => self.go_back(way_back, message),
+            None => {
+                self.message = Some(message);
+                Tried::Refused(DeadLetterReason::Stopped)
+            }
+        }
+    }
+
+    /// Sends it once more, as the message counts already. Calls user code, and is called without any lock.
+    fn go_back(&mut self, way_back: ActorRef<M>, message: M) -> Tried {
+        let (sent, put_off) = deferred_send::put_off(|| way_back.pass_on(message));
+        match (sent, put_off) {
+            (Ok(_), None) => Tried::Accepted,
+            (Ok(_), Some(put_off)) => {
+                Tried::Elsewhere(put_off.returning_by(move || Some(Box::new(way_back) as _)).into_later())
+            }
+            (Err(refused), put_off) => {
+                // What was put off besides is no more than a part of what comes back.
+                drop(put_off.map(|put_off| put_off.counted_by(None)));
+                let reason = DeadLetterReason::of(&refused);
+                (self.message, self.refused_by) = (Some(refused.into_inner()), Some(way_back));
+                Tried::Refused(reason)
+            }
+        }
     }
 
     /// Waits for room at another actor. The next try comes before the bell is waited for.
@@ -138,7 +188,9 @@ impl<M: Send + 'static> Waiter<M> {
 
 impl<M: Send + 'static> Later for Waiter<M> {
     fn try_again(&mut self) -> Tried {
-        let Target::Local(local) = self.to.target() else { return Tried::Closed };
+        let Target::Local(local) = self.to.target() else {
+            return Tried::Refused(DeadLetterReason::Stopped);
+        };
         let Some(message) = self.message.take() else { return Tried::Accepted };
         match local.mailbox.push(message) {
             Ok(Pushed::Queued) => Tried::Accepted,
@@ -180,11 +232,18 @@ impl<M: Send + 'static> Later for Waiter<M> {
         }
     }
 
+    fn return_by(&mut self, way_back: Box<dyn Any + Send>) {
+        if let (Ok(way_back), false) = (way_back.downcast(), self.is_copy) {
+            self.way_back = Some(*way_back);
+        }
+    }
+
     fn give_up(mut self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason) {
         if let Some(message) = self.message.take() {
             let system = books.unwrap_or_else(|| &**self.system());
             system.ledger().mine().dead_lettered(1);
-            system.dead_letters().bury(message, reason, || self.to.path());
+            let recipient = self.refused_by.as_ref().unwrap_or(&self.to);
+            system.dead_letters().bury(message, reason, || recipient.path());
         }
     }
 
@@ -200,7 +259,91 @@ impl<M: Send + 'static> Drop for Waiter<M> {
     }
 }
 
-/// Rings a bell when an alarm does.
+/// What wants to know what becomes of a delivery that waits.
+pub trait Watch: Send {
+    /// It is about to be tried.
+    fn tries(&self) {}
+
+    /// It was not accepted at that try.
+    fn is_not_accepted(&self) {}
+
+    /// As [`Later::refused`].
+    fn is_refused(&self, reason: DeadLetterReason) {
+        let _ = reason;
+    }
+}
+
+/// A delivery that is watched.
+pub struct Watched {
+    later: Box<dyn Later>,
+    /// `None` once what is watched has gone elsewhere.
+    watch: Option<Box<dyn Watch>>,
+}
+
+impl Watched {
+    /// Has a single delivery watched; of several each is a part.
+    pub fn wrap(later: Vec<Box<dyn Later>>, watch: Box<dyn Watch>) -> Vec<Box<dyn Later>> {
+        match <[_; 1]>::try_from(later) {
+            Ok([later]) => vec![Box::new(Self { later, watch: Some(watch) })],
+            Err(several) => several,
+        }
+    }
+}
+
+impl Later for Watched {
+    fn try_again(&mut self) -> Tried {
+        let Some(watch) = &self.watch else { return self.later.try_again() };
+        watch.tries();
+        let tried = self.later.try_again();
+        if !matches!(tried, Tried::Accepted) {
+            watch.is_not_accepted();
+        }
+        match (tried, self.watch.take()) {
+            (Tried::Elsewhere(later), Some(watch)) => Tried::Elsewhere(Self::wrap(later, watch)),
+            (tried, watch) => {
+                self.watch = watch;
+                tried
+            }
+        }
+    }
+
+    fn system(&self) -> &StdArc<SystemCore> {
+        self.later.system()
+    }
+
+    fn waits_in_vain(&self) -> bool {
+        self.later.waits_in_vain()
+    }
+
+    fn limit(&self) -> Duration {
+        self.later.limit()
+    }
+
+    fn ring(&mut self, bell: &Arc<Bell>) {
+        self.later.ring(bell);
+    }
+
+    fn return_by(&mut self, way_back: Box<dyn Any + Send>) {
+        self.later.return_by(way_back);
+    }
+
+    fn refused(&self, reason: DeadLetterReason) {
+        if let Some(watch) = &self.watch {
+            watch.is_refused(reason);
+        }
+        self.later.refused(reason);
+    }
+
+    fn give_up(self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason) {
+        self.later.give_up(books, reason);
+    }
+
+    fn into_message(self: Box<Self>) -> (Box<dyn Any + Send>, usize) {
+        self.later.into_message()
+    }
+}
+
+/// Rings a bell when an alarm does, or when what is awaited comes.
 struct Ring(Arc<Bell>);
 
 impl Wake for Ring {
@@ -230,15 +373,19 @@ struct Waiting<'a> {
     counter: Option<&'a dyn Outcomes>,
     /// For all of them.
     until: Option<Until<'a>>,
+    /// What ends the wait of all of them.
+    awaited: Option<&'a mut dyn Awaited>,
     /// Each until its deadline, if it has one, by the clock of its own system.
     open: Vec<(Box<dyn Later>, Option<Duration>)>,
     over: Vec<(Box<dyn Later>, DeadLetterReason)>,
+    /// What they ring, and what the thread has done before it waits; `None` until then.
+    bell: Option<(Arc<Bell>, Reached)>,
 }
 
 impl<'a> Waiting<'a> {
     fn new(later: Vec<Box<dyn Later>>, counter: Option<&'a dyn Outcomes>, until: Option<Until<'a>>) -> Self {
         let open = later.into_iter().map(|later| (later, None)).collect();
-        Self { counter, until, open, over: Vec::new() }
+        Self { counter, until, awaited: None, open, over: Vec::new(), bell: None }
     }
 
     /// Waits until none is open.
@@ -249,13 +396,13 @@ impl<'a> Waiting<'a> {
             self.open.is_empty()
         });
         let bell = Arc::new(Bell::new());
+        if let Some(awaited) = &mut self.awaited {
+            // What is there already is seen below.
+            awaited.wake(&Waker::from(StdArc::new(Ring(bell.clone()))));
+        }
+        self.bell = Some((bell.clone(), reached));
         for (later, deadline) in &mut self.open {
-            let limit = if later.waits_in_vain() { Duration::ZERO } else { later.limit() };
-            let limit = left_to_wait(reached, limit);
-            // A sum too large for a `Duration` is as good as no limit.
-            let began = later.system().timers().now();
-            *deadline = if limit == Duration::MAX { None } else { began.checked_add(limit) };
-            later.ring(&bell);
+            *deadline = begin(&mut **later, &bell, reached);
         }
         while !self.open.is_empty() {
             let heard = bell.heard();
@@ -267,9 +414,15 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Tries all that are open once more; none, if the time of all is up.
+    /// Whether the asker waits for them no longer.
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until.is_over())
+            || self.awaited.as_ref().is_some_and(|awaited| awaited.is_there())
+    }
+
+    /// Tries all that are open once more; none, if that is over.
     fn try_again(&mut self) {
-        if self.until.is_some_and(|until| until.is_over()) {
+        if self.is_over() {
             while !self.open.is_empty() {
                 self.end(0, DeadLetterReason::Full);
             }
@@ -284,9 +437,26 @@ impl<'a> Waiting<'a> {
                     }
                     drop(self.open.swap_remove(index));
                 }
-                Tried::Closed => self.end(index, DeadLetterReason::Stopped),
+                Tried::Refused(reason) => self.refuse(index, reason),
+                Tried::Elsewhere(later) => {
+                    drop(self.open.swap_remove(index));
+                    // They come to be tried below, after they are enlisted.
+                    let bell = self.bell.as_ref();
+                    self.open.extend(later.into_iter().map(|mut later| {
+                        let deadline = bell.and_then(|(bell, reached)| begin(&mut *later, bell, *reached));
+                        (later, deadline)
+                    }));
+                }
             }
         }
+    }
+
+    /// Ends a delivery that has waited in vain.
+    fn refuse(&mut self, index: usize, reason: DeadLetterReason) {
+        if let Some((later, _)) = self.open.get(index) {
+            later.refused(reason);
+        }
+        self.end(index, reason);
     }
 
     fn end(&mut self, index: usize, reason: DeadLetterReason) {
@@ -303,7 +473,7 @@ impl<'a> Waiting<'a> {
             deadline.is_some_and(|deadline| later.system().timers().now() >= deadline)
         };
         while let Some(index) = self.open.iter().position(is_over) {
-            self.end(index, DeadLetterReason::Full);
+            self.refuse(index, DeadLetterReason::Full);
         }
     }
 
@@ -327,6 +497,16 @@ impl<'a> Waiting<'a> {
         }
         bell.wait(heard, rest.and_then(|rest| Instant::now().checked_add(rest)));
     }
+}
+
+/// Begins the wait of a delivery. Returns when it has waited for as long as its mailbox says.
+fn begin(later: &mut dyn Later, bell: &Arc<Bell>, reached: Reached) -> Option<Duration> {
+    let limit = if later.waits_in_vain() { Duration::ZERO } else { later.limit() };
+    let limit = left_to_wait(reached, limit);
+    let began = later.system().timers().now();
+    later.ring(bell);
+    // A sum too large for a `Duration` is as good as no limit.
+    if limit == Duration::MAX { None } else { began.checked_add(limit) }
 }
 
 /// Alarms of clocks that don't go by themselves, cancelled when the sleep is over.
@@ -367,13 +547,16 @@ pub fn wait_for_all(
     kept.map(|(later, _)| later.into_message())
 }
 
-/// As [`wait_for_all`] without a way, and no longer than `until`; returns what has waited in vain.
-pub fn wait_until(
+/// As [`wait_for_all`] without a way, and no longer than `until`, or until what is `awaited` is there; returns what has
+/// waited in vain.
+pub fn wait_until<'a>(
     later: Vec<Box<dyn Later>>,
-    until: Option<Until<'_>>,
+    until: Option<Until<'a>>,
+    awaited: Option<&'a mut dyn Awaited>,
 ) -> Vec<(Box<dyn Later>, DeadLetterReason)> {
     let Some(steps) = later.first().map(|later| later.system().clone()) else { return Vec::new() };
     let mut waiting = Waiting::new(later, None, until);
+    waiting.awaited = awaited;
     waiting.wait(&steps);
     std::mem::take(&mut waiting.over)
 }
@@ -384,7 +567,7 @@ pub fn wait_until(
 ///
 /// The message: why it was refused.
 pub fn wait_alone<M: Send + 'static>(waiter: Waiter<M>) -> Result<(), Refused<M>> {
-    let mut over = wait_until(vec![Box::new(waiter)], None);
+    let mut over = wait_until(vec![Box::new(waiter)], None, None);
     let Some((later, reason)) = over.pop() else { return Ok(()) };
     let (message, _) = later.into_message();
     let message = *message.downcast().expect("it waits as what it was sent as");
@@ -451,4 +634,22 @@ impl Until<'_> {
     pub fn is_over(&self) -> bool {
         self.clock.now() >= self.at
     }
+}
+
+/// An answer that may come before a message is sent, so that it need not be sent any more.
+pub trait Awaited {
+    /// Whether it is there.
+    fn is_there(&self) -> bool;
+
+    /// Has `waker` woken when it comes; it may be there already.
+    fn wake(&mut self, waker: &Waker);
+}
+
+/// Nothing is awaited.
+impl Awaited for () {
+    fn is_there(&self) -> bool {
+        false
+    }
+
+    fn wake(&mut self, _: &Waker) {}
 }

@@ -15,6 +15,7 @@ use crate::path::actor_path::ActorPath;
 use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
 use crate::util::panic::drop_guarded;
+use std::any::Any;
 use std::any::TypeId;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -38,7 +39,8 @@ pub enum Accepted {
 ///
 /// # Concurrency
 ///
-/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short.
+/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short. What it sends waits for
+/// room in a full mailbox for as long as [that says](crate::Full::Wait), whatever the limit of an asker.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -94,6 +96,19 @@ pub trait Recipient<M>: Send + Sync + 'static {
         false
     }
 
+    /// Whether all that [`deliver`](Self::deliver) does with a message is to pass it on, so that a wait for room behind it
+    /// belongs to the send: for the engine's own.
+    #[doc(hidden)]
+    fn passes_on(&self) -> bool {
+        false
+    }
+
+    /// The `ActorRef` behind, of whatever type, that chooses who gets a message, if there is one: for the engine's own.
+    #[doc(hidden)]
+    fn way_back(&self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
     /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
     /// which there are actors that [`any`](Self::any) does not name.
     #[doc(hidden)]
@@ -135,7 +150,7 @@ pub struct Foreign<M> {
     pub system: Option<SystemRef>,
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
-    routed_asks: RoutedAsks<SystemRef>,
+    routed_asks: RoutedAsks<SystemRef, AnyRef>,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -172,10 +187,10 @@ impl<M: 'static> Foreign<M> {
         .cast()
     }
 
-    /// What an ask through this router holds, for its clock; `None` if it is none.
-    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef>>> {
+    /// What an ask through this router counts; `None` if it is none.
+    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyRef>>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
-        Some(self.routed_asks.begin(system))
+        Some(self.routed_asks.begin(system, || self.recipient.place()))
     }
 
     /// # Safety
@@ -215,7 +230,8 @@ fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
     system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
 }
 
-/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent.
+/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent. What it
+/// sends waits for room by itself.
 pub struct Custom<R> {
     recipient: R,
     system: Option<SystemRef>,
@@ -233,7 +249,12 @@ impl<R> Custom<R> {
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        match catch_unwind(AssertUnwindSafe(|| not_put_off(|| self.recipient.deliver(message)))) {
+        let deliver = || match self.recipient.passes_on() {
+            true => self.recipient.deliver(message),
+            // It sends for itself.
+            false => not_put_off(|| self.recipient.deliver(message)),
+        };
+        match catch_unwind(AssertUnwindSafe(deliver)) {
             Ok(done) => done,
             Err(panic) => {
                 if let Some(system) = &self.system {
@@ -260,6 +281,10 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
 
     fn system(&self) -> Option<SystemRef> {
         self.system.clone()
+    }
+
+    fn passes_on(&self) -> bool {
+        self.recipient.passes_on()
     }
 
     fn place(&self) -> Option<AnyRef> {
@@ -312,6 +337,10 @@ where
         self.target.expect_copies();
     }
 
+    fn way_back(&self) -> Option<Box<dyn Any + Send>> {
+        self.target.way_back()
+    }
+
     fn any(&self) -> Option<AnyRef> {
         self.target.any()
     }
@@ -350,7 +379,7 @@ impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Option<SystemRef>>();
-    may_be_shared::<RoutedAsks<SystemRef>>();
+    may_be_shared::<RoutedAsks<SystemRef, AnyRef>>();
     may_be_shared::<Box<dyn Recipient<()>>>();
 };
 

@@ -3,7 +3,8 @@
 //! An ask may outlive every reference to whom it asked; so it holds a reference to the system whose clock it goes by.
 //! An ask of an actor counts one at the actor, on a line that its request changes anyway. Through a router that line
 //! would be the head's, which nobody else changes: all who ask through the router would meet there, and nowhere else.
-//! So each thread that asks has a count of its own, on a line of its own.
+//! So each thread that asks has a count of its own, on a line of its own. Beside it is the head, for the error of an ask
+//! that fails to name.
 
 use crate::sync::OnceLock;
 use crate::util::per_thread::PerThread;
@@ -11,23 +12,29 @@ use std::sync::Arc as StdArc;
 
 /// What asks of one thread through one router hold. Aligned to a line, and so is the count of references before it.
 #[repr(align(64))]
-pub struct Routed<S> {
+pub struct Routed<S, H> {
     pub system: S,
+    /// The head of the router.
+    pub head: Option<H>,
 }
 
 /// What each thread counts its asks through one router by. Empty until somebody asks.
-pub struct RoutedAsks<S>(OnceLock<Box<PerThread<StdArc<Routed<S>>>>>);
+pub struct RoutedAsks<S, H>(OnceLock<Box<PerThread<StdArc<Routed<S, H>>>>>);
 
-impl<S: Clone + Send + Sync + 'static> RoutedAsks<S> {
+impl<S, H> RoutedAsks<S, H>
+where
+    S: Clone + Send + Sync + 'static,
+    H: Send + Sync + 'static,
+{
     pub fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// A reference to the system for an ask that the calling thread begins.
-    pub fn begin(&self, system: &S) -> StdArc<Routed<S>> {
+    /// A reference to the system for an ask that the calling thread begins; `head` is called for its first.
+    pub fn begin(&self, system: &S, head: impl FnOnce() -> Option<H>) -> StdArc<Routed<S, H>> {
         self.0
             .get_or_init(|| Box::new(PerThread::new()))
-            .with(|_| StdArc::new(Routed { system: system.clone() }), StdArc::clone)
+            .with(|_| StdArc::new(Routed { system: system.clone(), head: head() }), StdArc::clone)
     }
 }
 
@@ -39,10 +46,12 @@ mod tests {
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {
         let system = StdArc::new("asked");
         let asks = RoutedAsks::new();
-        let [first, second] = [(), ()].map(|()| asks.begin(&system));
+        let [first, second] = [(), ()].map(|()| asks.begin(&system, || None));
         assert!(StdArc::ptr_eq(&first, &second));
         assert_eq!(&raw const *first as usize % 64, 0);
-        let other = std::thread::scope(|scope| scope.spawn(|| asks.begin(&system)).join().expect("no panic"));
+        let other = std::thread::scope(|scope| {
+            scope.spawn(|| asks.begin(&system, || None)).join().expect("no panic")
+        });
         assert!(!StdArc::ptr_eq(&first, &other));
     }
 
@@ -50,7 +59,7 @@ mod tests {
     fn nothing_is_kept_of_a_router_through_which_nobody_asks_any_more() {
         let system = StdArc::new("asked");
         let asks = RoutedAsks::new();
-        let ask = asks.begin(&system);
+        let ask = asks.begin(&system, || None);
         drop(asks);
         assert_eq!(StdArc::strong_count(&ask), 1);
     }

@@ -1,11 +1,9 @@
-//! Subscriptions of references to the event stream.
-
 use crate::core::actor_ref::ActorRef;
-use crate::core::event_stream::{Entry, EventGroup, EventStream, Member, Subscriber, Who, members};
+use crate::core::event_stream::{EventGroup, EventStream, Member, Subscriber, members};
 use std::any::Any;
 use std::any::TypeId;
 use std::sync::Arc as StdArc;
-pub(crate) struct ByReference<G, M> {
+struct ByReference<G, M> {
     actor: ActorRef<M>,
     convert: fn(&dyn Any) -> Option<G>,
 }
@@ -21,10 +19,6 @@ impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
 
     fn is_gone(&self) -> bool {
         self.actor.is_closed()
-    }
-
-    fn reference(&self) -> Option<&dyn Any> {
-        Some(&self.actor)
     }
 
     fn tells(&self, reference: &dyn Any) -> bool {
@@ -85,14 +79,15 @@ impl EventStream {
     /// What is published after this has returned does not reach the subscriber by it. An event that another
     /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
     pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        let meant = TypeId::of::<E>();
-        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && entry.tells(subscriber))
+        let (meant, who) = (TypeId::of::<E>(), self.shared.telling(subscriber));
+        self.shared.remove(|event, entry| (event == meant || entry.by == meant) && who.contains(&entry.who))
     }
 
     /// Takes back all subscriptions of `subscriber`, as [`unsubscribe`](Self::unsubscribe). False if there were
     /// none.
     pub fn unsubscribe_all<M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
-        self.shared.remove(|_, entry| entry.tells(subscriber))
+        let who = self.shared.telling(subscriber);
+        self.shared.remove(|_, entry| who.contains(&entry.who))
     }
 
     fn add_reference<G, M>(&self, members: Vec<Member<G>>, subscriber: &ActorRef<M>) -> bool
@@ -103,12 +98,12 @@ impl EventStream {
         if subscriber.is_closed() {
             return false;
         }
-        let mut is_new = false;
-        for (event, convert) in members {
-            self.shared.sweep(event);
-            let subscriber = StdArc::new(ByReference { actor: subscriber.clone(), convert });
-            is_new |= self.shared.add(event, Entry::new(Who::Reference, TypeId::of::<G>(), subscriber));
-        }
-        is_new
+        members.iter().for_each(|(event, _)| self.shared.sweep(*event));
+        let subscribers = members.into_iter().map(|(event, convert)| {
+            let told: StdArc<dyn Subscriber> =
+                StdArc::new(ByReference { actor: subscriber.clone(), convert });
+            (event, told)
+        });
+        self.shared.add_reference(TypeId::of::<G>(), subscribers.collect(), subscriber)
     }
 }

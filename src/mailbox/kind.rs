@@ -363,10 +363,10 @@ impl fmt::Display for Mailbox {
             Some(Classes::Lanes(count)) => write!(f, " {count}-lane")?,
         }
         f.write_str(" mailbox")?;
-        match self.capacity {
-            Some(capacity) => write!(f, " (capacity {capacity}, on full {:?})", self.on_full),
-            None => Ok(()),
-        }
+        let room = self.capacity.map(|capacity| format!("capacity {capacity}, on full {:?}", self.on_full));
+        let spares = self.never_discards.map(|class| format!("never discards up to class {class}"));
+        let said: Vec<String> = room.into_iter().chain(spares).collect();
+        if said.is_empty() { Ok(()) } else { write!(f, " ({})", said.join(", ")) }
     }
 }
 

@@ -17,8 +17,7 @@
 //! - a peer that has gone again makes it rest, or ends accepting
 //! - `unbind` closes the port before those who wait are accepted, answers though the port is open, or never
 
-use crate::actor::actor::Actor;
-use crate::actor::actor::Done;
+use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection::Connection;
@@ -30,8 +29,7 @@ use crate::net::socket::{Address, ListenSocket};
 use crate::net::{Listener, Ready};
 use crate::sync::{Mutex, lock};
 use crate::testkit::TestSystem;
-use crate::time::clock::Clock;
-use crate::time::clock::ManualClock;
+use crate::time::clock::{Clock, ManualClock};
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use std::io;

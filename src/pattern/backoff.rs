@@ -16,7 +16,9 @@ use crate::actor::timer_table::TimerKey;
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::{AnyRef, Watchable};
 use crate::core::control::Terminated;
+use crate::core::deferred_send::{are_put_off, not_put_off, put_off};
 use crate::core::error::{SendError, SpawnError};
+use crate::core::pending_send::Watch;
 use crate::core::recipient::{Accepted, Recipient};
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
 use crate::core::system::SystemRef;
@@ -407,21 +409,56 @@ struct ToChild<M: Send + 'static> {
     supervisor: ActorRef<Manage>,
 }
 
+impl<M: Send + 'static> ToChild<M> {
+    fn to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
+        let section = reclaim::section();
+        match self.shared.child.read(&section) {
+            Some(child) => child.pass_on(message),
+            None => Err(SendError::Closed(message)),
+        }
+    }
+
+    /// As [`to_child`](Self::to_child), of a last message that is counted as sent.
+    #[cold]
+    fn last_to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
+        if !are_put_off() {
+            return self.to_child(message);
+        }
+        let (outcome, put_off) = put_off(|| self.to_child(message));
+        if let Some(put_off) = put_off {
+            let last = Last(self.shared.clone());
+            last.is_not_accepted();
+            put_off.watched_by(last).keep();
+        }
+        outcome
+    }
+}
+
+/// A last message that waits for room at the child.
+struct Last<M>(StdArc<Shared<M>>);
+
+impl<M: Send + 'static> Watch for Last<M> {
+    fn tries(&self) {
+        // Ordering: Relaxed; see `finished`.
+        self.0.last_sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_not_accepted(&self) {
+        // Ordering: Relaxed; it was not sent.
+        self.0.last_sent.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<M: Send + 'static> Recipient<M> for ToChild<M> {
     fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
         let shared = &*self.shared;
-        let is_last = shared.settings.is_last.as_ref().is_some_and(|is_last| is_last(&message));
+        let is_last = shared.settings.is_last.as_ref();
+        let is_last = is_last.is_some_and(|is_last| not_put_off(|| is_last(&message)));
         if is_last {
             // Ordering: Relaxed; see `finished`.
             shared.last_sent.fetch_add(1, Ordering::Relaxed);
         }
-        let outcome = {
-            let section = reclaim::section();
-            match shared.child.read(&section) {
-                Some(child) => child.pass_on(message),
-                None => Err(SendError::Closed(message)),
-            }
-        };
+        let outcome = if is_last { self.last_to_child(message) } else { self.to_child(message) };
         let message = match outcome {
             // There is no child, or it is about to go.
             Err(SendError::Closed(message)) => message,
@@ -441,7 +478,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         }
         match handle {
             Some(handle) => {
-                handle(message);
+                not_put_off(|| handle(message));
                 Ok(Accepted::Handled)
             }
             None => Err(SendError::Closed(message)),
@@ -450,6 +487,10 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
 
     fn is_closed(&self) -> bool {
         self.supervisor.is_closed()
+    }
+
+    fn passes_on(&self) -> bool {
+        true
     }
 
     fn load(&self) -> Load {

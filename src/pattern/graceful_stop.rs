@@ -133,7 +133,7 @@ impl AnyRef {
 }
 
 fn nobody() -> Ask<()> {
-    ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
+    ask::failed(AskError::undeliverable(), Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
 }
 
 /// Waits for the end of an actor.

@@ -47,7 +47,7 @@ impl SystemCore {
     ) -> (Option<ActorRef<A::Message>>, Ask<R>) {
         let tree = self.tree();
         let timekeeper = match &tree {
-            Some(tree) => Timekeeper::Target(tree.temp.clone()),
+            Some(tree) => Timekeeper::System(tree.temp.clone()),
             None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
         };
         let (reply_to, mut ask) = ask::begin(timekeeper);

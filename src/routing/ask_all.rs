@@ -14,8 +14,11 @@ use crate::ask::ask;
 use crate::ask::ask::Ask;
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::ask::timekeeper::Timekeeper;
+use crate::ask::timekeeper::{Asked, Timekeeper};
+use crate::ask::to_actor::Bound;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::deferred_send::{Unsent, put_off};
+use crate::core::pending_send::Watch;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
@@ -40,7 +43,7 @@ pub struct RouteeReply<M, R> {
     /// Its reply, or why there is none: [`Undeliverable`](AskError::Undeliverable) if it did not take the request,
     /// [`NoReply`](AskError::NoReply) if it dropped the reply port, [`Timeout`](AskError::Timeout) if it has not answered
     /// by the limit; from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and
-    /// [`AllFailed`](AskError::AllFailed).
+    /// [`AllFailed`](AskError::AllFailed). The error names the routee, if that stands anywhere.
     pub reply: Result<R, AskError>,
 }
 
@@ -58,9 +61,11 @@ pub struct AskEach<M: Send + 'static, R> {
 
 impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
     /// Gives the routees `limit` from now to answer in, by the system's clock; without it each has as long as it may
-    /// still answer. The time begins when all have been asked: a full mailbox that [lets senders wait](crate::Full::Wait)
-    /// has delayed that before. The last call counts. The entry of a routee that has not answered by then is
-    /// [`AskError::Timeout`]; its reply is late.
+    /// still answer. The last call counts. The entry of a routee that has not answered by then is [`AskError::Timeout`]; its
+    /// reply is late.
+    ///
+    /// Requests for which there was no room in [mailboxes that let senders wait](crate::Full::Wait) wait for it in this
+    /// call, all together and no longer than `limit`; a request for which there is none until then is a dead letter.
     pub fn within(self, limit: Duration) -> Self {
         Self { ask: self.ask.within(limit), gather: self.gather }
     }
@@ -95,8 +100,9 @@ fn gathered<M: Send + 'static, R: Send + 'static>(
 ) -> Result<Vec<RouteeReply<M, R>>, AskError> {
     match told {
         // All places are filled.
-        Ok(()) => Ok(gather.take_all(&AskError::NoReply)),
-        Err(error @ (AskError::Timeout { .. } | AskError::Stalled)) => Ok(gather.take_all(&error)),
+        Ok(()) => Ok(gather.take_all(&AskError::no_reply())),
+        Err(AskError::Timeout { after, .. }) => Ok(gather.take_all(&AskError::timeout(after))),
+        Err(AskError::Stalled) => Ok(gather.take_all(&AskError::Stalled)),
         Err(error) => Err(error),
     }
 }
@@ -200,8 +206,11 @@ impl<M: Send + 'static> Router<M> {
     }
 
     /// As [`ask_all`](Self::ask_all), with a message that is made around each reply port.
-    pub fn ask_all_with<R: Send + 'static>(&self, make: impl FnMut(ReplyTo<R>) -> M) -> AskEach<M, R> {
-        ask_each(self, make)
+    pub fn ask_all_with<R: Send + 'static, N: Into<M>>(
+        &self,
+        mut make: impl FnMut(ReplyTo<R>) -> N,
+    ) -> AskEach<M, R> {
+        ask_each(self, |reply_to| make(reply_to).into())
     }
 }
 
@@ -216,8 +225,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     }
 
     /// As [`ask_all`](Self::ask_all), with a message that is made around each reply port.
-    pub fn ask_all_with<R: Send + 'static>(&self, make: impl FnMut(ReplyTo<R>) -> M) -> AskEach<M, R> {
-        ask_each(self, make)
+    pub fn ask_all_with<R: Send + 'static, N: Into<M>>(
+        &self,
+        mut make: impl FnMut(ReplyTo<R>) -> N,
+    ) -> AskEach<M, R> {
+        ask_each(self, |reply_to| make(reply_to).into())
     }
 }
 
@@ -289,8 +301,8 @@ impl<N: Send + 'static> Context<N> {
     }
 
     /// As [`ask_all`](Self::ask_all), with a limit: the routees that have not answered after `limit` have the entry
-    /// [`AskError::Timeout`], and their replies are late. With a limit of zero nothing is sent:
-    /// [`AskError::NoTime`].
+    /// [`AskError::Timeout`], and their replies are late. The limit bounds the wait for room in full mailboxes, too, where
+    /// this thread may wait. With a limit of zero nothing is sent: [`AskError::NoTime`].
     pub fn ask_all_within<M, Q>(
         &mut self,
         routees: &impl EachRoutee<M>,
@@ -309,9 +321,11 @@ fn ask_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
     make: impl FnMut(ReplyTo<R>) -> M,
 ) -> AskEach<M, R> {
-    let (asker, ask) = ask::begin(Timekeeper::Target(target.info().head.clone()));
+    let (asker, mut ask) = ask::begin(Timekeeper::Target(target.info().head.clone()));
     let gather = Gather::new(asker);
-    send_to_each(target, &gather, make);
+    if let Some(unsent) = send_to_each(target, &gather, make) {
+        ask::put_off(&mut ask, unsent);
+    }
     AskEach { ask, gather }
 }
 
@@ -329,28 +343,37 @@ fn ask_each_in<N, M, Q>(
     let gather = Gather::empty();
     let taken = gather.clone();
     let wrap = move |told| wrap(gathered(told, &taken));
-    let Some((asker, _)) = Ask::port_to_actor(ctx.me().clone(), limit, wrap) else { return };
+    let bound = Bound::new(ctx.me(), limit);
+    let asked = Asked::Actor(target.info().head.clone());
+    let Some((asker, mut handle)) = Ask::port_to_actor(ctx.me().clone(), asked, limit, wrap) else { return };
     lock(&gather.state).asker = Some(asker);
-    send_to_each(target, &gather, |reply_to| M::from(Call::new(request.clone(), reply_to)));
+    let make = |reply_to| M::from(Call::new(request.clone(), reply_to));
+    let Some(unsent) = send_to_each(target, &gather, make) else { return };
+    let in_vain = unsent.wait(bound.until(), &mut handle);
+    if let Some(limit) = limit.filter(|_| in_vain.is_late()) {
+        // Before the requests are dropped, whose ports would say `NoReply`.
+        handle.time_out(limit);
+    }
 }
 
-/// Sends each routee its request.
+/// Sends each routee its request. Returns those that wait for room.
 fn send_to_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
     gather: &StdArc<Gather<M, R>>,
     mut make: impl FnMut(ReplyTo<R>) -> M,
-) {
+) -> Option<Unsent> {
     let info = target.info();
+    let mut unsent = None;
     target.show(&mut |routees| {
         let row = info.system.ledger().mine();
         row.sent(1);
         let cx = RouteContext::new(row, info);
         match routees.filter(|routees| !routees.is_empty()) {
-            Some(routees) => send_copies(routees, gather, &mut make, &cx),
+            Some(routees) => send_copies(routees, gather, &mut make, &cx, &mut unsent),
             None => {
                 let (error, reason) = match routees {
-                    Some(_) => (AskError::NoRoutees, DeadLetterReason::NoRoutee),
-                    None => (AskError::Undeliverable, DeadLetterReason::Stopped),
+                    Some(_) => (AskError::no_routees(), DeadLetterReason::NoRoutee),
+                    None => (AskError::undeliverable(), DeadLetterReason::Stopped),
                 };
                 gather.fail(error);
                 if routees.is_some() {
@@ -361,6 +384,7 @@ fn send_to_each<M: Send + 'static, R: Send + 'static>(
         }
         cx.settle();
     });
+    unsent
 }
 
 fn send_copies<M: Send + 'static, R: Send + 'static>(
@@ -368,6 +392,7 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
     gather: &StdArc<Gather<M, R>>,
     make: &mut impl FnMut(ReplyTo<R>) -> M,
     cx: &RouteContext<'_>,
+    unsent: &mut Option<Unsent>,
 ) {
     let mut hold = Gather::begin(gather, routees);
     cx.copies(routees.len());
@@ -375,7 +400,18 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
     for routee in routees.iter() {
         let index = hold.made;
         let message = make(hold.port());
-        match cx.deliver(routee.actor(), message) {
+        // Of each for itself: what makes the messages sends for itself, too.
+        let (sent, put_off) = put_off(|| cx.deliver(routee.actor(), message));
+        if let Some(put_off) = put_off {
+            let waits = Waits { gather: gather.clone(), index };
+            let put_off = put_off.returning_by(|| routee.actor().way_back()).watched_by(waits);
+            let waiting = put_off.counted_by(Some(cx.head().core().system.clone()));
+            match unsent {
+                Some(all) => all.join(waiting),
+                None => *unsent = Some(waiting),
+            }
+        }
+        match sent {
             Ok(()) => taken += 1,
             Err(refused) => {
                 // Before the message is dropped, whose port would say `NoReply`.
@@ -386,6 +422,23 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
     }
     if taken == 0 {
         cx.nobody_took_a_copy(routees);
+    }
+}
+
+/// The request of a routee, while it waits for room.
+struct Waits<M, R> {
+    gather: StdArc<Gather<M, R>>,
+    index: usize,
+}
+
+impl<M: Send + 'static, R: Send + 'static> Watch for Waits<M, R> {
+    fn is_refused(&self, reason: DeadLetterReason) {
+        let error = match reason {
+            DeadLetterReason::NoRoutee => AskError::no_routees(),
+            _ => AskError::undeliverable(),
+        };
+        // Before the request is dropped, whose port would say `NoReply`.
+        drop_guarded(self.gather.fill(self.index, Err(error)));
     }
 }
 
@@ -459,9 +512,14 @@ impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
             (state.asker.take(), routees, std::mem::take(&mut state.places))
         };
         drop(asker);
-        let reply = |place: Option<Outcome<R>>| place.unwrap_or_else(|| Err(missing.clone()));
-        let entry =
-            |(routee, place): (&Routee<M>, _)| RouteeReply { routee: routee.clone(), reply: reply(place) };
+        let entry = |(routee, place): (&Routee<M>, Option<Outcome<R>>)| {
+            let mut reply = place.unwrap_or_else(|| Err(missing.clone()));
+            if let Err(error) = &mut reply {
+                // Not by `any`, which may be user code.
+                error.note_target(|| Some(routee.actor().place()?.path()));
+            }
+            RouteeReply { routee: routee.clone(), reply }
+        };
         routees.iter().zip(places).map(entry).collect()
     }
 }
@@ -510,7 +568,11 @@ impl<M: Send + 'static, R: Send + 'static> Drop for Hold<M, R> {
             let mut state = lock(&self.gather.state);
             // The sender has unwound before these were asked. None if the asker has taken all meanwhile.
             let unasked = state.places.len().saturating_sub(self.made);
-            state.places.iter_mut().skip(self.made).for_each(|place| *place = Some(Err(AskError::NoReply)));
+            state
+                .places
+                .iter_mut()
+                .skip(self.made)
+                .for_each(|place| *place = Some(Err(AskError::no_reply())));
             state.give_back(unasked + 1)
         };
         tell(told);

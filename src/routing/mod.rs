@@ -104,7 +104,6 @@ pub use crate::routing::head::messages::{
     AddRoutee, AdjustPoolSize, AskResizer, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError,
     RemoveRoutee, ResizeTo, RouteeInfo,
 };
-
 pub use crate::routing::logic::RoutingLogic;
 pub use crate::routing::logics::broadcast::Broadcast;
 pub use crate::routing::logics::broadcast_if::BroadcastIf;

@@ -329,8 +329,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// size 0.
     ///
     /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none
-    /// is left, as in Akka: not when it is created empty, nor after [`adjust`](super::Router::adjust). It
-    /// ends without loss, as by [`drain`](super::Router::drain).
+    /// is left, as in Akka: not when it is created empty. It ends without loss, as by
+    /// [`drain`](super::Router::drain). [`adjust`](super::Router::adjust) keeps a routee in such a pool, and
+    /// [`resize_to`](super::Router::resize_to) refuses 0.
     pub fn stay_when_empty(mut self) -> Self {
         self.stays_when_empty = true;
         self

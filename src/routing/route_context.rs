@@ -18,6 +18,7 @@ use crate::ask::fork::RouterId;
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::deferred_send::note_copies;
 use crate::core::error::SendError;
 use crate::core::ledger::Row;
 use crate::core::recipient::Accepted;
@@ -90,6 +91,11 @@ impl<'a> RouteContext<'a> {
         self.of_value
     }
 
+    /// Whether it goes through a router value that shares its logic with no other one.
+    pub(super) fn is_of_sole_value(&self) -> bool {
+        self.router.is_of_sole_value()
+    }
+
     /// A number of this router's own that derives from the system's seed.
     #[inline]
     pub fn seed(&self) -> u64 {
@@ -142,6 +148,7 @@ impl<'a> RouteContext<'a> {
             self.row.sent(more - 1);
             self.open.set(self.open.get() + more - 1);
             self.copying.set(true);
+            note_copies();
         }
     }
 
@@ -166,6 +173,7 @@ impl<'a> RouteContext<'a> {
         self.row.sent(1);
         self.open.set(1);
         self.copying.set(true);
+        note_copies();
     }
 
     /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is
@@ -187,7 +195,7 @@ impl<'a> RouteContext<'a> {
         match routee.target() {
             Target::Local(actor) => {
                 self.settle_one();
-                routee.push(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
+                routee.push::<true>(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
             }
             Target::Foreign(_) => self.pass_on(routee, message).map_or(Ok(()), Err),
         }
@@ -368,7 +376,7 @@ impl RouteContext<'_> {
         self.row.dead_lettered(lost);
         for _ in 0..lost {
             let router = self.router;
-            router.system.dead_letters().publish(reason, router.message_type, || router.head.path());
+            router.system.dead_letters().publish(reason, (router.message_type)(), || router.head.path());
         }
     }
 }

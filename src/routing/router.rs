@@ -170,7 +170,7 @@ impl<M: Send + 'static> Router<M> {
             AskError::WouldBlockWorker => {
                 ManageError::WouldBlockWorker { path: self.head.path().to_string() }
             }
-            AskError::NoReply if !self.head.is_closed() => {
+            AskError::NoReply { .. } if !self.head.is_closed() => {
                 ManageError::HeadFailed { path: self.head.path().to_string() }
             }
             _ => ManageError::Stopped { path: self.head.path().to_string() },

@@ -1,19 +1,17 @@
-//! A router as a message on its way through it knows it, whatever the type of the message.
-
 use crate::ask::fork::RouterId;
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
 use std::sync::Arc as StdArc;
-
+use std::sync::Weak as StdWeak;
 /// Who a router is: what a message's way through it needs to know that never changes, without the type of
 /// message.
 #[repr(align(64))]
 pub struct RouterInfo {
     pub head: AnyRef,
     pub system: StdArc<SystemCore>,
-    pub message_type: &'static str,
+    pub message_type: fn() -> &'static str,
     /// What everything random in this router derives from.
     pub seed: u64,
     /// Tells this router from others of the system.
@@ -22,6 +20,8 @@ pub struct RouterInfo {
     pub resizing: Option<StdArc<Resizing>>,
     /// Of a pool that ends with the message that finds it empty.
     pub(crate) found_empty: Option<Box<FoundEmpty>>,
+    /// Of a router value: this itself, which all values that share a logic share, too.
+    pub(crate) value: Option<StdWeak<RouterInfo>>,
 }
 
 impl RouterInfo {
@@ -29,8 +29,18 @@ impl RouterInfo {
     pub fn new<M>(head: AnyRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
-        let message_type = std::any::type_name::<M>();
-        Self { head, system, message_type, seed, number, resizing: None, found_empty: None }
+        let message_type = std::any::type_name::<M>;
+        Self { head, system, message_type, seed, number, resizing: None, found_empty: None, value: None }
+    }
+
+    /// Of a router value: its dead letters are at this head.
+    pub fn of_value<M>(head: AnyRef, number: u32) -> StdArc<Self> {
+        StdArc::new_cyclic(|own| Self { value: Some(own.clone()), ..Self::new::<M>(head, number) })
+    }
+
+    /// Whether it is that of one router value alone, which has no clones and none that were made from it.
+    pub fn is_of_sole_value(&self) -> bool {
+        self.value.as_ref().is_some_and(|own| own.strong_count() == 1)
     }
 
     /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
@@ -57,6 +67,9 @@ impl RouterInfo {
         }
     }
 }
+
+/// Each routed message reads it: one line.
+const _: () = assert!(size_of::<RouterInfo>() == 64);
 
 /// How senders tell the head.
 pub struct FoundEmpty {

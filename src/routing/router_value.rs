@@ -15,9 +15,11 @@ use std::sync::Arc as StdArc;
 /// others themselves, and for code outside actors; nobody watches or supervises the routees.
 ///
 /// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on, with the value
-/// from thread to thread and from actor to actor: what its one owner sends goes exactly round. Clones share everything; to
-/// clone costs two counts. Where several actors send through clones of one value, what each of them sends goes exactly
-/// round.
+/// from thread to thread and from actor to actor: what its one owner sends goes exactly round, but for
+/// [`keeping_position`](super::RoundRobin::keeping_position), whose position is the sender's. Clones share everything; to
+/// clone costs three counts. Where several actors send through clones of one value, what each of them sends goes exactly
+/// round; where the other clones go, the position of the one that is left may jump, once. Actors that share one value
+/// behind a pointer, without clones, share its position.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -94,10 +96,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
             return Err(LogicError { fault });
         }
         let nobody = system.dead_letters_ref::<M>().any_local();
-        let info = RouterInfo::new::<M>(nobody, system.core().next_uid());
+        let info = RouterInfo::of_value::<M>(nobody, system.core().next_uid());
         let prepared = logic.prepare(&[]);
         let routees = Routees::new(Vec::new(), prepared, 0);
-        Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), info: StdArc::new(info) })
+        Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), info })
     }
 
     /// This router with other routees.
@@ -144,6 +146,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     /// The routees, in order, with their [identities](Routee::identity).
     pub fn routees(&self) -> &Routees<M> {
         &self.routees
+    }
+
+    /// How many routees a message is routed among, as [`Router::size`](super::Router::size).
+    pub fn size(&self) -> usize {
+        self.routees.len()
     }
 
     pub(crate) fn router_info(&self) -> &RouterInfo {

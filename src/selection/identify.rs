@@ -147,7 +147,7 @@ impl Selection {
                 ask.within(timeout)
             }
             None => {
-                ask::failed(AskError::Undeliverable, Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
+                ask::failed(AskError::undeliverable(), Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
             }
         };
         Resolution { ask, selection }
@@ -171,7 +171,7 @@ impl Selection {
 
 /// The clock of a system that has not ended.
 fn timekeeper(core: &SystemCore) -> Option<Timekeeper> {
-    core.tree().map(|tree| Timekeeper::Target(tree.root))
+    core.tree().map(|tree| Timekeeper::System(tree.root))
 }
 
 /// The answer to [`Selection::resolve_one`] on its way: [`wait`](Self::wait) for it, or await it under any
@@ -225,11 +225,13 @@ impl fmt::Display for ActorNotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { selection, cause } = self;
         match cause {
-            AskError::NoReply => write!(f, "no actor at {selection}: create it first, or check the names"),
-            AskError::Timeout { after } => {
+            AskError::NoReply { .. } => {
+                write!(f, "no actor at {selection}: create it first, or check the names")
+            }
+            AskError::Timeout { after, .. } => {
                 write!(f, "no actor at {selection} answered within {after:?}: it is busy or suspended")
             }
-            AskError::Undeliverable => write!(f, "no actor at {selection}: the system has ended"),
+            AskError::Undeliverable { .. } => write!(f, "no actor at {selection}: the system has ended"),
             other => write!(f, "no actor at {selection} found: {other}"),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct State {
     /// By phase.
     pub(crate) tasks: Vec<Vec<Task>>,
     next_task: u64,
+    /// That those up to this number have not run, was warned of.
+    warned_of: u64,
 }
 
 pub(crate) enum Stage {
@@ -74,7 +76,7 @@ impl Coordinator {
         let terminates_system = phases.terminates_system;
         let phases = phases.in_order()?;
         let tasks = phases.iter().map(|_| Vec::new()).collect();
-        let state = State { stage: Stage::NotBegun, tasks, next_task: 0 };
+        let state = State { stage: Stage::NotBegun, tasks, next_task: 0, warned_of: 0 };
         Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
     }
 
@@ -93,43 +95,63 @@ impl Coordinator {
     pub(crate) fn of(system: &SystemCore) -> &Self {
         system.extensions.get()
     }
+
+    /// The tasks that were not warned of before, by name and phase.
+    fn unrun(&self, state: &mut State) -> Vec<String> {
+        let warned_of = std::mem::replace(&mut state.warned_of, state.next_task);
+        let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
+            let new = tasks.iter().filter(|task| task.number > warned_of);
+            new.map(|task| format!("{:?} of phase {phase:?}", task.name)).collect::<Vec<_>>()
+        };
+        self.phases.iter().zip(&state.tasks).flat_map(named).collect()
+    }
 }
 
 impl Extension for Coordinator {
     /// If no run is about it, none will be.
     fn tree_ended(&self, system: &str) {
-        let dropped = {
+        let (dropped, unrun) = {
             let mut state = lock(&self.state);
             if !matches!(state.stage, Stage::NotBegun) {
                 return;
             }
             let error = ShutdownRunError::SystemEnded { system: system.to_owned() };
             state.stage = Stage::Over { reason: None, outcome: Box::new(Err(error)) };
-            std::mem::take(&mut state.tasks)
+            let unrun = self.unrun(&mut state);
+            (std::mem::take(&mut state.tasks), unrun)
         };
         self.over.notify_all();
-        // The logger is user code.
-        quietly(|| self.warn_of_unrun(system, &dropped));
+        warn_of_unrun(system, "ended", &unrun);
         // One that holds the system would keep itself in memory.
         drop_tasks(dropped);
     }
+
+    /// The system is dropped while actors run that may never end. The tasks are kept, since a handle may yet begin a run.
+    fn abandoned(&self, system: &str) {
+        let unrun = {
+            let mut state = lock(&self.state);
+            if !matches!(state.stage, Stage::NotBegun) {
+                return;
+            }
+            self.unrun(&mut state)
+        };
+        warn_of_unrun(system, "dropped while actors still run,", &unrun);
+    }
 }
 
-impl Coordinator {
-    fn warn_of_unrun(&self, system: &str, tasks: &[Vec<Task>]) {
-        let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
-            let named = |task: &Task| format!("{:?} of phase {phase:?}", task.name);
-            tasks.iter().map(named).collect::<Vec<_>>()
-        };
-        let names: Vec<String> = self.phases.iter().zip(tasks).flat_map(named).collect();
-        if !names.is_empty() {
-            log::warn!(
-                "system {system:?}: ended without a coordinated shutdown, tasks not run: {}; call `run` on the \
-                 coordinated shutdown before the system is stopped or dropped",
-                names.join(", ")
-            );
-        }
+/// Says that these tasks have not run.
+fn warn_of_unrun(system: &str, what: &str, tasks: &[String]) {
+    if tasks.is_empty() {
+        return;
     }
+    // The logger is user code.
+    quietly(|| {
+        log::warn!(
+            "system {system:?}: {what} without a coordinated shutdown, tasks not run: {}; call `run` on the \
+             coordinated shutdown before the system is stopped or dropped",
+            tasks.join(", ")
+        );
+    });
 }
 
 impl CoordinatedShutdown {

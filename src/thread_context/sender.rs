@@ -21,6 +21,32 @@ per_thread! {
     static SENDER: Cell<*const CursorsSlot> = Cell::new(ptr::null());
 }
 
+#[cfg(debug_assertions)]
+per_thread! {
+    /// Whether this thread is within [`with_cursors`].
+    static IS_WITHIN: Cell<bool> = Cell::new(false);
+}
+
+/// In debug builds: what is done with cursors does not come back for them.
+#[cfg(debug_assertions)]
+struct Within;
+
+#[cfg(debug_assertions)]
+impl Within {
+    fn enter() -> Self {
+        let is_within = IS_WITHIN.try_with(|is_within| is_within.replace(true)).unwrap_or(false);
+        assert!(!is_within, "what is done with cursors has routed a message, which borrows them once more");
+        Self
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Within {
+    fn drop(&mut self) {
+        let _ = IS_WITHIN.try_with(|is_within| is_within.set(false));
+    }
+}
+
 /// Where one sender stands in the table of one router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
@@ -145,14 +171,18 @@ impl Drop for Aside {
 }
 
 /// Hands the cursors of the actor that sends to `act`, and a number that tells it from others that live; or `None` where
-/// the thread does. `act` runs no user code.
+/// the thread does. `act` runs no user code, which may route and so come back here: not even by asking a routee whether
+/// it has stopped.
 #[inline(always)]
 pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> R {
+    #[cfg(debug_assertions)]
+    let _within = Within::enter();
     let sender = SENDER.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: not null only between `enter` and `leave`, on this very thread, so the cell is alive.
     let Some(slot) = (unsafe { sender.as_ref() }) else { return act(None) };
     slot.with_mut(|cursors| {
-        // SAFETY: this thread has the token (`enter`), and no other reference is alive: `act` does not come back here.
+        // SAFETY: this thread has the token (`enter`), and no other reference is alive: `act` does not come back here, which
+        // debug builds look at.
         let cursors = unsafe { &mut *cursors }.get_or_insert_default();
         act(Some((sender as usize, cursors)))
     })
@@ -207,5 +237,14 @@ mod tests {
         assert_eq!(who(), first);
         leave();
         assert_eq!(who(), None);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn what_comes_back_for_cursors_is_found() {
+        let within = || with_cursors(|_| with_cursors(|_| ()));
+        let payload = std::panic::catch_unwind(within).expect_err("it comes back");
+        assert!(payload.downcast_ref::<&str>().is_some_and(|text| text.contains("once more")));
+        with_cursors(|_| ());
     }
 }

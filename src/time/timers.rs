@@ -412,7 +412,7 @@ mod tests {
                 self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }
         }
-        let clock = crate::ManualClock::new();
+        let clock = crate::time::clock::ManualClock::new();
         let timers = Timers::<Infallible>::new("moved", StdArc::new(clock.clone()));
         let rung = StdArc::new(Rung(Default::default()));
         let count = || rung.0.load(std::sync::atomic::Ordering::SeqCst);

@@ -226,7 +226,7 @@ impl Topology {
     }
 
     pub(crate) fn timekeeper(&self) -> Timekeeper {
-        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::Target)
+        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::System)
     }
 
     pub(crate) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {

@@ -43,7 +43,7 @@ impl std::error::Error for RequestError {}
 impl RequestError {
     fn of(error: &AskError) -> Self {
         match error {
-            AskError::Undeliverable | AskError::NoRoutees => Self::Failed,
+            AskError::Undeliverable { .. } | AskError::NoRoutees { .. } => Self::Failed,
             _ if is_unread() => Self::Failed,
             _ => Self::Ignored,
         }
@@ -207,7 +207,7 @@ impl<R: Send + 'static> State<R> {
             return asker.take().map(Ended::All);
         }
         let Some(Gathering::Any { asker, is_ignored }) = self.gathering.take() else { return None };
-        Some(Ended::Failure(asker, if is_ignored { AskError::NoReply } else { AskError::Undeliverable }))
+        Some(Ended::Failure(asker, if is_ignored { AskError::no_reply() } else { AskError::undeliverable() }))
     }
 }
 

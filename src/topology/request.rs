@@ -10,6 +10,7 @@ use crate::ask::to_actor::Bound;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letters::unread;
 use crate::core::multi_send::{Copier, Mode, Offered};
+use crate::core::pending_send::Awaited;
 use crate::topology::ask_all::{AskAll, gathered};
 use crate::topology::reply_set::{Replies, Tokens};
 use crate::topology::send::Target;
@@ -46,7 +47,8 @@ where
     }
 
     /// Gives the answer so long, by the system's clock, from the moment when sending begins: time that is spent waiting
-    /// for room counts, and ends with the limit. A copy for which there was no room until then is a dead letter.
+    /// for room counts, and ends with the limit. A copy for which there was no room until then is a dead letter. With a
+    /// limit of zero nothing is sent: [`AskError::NoTime`].
     ///
     /// Without it there is no limit, and none is needed for recipients that end: a copy whose actor stops, fails, or
     /// drops it is resolved at once.
@@ -59,10 +61,13 @@ where
     ///
     /// Without any reply the ask fails once no copy is left that could bring one: with [`AskError::NoReply`] if anybody
     /// has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later replies are
-    /// late, dropped and counted; the others are not told.
+    /// late, dropped and counted; the others are not told. With a [limit](Self::within), a copy that still waits for room
+    /// when the reply comes is a dead letter.
     pub fn any(self) -> Ask<Q::Reply> {
         let (asker, mut ask) = self.begin();
-        self.send(Tokens::any(asker), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
+        if let Some(asker) = asker {
+            self.send(Tokens::any(asker), &mut ask);
+        }
         ask
     }
 
@@ -73,10 +78,12 @@ where
     /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
     /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. What comes later is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
-        let (asker, mut ask) = self.begin();
         let tokens = Tokens::all();
-        tokens.when_over(asker);
-        self.send(tokens.clone(), |after| ask::refuse(&mut ask, AskError::Timeout { after }));
+        let (asker, mut ask) = self.begin();
+        if let Some(asker) = asker {
+            tokens.when_over(asker);
+            self.send(tokens.clone(), &mut ask);
+        }
         AskAll::new(ask, tokens)
     }
 
@@ -86,8 +93,8 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<Q::Reply, AskError>) -> N + Send + 'static,
     ) {
-        if let Some((asker, handle)) = self.port_in(ctx, wrap) {
-            self.send(Tokens::any(asker), |after| handle.time_out(after));
+        if let Some((asker, mut handle)) = self.port_in(ctx, wrap) {
+            self.send(Tokens::any(asker), &mut handle);
         }
     }
 
@@ -100,19 +107,22 @@ where
         let tokens = Tokens::all();
         let taken = tokens.clone();
         let wrap = move |told| wrap(gathered(told, &taken));
-        if let Some((asker, handle)) = self.port_in(ctx, wrap) {
+        if let Some((asker, mut handle)) = self.port_in(ctx, wrap) {
             tokens.when_over(asker);
-            self.send(tokens, |after| handle.time_out(after));
+            self.send(tokens, &mut handle);
         }
     }
 
-    fn begin<A>(&self) -> (ReplyTo<A>, Ask<A>) {
-        let (asker, ask) = ask::begin(self.target.timekeeper());
-        let ask = match self.limit {
-            Some(limit) => ask.within(limit),
-            None => ask,
-        };
-        (asker, ask)
+    /// Begins the ask; without its port if there is no time for it.
+    fn begin<A>(&self) -> (Option<ReplyTo<A>>, Ask<A>) {
+        let timekeeper = self.target.timekeeper();
+        match self.limit {
+            Some(Duration::ZERO) => (None, ask::failed(AskError::NoTime, timekeeper)),
+            limit => {
+                let (asker, ask) = ask::begin(timekeeper);
+                (Some(asker), limit.into_iter().fold(ask, Ask::within))
+            }
+        }
     }
 
     fn port_in<A: Send + 'static, N: Send + 'static>(
@@ -120,20 +130,20 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<A, AskError>) -> N + Send + 'static,
     ) -> Option<(ReplyTo<A>, SinkHandle<A>)> {
-        Ask::port_to_actor(ctx.me().clone(), self.limit, wrap)
+        Ask::port_to_actor(ctx.me().clone(), self.target.asked(), self.limit, wrap)
     }
 
-    /// Sends it, and tells by `time_out` if the limit is over before everybody had room.
-    fn send(self, tokens: StdArc<Tokens<Q::Reply>>, time_out: impl FnOnce(Duration)) {
+    /// Sends it, and ends the ask if its limit is over before every recipient had room.
+    fn send(self, tokens: StdArc<Tokens<Q::Reply>>, asked: &mut impl Asked) {
         let bound = Bound::by(self.limit, || self.target.timekeeper());
         let hold = Hold { tokens: &tokens, recipients: 0 };
         let message = M::from(Call::new(self.request, tokens.issue()));
-        let (offered, in_vain) =
-            bound.send(|| None, || self.target.offer(message, self.mode, Some(&OwnPorts)));
+        let offer = || self.target.offer(message, self.mode, Some(&OwnPorts));
+        let (offered, in_vain) = bound.send(|| None, || None, asked, offer);
         if let (Some(in_vain), Some(limit)) = (in_vain, self.limit) {
             // Before the copies are dropped, whose ports would tell of something else.
             if in_vain.is_late() {
-                time_out(limit);
+                asked.time_out(limit);
             }
             unread(|| drop(in_vain));
         }
@@ -152,6 +162,24 @@ where
             (left, _) => unread(|| drop_guarded(left)),
         }
         hold.release(report.recipients() + empty);
+    }
+}
+
+/// What has asked, while the request is sent.
+trait Asked: Awaited {
+    /// Ends the ask at its limit.
+    fn time_out(&mut self, after: Duration);
+}
+
+impl<R> Asked for Ask<R> {
+    fn time_out(&mut self, after: Duration) {
+        ask::refuse(self, AskError::timeout(after));
+    }
+}
+
+impl<R> Asked for SinkHandle<R> {
+    fn time_out(&mut self, after: Duration) {
+        SinkHandle::time_out(self, after);
     }
 }
 

@@ -2,17 +2,18 @@
 
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
-use crate::ask::timekeeper::Timekeeper;
+use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copier, Mode, Offered, Report, Way, settled};
+use crate::core::multi_send::{Copier, LeftOver, Mode, Offered, Report, Way, settled};
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
 use crate::topology::error::Refusal;
 use crate::topology::outlet::Outlet;
 use crate::topology::request::Requesting;
+use std::any::Any;
 use std::time::Duration;
 
 /// elfo's verbs: `send`, `try_send` and `unbounded_send`, to an [`Outlet`] (no address: the topology says which groups
@@ -160,6 +161,10 @@ pub trait Target<M> {
     #[doc(hidden)]
     fn timekeeper(&self) -> Timekeeper;
 
+    /// The reference by which the error of a request finds the path that it names.
+    #[doc(hidden)]
+    fn asked(&self) -> Asked;
+
     /// What dead letters name.
     #[doc(hidden)]
     fn place(&self) -> ActorPath;
@@ -179,9 +184,13 @@ impl<M: Send + 'static> Target<M> for Outlet<M> {
 
     fn timekeeper(&self) -> Timekeeper {
         match self.table.system.user() {
-            Some(user) => Timekeeper::Target(user),
+            Some(user) => Timekeeper::System(user),
             None => Timekeeper::Static(&NO_SYSTEM),
         }
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::Unknown
     }
 
     fn place(&self) -> ActorPath {
@@ -201,6 +210,10 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
 
     fn timekeeper(&self) -> Timekeeper {
         ActorRef::timekeeper(self)
+    }
+
+    fn asked(&self) -> Asked {
+        ActorRef::asked(self)
     }
 
     fn place(&self) -> ActorPath {

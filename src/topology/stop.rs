@@ -111,7 +111,7 @@ pub(crate) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<
         let token = tokens.issue();
         actor.inquire(move |answer| match answer {
             Some(actor) => drop(token.clone().send(actor)),
-            None => token.clone().fail(AskError::Undeliverable),
+            None => token.clone().fail(AskError::undeliverable()),
         });
     }
     tokens.sent_to(actors.len());

@@ -31,24 +31,24 @@ fn a_panic_or_a_dropped_port_fails_the_ask_at_once() {
             panic!("as told")
         })
     });
-    assert_eq!(panics.wait(), Err(AskError::NoReply));
+    assert_eq!(panics.wait(), Err(AskError::no_reply()));
     let dropped = actor.ask_with(|reply_to: ReplyTo<u32>| {
         Tell::new(move |_, _| {
             drop(reply_to);
             Ok(())
         })
     });
-    assert_eq!(dropped.wait(), Err(AskError::NoReply));
+    assert_eq!(dropped.wait(), Err(AskError::no_reply()));
     // A request in the mailbox of an actor that stops.
     let release = hold(&actor);
     let (sender, _ports) = channel();
     let queued = actor.ask_with(keep(sender));
     actor.stop();
     drop(release);
-    assert_eq!(queued.wait(), Err(AskError::NoReply));
+    assert_eq!(queued.wait(), Err(AskError::no_reply()));
     wait_for_end(&stage, &actor);
     let (sender, _ports) = channel();
-    assert_eq!(actor.ask_with(keep(sender)).wait(), Err(AskError::Undeliverable));
+    assert_eq!(actor.ask_with(keep(sender)).wait(), Err(AskError::undeliverable()));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -63,7 +63,7 @@ fn a_deadline_goes_by_the_systems_clock() {
     let waiter = std::thread::spawn(move || ask.wait());
     stage.clock.advance(SECOND / 2);
     stage.clock.advance(SECOND / 2);
-    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(waiter.join().unwrap(), Err(AskError::timeout(SECOND)));
     assert!(!port.wanted());
     assert_eq!(port.send(3).unwrap_err().into_inner(), 3);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
@@ -73,7 +73,7 @@ fn a_deadline_goes_by_the_systems_clock() {
     let actor = system.actor("a").spawn(Role::new("a", &log).recipe()).unwrap();
     let (sender, _ports) = channel();
     let limit = Duration::from_millis(3);
-    assert_eq!(actor.ask_with(keep(sender)).within(limit).wait(), Err(AskError::Timeout { after: limit }));
+    assert_eq!(actor.ask_with(keep(sender)).within(limit).wait(), Err(AskError::timeout(limit)));
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -119,7 +119,7 @@ fn an_ask_is_a_future_under_any_executor() {
     let clock = stage.clock.clone();
     let waiter = std::thread::spawn(move || block_on(ask, &woken, &waker));
     clock.advance(SECOND);
-    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(waiter.join().unwrap(), Err(AskError::timeout(SECOND)));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -143,7 +143,7 @@ fn an_askers_ask_is_a_future_with_a_deadline_of_its_own() {
     let pending = asker.ask_with(&actor, keep(sender)).within(SECOND);
     let port = ports.soon().unwrap();
     stage.clock.advance(SECOND);
-    assert_eq!(block_on(pending, &woken, &waker), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(block_on(pending, &woken, &waker), Err(AskError::timeout(SECOND)));
     assert_eq!(port.send(9).unwrap_err().into_inner(), 9);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
@@ -162,7 +162,7 @@ fn who_belongs_to_no_system_is_asked_by_the_machines_clock() {
     let limit = Duration::from_millis(3);
     let (keep, kept) = channel();
     let silent = ActorRef::from_fn(move |call: Call<Double>| keep.send(call).unwrap());
-    let timeout = AskError::Timeout { after: limit };
+    let timeout = AskError::timeout(limit);
     assert_eq!(block_on(silent.ask(Double(1)).within(limit), &woken, &waker), Err(timeout.clone()));
     assert_eq!(silent.ask(Double(1)).within(limit).wait(), Err(timeout.clone()));
     // The request comes back with the error, or is gone with the answer.
@@ -244,9 +244,9 @@ fn an_actor_gets_its_answer_as_a_message() {
         ask(Get::Answer, deadline);
         assert_eq!(next(), Ok(42));
         ask(Get::Forget, deadline);
-        assert_eq!(next(), Err(AskError::NoReply));
+        assert_eq!(next(), Err(AskError::no_reply()));
         ask(Get::Panic, deadline);
-        assert_eq!(next(), Err(AskError::NoReply));
+        assert_eq!(next(), Err(AskError::no_reply()));
     }
     ask(Get::Answer, Some(Duration::ZERO));
     assert_eq!(next(), Err(AskError::NoTime));
@@ -254,7 +254,7 @@ fn an_actor_gets_its_answer_as_a_message() {
     gone.stop();
     wait_until(|| gone.is_closed());
     asker.tell(PeerMsg::Ask(gone.clone(), Get::Answer, Some(SECOND)));
-    assert_eq!(next(), Err(AskError::Undeliverable));
+    assert_eq!(next(), Err(AskError::undeliverable()));
     // The deadline passes; the late reply is nobody's.
     ask(Get::Keep, Some(SECOND));
     let reached = target.ask(Get::Answer).wait();
@@ -267,7 +267,7 @@ fn an_actor_gets_its_answer_as_a_message() {
         outcome = got.try_recv().ok();
         outcome.is_some()
     });
-    assert_eq!(outcome, Some(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(outcome, Some(Err(AskError::timeout(SECOND))));
     target.tell(PeerMsg::AnswerKept);
     ask(Get::Answer, None);
     assert_eq!(next(), Ok(42));
@@ -337,7 +337,7 @@ fn a_forwarded_request_is_answered_by_the_second_actor() {
     assert_eq!(broker.ask_with(BrokerMsg::Rephrase).wait(), Ok(42));
     // Who fails the ask is the second one, too.
     for get in [Get::Forget, Get::Panic] {
-        assert_eq!(broker.ask(get).wait(), Err(AskError::NoReply));
+        assert_eq!(broker.ask(get).wait(), Err(AskError::no_reply()));
     }
     // The broker is not needed once it has handed the request on.
     let late = broker.ask(Get::Keep);
@@ -351,7 +351,7 @@ fn a_forwarded_request_is_answered_by_the_second_actor() {
     let broker = stage.system.actor("broker2").spawn(move || Broker { second: to.clone() }).unwrap();
     second.stop();
     wait_until(|| second.is_closed());
-    assert_eq!(broker.ask(Get::Answer).wait(), Err(AskError::NoReply));
+    assert_eq!(broker.ask(Get::Answer).wait(), Err(AskError::no_reply()));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -404,7 +404,7 @@ fn an_ask_counts_in_the_system_that_it_asks_whichever_threads_begin_answer_and_e
             true => call.answer(|_| 5),
             false => drop(call),
         }));
-        assert_eq!(outcome.soon().unwrap(), if answers { Ok(5) } else { Err(AskError::NoReply) });
+        assert_eq!(outcome.soon().unwrap(), if answers { Ok(5) } else { Err(AskError::no_reply()) });
     }
     let asks = asks();
     assert_eq!((asks.begun, asks.answered, asks.no_reply, asks.pending()), (5, 3, 1, 0), "{asks:?}");
@@ -450,7 +450,7 @@ fn who_has_polled_an_ask_before_the_end_of_its_system_is_woken_at_its_limit_all_
             }
             rings.recv_timeout(LONG).expect("so does the limit");
         }
-        assert_eq!(poll(&mut ask, &waker), Poll::Ready(Err(AskError::Timeout { after: LIMIT })));
+        assert_eq!(poll(&mut ask, &waker), Poll::Ready(Err(AskError::timeout(LIMIT))));
     }
 }
 

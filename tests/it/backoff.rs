@@ -366,7 +366,7 @@ fn while_there_is_no_child_a_function_may_handle_messages_and_after_the_end_nobo
     let after = ward.stage.system.ledger();
     assert_eq!((after.handled, after.balance()), (before.handled + 2, 0), "{after}");
     // An ask whose port the function drops fails at once.
-    assert_eq!(query(&ward.supervisor, |_, _| ()), Err(AskError::NoReply));
+    assert_eq!(query(&ward.supervisor, |_, _| ()), Err(AskError::no_reply()));
     ward.supervisor.stop();
     ward.wait_for_end();
     note(&ward.supervisor, "to nobody");

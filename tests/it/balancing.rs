@@ -459,7 +459,7 @@ fn leaves_to_dead_letters(end: impl Fn(&Router<Tell>)) {
         let letter = letters.recv_timeout(LONG).unwrap();
         assert_eq!(letter, ("/user/pool".to_owned(), DeadLetterReason::Stopped));
     }
-    assert_eq!(asked.wait(), Err(AskError::NoReply));
+    assert_eq!(asked.wait(), Err(AskError::no_reply()));
     wait_until(|| router.is_closed());
     assert!(matches!(router.try_tell(noting("late")), Err(SendError::Closed(_))));
     let ledger = stage.system.shutdown(LONG).unwrap();
@@ -585,6 +585,64 @@ fn a_turn_takes_no_more_messages_than_the_dispatchers_throughput() {
     stage.expect(&["0 shared", "0 shared", "other between"]);
     heard(&stage, "shared", 4);
     stage.end(&["0 Stopped 1", "other Stopped 1"]);
+}
+
+/// A question, or the order to ask so many that nobody waits for, and then to tell another one.
+#[derive(Message)]
+enum Backlog {
+    Question(Call<Asked>),
+    Pile(usize, ActorRef<()>),
+}
+
+struct Asked;
+
+impl Request for Asked {
+    type Reply = ();
+}
+
+/// A routee.
+struct Piles;
+
+impl Actor for Piles {
+    type Message = Backlog;
+    fn receive(&mut self, message: Backlog, ctx: &mut Context<Backlog>) -> Done {
+        match message {
+            Backlog::Question(call) => call.answer(|Asked| ()),
+            Backlog::Pile(count, other) => {
+                let router = ctx.parent().expect("the head").typed::<Backlog>().expect("the router");
+                (0..count).for_each(|_| drop(router.ask(Asked)));
+                other.tell(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells how many messages were skipped when it had its turn.
+struct Counts(Sender<u64>);
+
+impl Actor for Counts {
+    type Message = ();
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+        self.0.send(ctx.system().ledger().skipped)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_turn_skips_no_more_messages_than_the_dispatchers_throughput() {
+    let executor: Dispatcher = Dispatcher::work_stealing().threads(1).throughput(3).into();
+    let system = System::builder("balancing").dispatcher("crew", executor).build().unwrap();
+    let pool = system.router("pool").balancing_pool(1, |_| Piles).dispatcher("crew").skip_unwanted();
+    let pool = pool.spawn().unwrap();
+    let (sender, skipped) = channel();
+    let other = system.actor("other").dispatcher("crew").spawn(move || Counts(sender.clone())).unwrap();
+    pool.tell(Backlog::Pile(1000, other));
+    // The first turn takes the order and two questions.
+    assert_eq!(skipped.recv_timeout(LONG), Ok(2));
+    wait_until(|| system.ledger().skipped == 1000);
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
 }
 
 #[test]

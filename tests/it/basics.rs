@@ -80,7 +80,7 @@ fn a_stopped_actor_refuses_and_its_mailbox_becomes_dead_letters() {
         }
         counter.tell(CounterMsg::Add(1));
         let asked = system.ask(&counter, Read);
-        assert_eq!(asked, Err(if closed { AskError::Undeliverable } else { AskError::NoReply }));
+        assert_eq!(asked, Err(if closed { AskError::undeliverable() } else { AskError::no_reply() }));
         let ledger = system.ledger();
         assert_eq!((ledger.sent, ledger.dead_lettered, ledger.balance()), (2, 2, 0), "{ledger}");
     });

@@ -229,7 +229,10 @@ fn the_file_changes_one_key_of_what_needs_two() {
             .dispatcher("two", Dispatcher::blocking())
             .dispatcher_alias("files", "one")
             .mailbox("waits", Mailbox::bounded(10).on_full(Full::Wait(7 * MS)))
-            .mailbox("sorts", Mailbox::priority(|number: &u32| i64::from(*number)).capacity(10))
+            .mailbox(
+                "sorts",
+                Mailbox::priority(|number: &u32| i64::from(*number)).capacity(10).never_discard(3),
+            )
     };
     for (toml, expected) in [
         ("[dispatcher.files]\nof = \"two\"", "[dispatcher.files]\ntype = \"alias\"\nof = \"two\"\n"),
@@ -242,7 +245,8 @@ fn the_file_changes_one_key_of_what_needs_two() {
         ),
         (
             "[mailbox.sorts]\ntype = \"bounded\"\ncapacity = 20",
-            "# mailbox.sorts: sorts by a function in the code: bounded priority mailbox (capacity 20",
+            "# mailbox.sorts: sorts by a function in the code: bounded priority mailbox (capacity 20, on full Reject, \
+             never discards up to class 3)\n",
         ),
     ] {
         let system = builder().config(toml).unwrap().build().unwrap();

@@ -313,13 +313,13 @@ fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
     sum.stop();
     drop(release);
     // Found in the mailbox: the asker is told although its message lives on.
-    assert_eq!(queued.wait(), Err(AskError::NoReply));
+    assert_eq!(queued.wait(), Err(AskError::no_reply()));
     let (drained, reason) = kept.soon().unwrap();
     assert_eq!((drained.request.0, reason), (1, DeadLetterReason::Stopped));
     assert!(!drained.reply_to.wanted());
     wait_until(|| sum.is_closed());
     // Refused.
-    assert_eq!(sum.ask(Add(2)).wait(), Err(AskError::Undeliverable));
+    assert_eq!(sum.ask(Add(2)).wait(), Err(AskError::undeliverable()));
     let (refused, _) = kept.soon().unwrap();
     assert!(!refused.reply_to.wanted());
     for call in [drained, refused] {

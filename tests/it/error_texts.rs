@@ -3,15 +3,20 @@
 use crate::support::*;
 use pointsman::goakt::RouterError;
 use pointsman::prelude::*;
-use pointsman::routing::{ManageError, ResizerError, Ring, RingError, SectionFault};
+use pointsman::routing::{
+    ManageError, ResizerError, Ring, RingError, RoundRobin, RouterValue, ScatterGatherFirstCompleted,
+    SectionFault,
+};
+use pointsman::testkit::TestSystem;
+use pointsman::topology::Sending;
 use pointsman::{
-    ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
-    LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, ScheduleError, SelectError,
-    SendError, StartError,
+    Accepted, ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
+    LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, Recipient, ScheduleError,
+    SelectError, SendError, StartError,
 };
 use std::error::Error;
 use std::io;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -314,21 +319,34 @@ fn a_ring_that_cannot_be_says_who_has_no_points_or_how_many_there_would_be() {
 #[test]
 fn an_ask_without_an_answer_says_why_and_what_may_help() {
     for (error, parts) in [
-        (AskError::NoReply, &["every reply port was dropped unanswered"][..]),
-        (AskError::Timeout { after: SECOND }, &["no reply within 1s", "more time"]),
-        (AskError::Undeliverable, &["undeliverable", "has stopped or is full"]),
-        (AskError::NoRoutees, &["no routee took the request", "empty"]),
+        (AskError::no_reply(), &["every reply port was dropped unanswered"][..]),
+        (AskError::timeout(SECOND), &["no reply within 1s", "more time"]),
+        (
+            AskError::undeliverable(),
+            &[
+                "undeliverable: the target has stopped or is full",
+                "in a circle",
+                "a wrong pick",
+                "says which",
+            ],
+        ),
+        (AskError::no_routees(), &["no routee took the request", "empty"]),
         (AskError::WouldBlockWorker, &["work-stealing worker", "`ctx.ask`", "blocking or pinned dispatcher"]),
         (AskError::Stalled, &["no turn of the test system brings one", "advance its clock"]),
         (AskError::NoTime, &["0ns", "nothing was sent", "more than zero"]),
     ] {
         assert_say(&[(&error, parts)]);
     }
+    let expired = DeadLetterReason::Expired.to_string();
+    assert_eq!(
+        expired,
+        "expired: its asker had gone or its time was over before its turn came; give it more time"
+    );
     let ends = [
         (AttemptEnd::Unsuccessful, "its reply was no success".to_owned()),
         (AttemptEnd::NoReply, "no reply".to_owned()),
         (AttemptEnd::Refused(DeadLetterReason::Full), format!("not taken ({})", DeadLetterReason::Full)),
-        (AttemptEnd::Failed(AskError::NoRoutees), format!("failed ({})", AskError::NoRoutees)),
+        (AttemptEnd::Failed(AskError::no_routees()), format!("failed ({})", AskError::no_routees())),
         (AttemptEnd::Panicked, "a panic in `clone`, `fork` or `is_success`".to_owned()),
     ];
     for (end, text) in ends {
@@ -339,6 +357,227 @@ fn an_ask_without_an_answer_says_why_and_what_may_help() {
         (&PipeError::Panicked { text }, &["panicked: as told"]),
         (&PipeError::Cancelled, &["the system ended", "was done"]),
     ]);
+}
+
+#[derive(Clone)]
+struct Price;
+impl Request for Price {
+    type Reply = u32;
+}
+
+/// Answers no question: drops each, or keeps it.
+enum Clerk {
+    Forgets,
+    Keeps(Vec<Call<Price>>),
+}
+impl Actor for Clerk {
+    type Message = Call<Price>;
+    fn receive(&mut self, call: Call<Price>, _: &mut Context<Call<Price>>) -> Done {
+        match self {
+            Self::Forgets => drop(call),
+            Self::Keeps(kept) => kept.push(call),
+        }
+        Ok(())
+    }
+}
+
+/// Whom the tests ask in vain: an actor that forgets, one that keeps what it is asked, one that has stopped, an empty
+/// router, and a router that asks them all.
+struct Silent {
+    forgets: ActorRef<Call<Price>>,
+    keeps: ActorRef<Call<Price>>,
+    gone: ActorRef<Call<Price>>,
+    empty: Router<Call<Price>>,
+    race: Router<Call<Price>>,
+}
+
+impl Silent {
+    fn in_system(system: &TestSystem) -> Self {
+        let forgets = system.actor("forgets").spawn(|| Clerk::Forgets).unwrap();
+        let keeps = system.actor("keeps").spawn(|| Clerk::Keeps(Vec::new())).unwrap();
+        let gone = system.actor("gone").spawn(|| Clerk::Forgets).unwrap();
+        gone.stop();
+        system.run_until_idle();
+        let empty = system.router("empty").group([]).stay_when_empty().spawn().unwrap();
+        let logic = ScatterGatherFirstCompleted::within(SECOND);
+        let race = system.router("race").group([forgets.clone()]).logic(logic).spawn().unwrap();
+        Self { forgets, keeps, gone, empty, race }
+    }
+
+    fn end(self, system: TestSystem) {
+        let Self { forgets, keeps, gone: _, empty, race } = self;
+        [forgets, keeps].iter().for_each(ActorRef::stop);
+        [empty, race].iter().for_each(Router::stop);
+        let ledger = system.finish();
+        assert_eq!((ledger.asks.pending(), ledger.balance()), (0, 0), "{ledger}");
+    }
+}
+
+const FORGOTTEN: &str = "no reply from /user/forgets: every reply port was dropped unanswered";
+const LATE: &str = "no reply from /user/keeps within 1s: give it more time or ask less";
+const GONE: &str = "request undeliverable: /user/gone has stopped or is full, or routers route in a circle or by a wrong \
+                    pick: the dead letter says which";
+const EMPTY: &str =
+    "no routee of /user/empty took the request: the router is empty or all its routees have stopped";
+const FAILED: &str =
+    "no routee of /user/race answered with a success, 1 attempts failed: /user/forgets: no reply";
+const UNNAMED: &str = "no reply: every reply port was dropped unanswered";
+
+#[test]
+fn an_ask_without_an_answer_names_whom_it_was_for_where_that_is_known() {
+    let system = TestSystem::new();
+    let silent = Silent::in_system(&system);
+    let text = |ask: Ask<u32>| ask.wait().unwrap_err().to_string();
+    assert_eq!(text(silent.forgets.ask(Price)), FORGOTTEN);
+    assert_eq!(text(silent.forgets.contramap(|call: Call<Price>| call).ask(Price)), FORGOTTEN);
+    assert_eq!(Asker::new().ask(&silent.forgets, Price).wait().unwrap_err().to_string(), FORGOTTEN);
+    let failure = silent.forgets.ask_or_back(Price).wait().unwrap_err();
+    assert_eq!(failure.error.to_string(), FORGOTTEN);
+    assert_eq!(text(silent.forgets.request(Price).any()), FORGOTTEN);
+    let late = silent.keeps.ask(Price).within(SECOND);
+    system.run_until_idle();
+    system.advance(SECOND);
+    assert_eq!(text(late), LATE);
+    assert_eq!(text(silent.gone.ask(Price)), GONE);
+    assert_eq!(text(silent.empty.ask(Price)), EMPTY);
+    assert_eq!(text(silent.race.ask(Price)), FAILED);
+    let at_the_path: ActorRef<Call<Price>> = system.empty_ref(&"/user/nobody".parse().unwrap());
+    assert!(text(at_the_path.ask(Price)).starts_with("request undeliverable: /user/nobody has stopped"));
+    silent.end(system);
+}
+
+#[test]
+fn an_ask_that_is_for_no_actor_in_particular_names_none() {
+    let system = TestSystem::new();
+    let function: ActorRef<Call<Price>> = ActorRef::from_fn(|_| ());
+    assert_eq!(function.ask(Price).wait().unwrap_err().to_string(), UNNAMED);
+    let (_reply_here, reply) = system.promise::<u32>();
+    let reply = reply.within(SECOND);
+    system.advance(SECOND);
+    assert_eq!(reply.wait().unwrap_err().to_string(), "no reply within 1s: give it more time or ask less");
+    let nobody = function.graceful_stop(SECOND).wait().unwrap_err().to_string();
+    assert!(nobody.contains("the target has stopped") && nobody.ends_with("if there is one, says which"));
+    let value: RouterValue<Call<Price>, _> = RouterValue::new(&system, RoundRobin::new()).unwrap();
+    let empty = value.ask_all(Price).wait().err().unwrap().to_string();
+    assert!(empty.starts_with("no routee took the request"), "{empty}");
+    system.finish();
+}
+
+#[test]
+fn an_error_of_an_ask_tells_the_target_and_is_compared_without_it() {
+    let system = TestSystem::new();
+    let silent = Silent::in_system(&system);
+    let error = |ask: Ask<u32>| ask.wait().unwrap_err();
+    for (error, alike, target) in [
+        (error(silent.forgets.ask(Price)), AskError::no_reply(), silent.forgets.path()),
+        (error(silent.gone.ask(Price)), AskError::undeliverable(), silent.gone.path()),
+        (error(silent.empty.ask(Price)), AskError::no_routees(), silent.empty.path()),
+    ] {
+        assert_eq!((error.target(), alike.target()), (Some(&target), None));
+        assert_eq!(error, alike);
+    }
+    let shown = |error: AskError| format!("{error:?}");
+    assert_eq!(shown(error(silent.gone.ask(Price))), "Undeliverable { target: /user/gone }");
+    assert_eq!(shown(AskError::undeliverable()), "Undeliverable { target: unknown }");
+    assert_ne!(AskError::no_reply(), AskError::undeliverable());
+    assert_ne!(AskError::timeout(SECOND), AskError::timeout(2 * SECOND));
+    assert_eq!((AskError::Stalled.target(), AskError::NoTime.target()), (None, None));
+    silent.end(system);
+}
+
+/// Asks when it starts, and passes on why there is no answer.
+struct Buyer<F>(F, Sender<AskError>);
+impl<F: FnMut(&mut Context<AskError>) + Send + 'static> Actor for Buyer<F> {
+    type Message = AskError;
+    fn started(&mut self, ctx: &mut Context<AskError>) -> Done {
+        (self.0)(ctx);
+        Ok(())
+    }
+    fn receive(&mut self, error: AskError, ctx: &mut Context<AskError>) -> Done {
+        self.1.send(error)?;
+        ctx.stop();
+        Ok(())
+    }
+}
+
+/// Asks in an actor.
+fn ask_in(
+    system: &TestSystem,
+    ask: impl FnMut(&mut Context<AskError>) + Clone + Send + 'static,
+) -> Receiver<AskError> {
+    let (log, errors) = channel();
+    system.spawn(move || Buyer(ask.clone(), log.clone())).unwrap();
+    system.run_until_idle();
+    errors
+}
+
+/// A user's recipient, of which nobody has asked yet what stands behind it.
+struct Shy;
+impl Recipient<Call<Price>> for Shy {
+    fn deliver(&self, _: Call<Price>) -> Result<Accepted, SendError<Call<Price>>> {
+        Ok(Accepted::Handled)
+    }
+    fn any(&self) -> Option<AnyRef> {
+        panic!("it was asked what stands behind it")
+    }
+    fn system(&self) -> Option<SystemRef> {
+        None
+    }
+}
+
+#[test]
+fn an_error_that_comes_to_an_actor_names_whom_it_has_asked() {
+    let system = TestSystem::new();
+    let silent = Silent::in_system(&system);
+    let asked = |target: &ActorRef<Call<Price>>| {
+        let target = target.clone();
+        ask_in(&system, move |ctx| ctx.ask_within(&target, Price, SECOND, Result::unwrap_err))
+    };
+    let text = |errors: Receiver<AskError>| errors.try_recv().expect("it is over").to_string();
+    assert_eq!(text(asked(&silent.forgets)), FORGOTTEN);
+    assert_eq!(text(asked(&silent.gone)), GONE);
+    assert_eq!(text(asked(&silent.empty)), EMPTY);
+    assert_eq!(text(asked(&silent.race)), FAILED);
+    assert_eq!(text(asked(&ActorRef::from_fn(|_| ()))), UNNAMED);
+    assert_eq!(text(asked(&ActorRef::to_recipient(Shy))), UNNAMED);
+    let late = asked(&silent.keeps);
+    system.advance(SECOND);
+    system.run_until_idle();
+    assert_eq!(text(late), LATE);
+    let gone = silent.gone.clone();
+    let without_limit = ask_in(&system, move |ctx| ctx.ask(&gone, Price, Result::unwrap_err));
+    assert_eq!(text(without_limit), GONE);
+    let forgets = silent.forgets.clone();
+    let requested = ask_in(&system, move |ctx| forgets.request(Price).any_in(ctx, Result::unwrap_err));
+    assert_eq!(text(requested), FORGOTTEN);
+    let empty = silent.empty.clone();
+    let of_all =
+        ask_in(&system, move |ctx| ctx.ask_all(&empty, Price, |all| all.err().expect("it is empty")));
+    assert_eq!(text(of_all), EMPTY);
+    silent.end(system);
+}
+
+#[test]
+fn of_all_that_a_router_has_asked_each_error_names_its_routee() {
+    let system = TestSystem::new();
+    let silent = Silent::in_system(&system);
+    let inner = silent.empty.to_ref();
+    let routees = [&silent.forgets, &silent.gone, &silent.keeps, &inner, &ActorRef::from_fn(|_| ())];
+    let all = RouterValue::new(&system, RoundRobin::new()).unwrap().with_routees(routees);
+    let ask = all.ask_all(Price).within(SECOND);
+    system.run_until_idle();
+    system.advance(SECOND);
+    let texts: Vec<_> =
+        ask.wait().unwrap().into_iter().map(|entry| entry.reply.unwrap_err().to_string()).collect();
+    assert_eq!(texts, [FORGOTTEN, GONE, LATE, EMPTY, UNNAMED]);
+    let group = system.router("group").group([silent.keeps.clone()]).spawn().unwrap();
+    let ask = group.ask_all(Price).within(SECOND);
+    system.run_until_idle();
+    system.advance(SECOND);
+    let entry = ask.wait().unwrap().remove(0);
+    assert_eq!(entry.reply.unwrap_err().to_string(), LATE, "the routee, and not the router");
+    group.stop();
+    silent.end(system);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, Members, Subscription, Unhandled};
+use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, EventStream, Members, Subscription, Unhandled};
+use std::fmt::{self, Display};
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -268,7 +271,7 @@ fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
         ctx.unhandled(port);
         Ok(())
     });
-    assert_eq!(asked.wait(), Err(AskError::NoReply), "the port went with the message");
+    assert_eq!(asked.wait(), Err(AskError::no_reply()), "the port went with the message");
     let text = told.soon().unwrap();
     assert!(text.contains("ReplyTo<u32> to /user/a: unhandled"), "{text}");
     let ledger = end(stage);
@@ -411,5 +414,78 @@ fn a_member_can_be_taken_out_of_a_group() {
     events.publish(&Opened(3));
     assert_eq!(seen(&actor, &doors), [Door::Opened(3)]);
     assert!(events.unsubscribe::<Door, _>(&actor) && !events.unsubscribe_all(&actor));
+    end(stage);
+}
+
+/// Tells the event stream each time that it is compared, and panics then if it is to.
+#[derive(Clone)]
+struct Nosy {
+    number: u32,
+    events: EventStream,
+    panics: Arc<AtomicBool>,
+}
+
+/// Two keys have been compared.
+#[derive(Clone)]
+struct Compared;
+
+impl PartialEq for Nosy {
+    fn eq(&self, other: &Self) -> bool {
+        self.events.publish(&Compared);
+        assert!(!self.panics.load(Ordering::Relaxed), "planted");
+        self.number == other.number
+    }
+}
+
+impl Eq for Nosy {}
+
+impl Hash for Nosy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl Display for Nosy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+struct Idle;
+
+impl Actor for Idle {
+    type Message = Door;
+    fn receive(&mut self, _: Door, _: &mut Context<Door>) -> Done {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_key_may_publish_or_panic_when_subscribers_are_compared() {
+    let stage = Stage::turns();
+    let events = stage.system.events().clone();
+    let panics = Arc::new(AtomicBool::new(false));
+    let first = Nosy { number: 7, events: events.clone(), panics: panics.clone() };
+    let group =
+        stage.system.group("nosy").by_key(move |_: &Door| first.clone(), |_, _| Idle).spawn().unwrap();
+    let key = |number| group.key(Nosy { number, events: events.clone(), panics: panics.clone() });
+    let compared = Arc::new(AtomicUsize::new(0));
+    let counted = compared.clone();
+    let counting = events.on(move |_: &Compared| _ = counted.fetch_add(1, Ordering::Relaxed));
+    let entries = || format!("{events:?}").trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+    assert!(events.subscribe_group::<Door, _>(&key(7)) && events.subscribe::<Opened, _>(&key(8)));
+    assert!(!events.subscribe_group::<Door, _>(&key(7)), "an equal one is there");
+    assert!(events.subscribe::<Opened, _>(&key(7)), "once more, by itself");
+    assert_eq!(entries(), "5");
+    assert!(compared.load(Ordering::Relaxed) > 0);
+    panics.store(true, Ordering::Relaxed);
+    assert_eq!(panic_of(|| _ = events.unsubscribe_all(&key(7))), "planted");
+    assert_eq!(panic_of(|| _ = events.subscribe::<Closed, _>(&key(7))), "planted");
+    assert_eq!(entries(), "5", "it stays as it was");
+    panics.store(false, Ordering::Relaxed);
+    assert!(events.unsubscribe::<Door, _>(&key(7)) && events.unsubscribe_all(&key(7)));
+    assert!(events.unsubscribe::<Opened, _>(&key(8)) && !events.unsubscribe_all(&key(8)));
+    drop(counting);
+    assert_eq!(entries(), "0");
     end(stage);
 }

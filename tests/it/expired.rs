@@ -132,7 +132,7 @@ fn a_question_whose_asker_has_gone_or_timed_out_is_skipped_and_counted() {
     let waits = clerk.ask(Double(3)).within(60 * SECOND);
     clerk.tell(Msg::Note(4));
     office.clock.advance(SECOND);
-    assert_eq!(poll(&mut late), Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(poll(&mut late), Poll::Ready(Err(AskError::timeout(SECOND))));
     drop(release);
     assert_eq!(waits.wait(), Ok(6));
     let ledger = office.end(&[3, 4], 2);
@@ -239,7 +239,7 @@ fn so_is_that_of_an_actor_that_has_ended_or_whose_time_is_over() {
     gone.tell(AsksMsg::Begin(None));
     crate::support::wait_until(|| clerk.queued() == Some(2));
     office.clock.advance(SECOND);
-    assert_eq!(outcomes.soon(), Ok(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(outcomes.soon(), Ok(Err(AskError::timeout(SECOND))));
     gone.stop();
     crate::support::wait_until(|| gone.is_closed());
     drop(release);

@@ -548,7 +548,7 @@ fn end_desks(system: TestSystem, router: &Router<Call<Get>>, desks: &Desks) {
     assert_eq!(ledger.asks.pending(), 0, "{:?}", ledger.asks);
 }
 
-const LATE: AskError = AskError::Timeout { after: SECOND };
+const LATE: AskError = AskError::timeout(SECOND);
 
 #[test]
 fn scatter_gather_asks_all_at_once_and_the_first_success_closes_it() {
@@ -590,7 +590,7 @@ fn scatter_gather_fails_at_once_when_the_last_pending_attempt_fails() {
     let failure = ask.wait().unwrap_err();
     assert_eq!(system.now(), before, "not at the deadline");
     assert_eq!(failure.message, Get(5), "the original message");
-    let AskError::AllFailed { causes } = failure.error else { panic!("{}", failure.error) };
+    let AskError::AllFailed { causes, .. } = failure.error else { panic!("{}", failure.error) };
     let causes: Vec<_> = causes.iter().map(|cause| (cause.routee.to_string(), cause.end.clone())).collect();
     assert_eq!(
         causes,
@@ -818,7 +818,7 @@ fn an_actor_gets_exactly_one_outcome_of_each_question_as_a_message() {
     assert_eq!((&errors[0].error, &errors[0].message), (&LATE, &Get(2)));
     assert!(matches!(errors[1].error, AskError::AllFailed { .. }));
     assert_eq!(errors[1].message, Get(BREAK));
-    assert_eq!((&errors[2].error, &errors[2].message), (&AskError::NoRoutees, &Get(3)));
+    assert_eq!((&errors[2].error, &errors[2].message), (&AskError::no_routees(), &Get(3)));
     client.stop();
     end_desks(system, &router, &desks);
 }
@@ -832,7 +832,10 @@ fn the_request_comes_back_to_a_future_too() {
     system.advance(SECOND);
     let std::task::Poll::Ready(Err(failure)) = ask.as_mut().poll(&mut cx) else { panic!("it is over") };
     assert_eq!((&failure.error, &failure.message), (&LATE, &Get(5)));
-    assert!(failure.to_string().contains("Get was not answered: no reply within 1s"), "{failure}");
+    assert!(
+        failure.to_string().contains("Get was not answered: no reply from /user/desks within 1s"),
+        "{failure}"
+    );
     assert!(std::error::Error::source(&failure).is_some());
     end_desks(system, &router, &desks);
 }
@@ -1103,7 +1106,7 @@ fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every
         let asked = router.ask(Get(1));
         assert_eq!(*letters.lock().unwrap(), [(DeadLetterReason::NoRoutee, "/user/desks".to_owned())]);
         system.run_until_idle();
-        assert_eq!(asked.wait(), Err(AskError::NoRoutees), "at once");
+        assert_eq!(asked.wait(), Err(AskError::no_routees()), "at once");
         assert!(router.is_closed());
         let refused = router.try_tell(Call::new(Get(2), closed_port(&system)));
         assert!(matches!(refused, Err(SendError::Closed(_))));

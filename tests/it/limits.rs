@@ -2,14 +2,20 @@
 
 use crate::support::{LONG, panic_of, wait_until};
 use pointsman::prelude::*;
-use pointsman::routing::{Broadcast, RoundRobin};
+use pointsman::routing::{
+    Broadcast, Pick, RoundRobin, RouteContext, RouteeReply, Routees, RoutingLogic,
+    ScatterGatherFirstCompleted,
+};
 use pointsman::topology::{Mode, RequestError, Sending};
-use pointsman::{DeadLetterReason, ManualClock, SendError};
+use pointsman::{Backoff, DeadLetterReason, Expiring, ManualClock, SendError};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// So late that the clock, which tests advance without a pause, does not come there while a thread is woken.
+const FAR: Duration = Duration::from_secs(1_000_000);
 
 #[derive(Debug, Clone, PartialEq)]
 struct Double(u32);
@@ -21,29 +27,53 @@ impl Request for Double {
 #[derive(Clone, Message)]
 enum Msg {
     Double(Call<Double>),
-    Hold(Sender<()>, std::sync::Arc<std::sync::Mutex<Receiver<()>>>),
+    Hold(Sender<()>, Arc<Mutex<Receiver<()>>>),
     Note(u32),
+    Late(Expiring<u32>),
+    Grow,
 }
+
+/// The number that is not doubled: its question is dropped.
+const IGNORED: u32 = 99;
+/// What a clerk notes whose mailbox has got more room.
+const GROWN: u32 = 98;
 
 /// Answers, notes what it has got, and can be held.
 struct Clerk(Sender<u32>);
 
 impl Actor for Clerk {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, _: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
         match message {
             Msg::Double(call) => {
                 self.0.send(call.request.0)?;
-                call.answer(|Double(number)| 2 * number);
+                match call.request.0 {
+                    IGNORED => drop(call),
+                    _ => call.answer(|Double(number)| 2 * number),
+                }
             }
             Msg::Hold(inside, release) => {
                 inside.send(())?;
                 let _ = release.lock().expect("nobody panics with it").recv();
             }
             Msg::Note(number) => self.0.send(number)?,
+            Msg::Late(number) => self.0.send(number.into_inner())?,
+            Msg::Grow => {
+                ctx.set_mailbox_capacity(8);
+                self.0.send(GROWN)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Holds a clerk in its handler until what is returned sends or is dropped.
+fn hold(clerk: &ActorRef<Msg>) -> Sender<()> {
+    let (inside, is_inside) = channel();
+    let (release, released) = channel();
+    clerk.tell(Msg::Hold(inside, Arc::new(released.into())));
+    is_inside.recv_timeout(LONG).expect("the handler runs");
+    release
 }
 
 /// A clerk with room for one message, who is held and has that one.
@@ -70,10 +100,7 @@ impl Office {
             .mailbox(Mailbox::bounded(1).on_full(Full::Wait(limit)))
             .spawn(move || Clerk(sender.clone()))
             .expect("the name is free");
-        let (inside, is_inside) = channel();
-        let (release, released) = channel();
-        clerk.tell(Msg::Hold(inside, std::sync::Arc::new(released.into())));
-        is_inside.recv_timeout(LONG).expect("the handler runs");
+        let release = hold(&clerk);
         clerk.tell(Msg::Note(0));
         Self { system, clock, clerk, release, seen, letters, _subscription: subscription }
     }
@@ -140,7 +167,7 @@ fn a_sender_whose_time_stands_still_waits_until_there_is_room() {
 #[test]
 fn the_limit_of_a_question_bounds_its_wait_for_room() {
     let office = Office::new(Duration::MAX);
-    let timeout = AskError::Timeout { after: SECOND };
+    let timeout = AskError::timeout(SECOND);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(SECOND).wait());
     assert_eq!(asked, Err(timeout.clone()));
@@ -166,7 +193,7 @@ fn it_does_so_through_routers_too() {
     let all = office.system.router("all").group([office.clerk.clone()]).logic(Broadcast).spawn().unwrap();
     for router in [one.to_ref(), all.to_ref(), office.clerk.contramap(|it: Msg| it)] {
         let asked = office.while_time_passes(move || router.ask(Double(1)).within(SECOND).wait());
-        assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+        assert_eq!(asked, Err(AskError::timeout(SECOND)));
     }
     let ledger = office.end(&[0], 3);
     assert_eq!(ledger.asks.timed_out, 3, "{ledger}");
@@ -177,7 +204,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
     let office = Office::new(Duration::MAX);
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(1)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(2)).within(SECOND).all().wait());
     assert_eq!(asked, Ok(vec![Err(RequestError::TimedOut)]));
@@ -186,7 +213,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
         office.system.router("one").group([office.clerk.clone()]).logic(RoundRobin::new()).spawn().unwrap();
     let asked =
         office.while_time_passes(move || router.to_ref().request(Double(3)).within(SECOND).any().wait());
-    assert_eq!(asked, Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(asked, Err(AskError::timeout(SECOND)));
     office.end(&[0], 3);
 }
 
@@ -222,7 +249,7 @@ fn an_actor_that_asks_waits_no_longer_either() {
         asks.tell(None);
         [outcomes.recv_timeout(LONG), outcomes.recv_timeout(LONG)]
     });
-    let timeout = || Ok(Err(AskError::Timeout { after: SECOND }));
+    let timeout = || Ok(Err(AskError::timeout(SECOND)));
     assert_eq!(outcomes, [timeout(), timeout()]);
     office.end(&[0], 2);
 }
@@ -231,11 +258,11 @@ fn an_actor_that_asks_waits_no_longer_either() {
 fn a_mailbox_whose_own_limit_is_over_first_makes_the_question_undeliverable() {
     let office = Office::new(SECOND);
     let clerk = office.clerk.clone();
-    let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(3600 * SECOND).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    let asked = office.while_time_passes(move || clerk.ask(Double(1)).within(FAR).wait());
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.ask(Double(1)).wait());
-    assert_eq!(asked, Err(AskError::Undeliverable));
+    assert_eq!(asked, Err(AskError::undeliverable()));
     let ledger = office.end(&[0], 2);
     assert_eq!(ledger.asks.undeliverable, 2, "{ledger}");
 }
@@ -275,4 +302,375 @@ fn a_question_that_is_given_up_before_there_is_room_is_a_dead_letter() {
     );
     let ledger = office.end(&[0], 2);
     assert_eq!((ledger.asks.cancelled, ledger.dead_lettered), (2, 2), "{ledger}");
+}
+
+/// Chooses the first routee, and says so; the next routee for each that refuses.
+struct First(Mutex<Sender<()>>);
+
+impl RoutingLogic<Msg> for First {
+    fn select(&self, _: &Msg, routees: &Routees<Msg>, cx: &RouteContext<'_>) -> Pick {
+        let _ = self.0.lock().expect("nobody panics with it").send(());
+        if cx.refusals() < routees.len() { Pick::One(cx.refusals()) } else { Pick::None }
+    }
+}
+
+/// A pool of clerks. Each has room for one message, is held and has that message. A clerk that leaves does so at once.
+struct Pool {
+    system: System,
+    router: Router<Msg>,
+    routees: Vec<ActorRef<Msg>>,
+    /// What releases each.
+    held: Vec<Sender<()>>,
+    chosen: Receiver<()>,
+    seen: Receiver<u32>,
+    letters: Receiver<DeadLetterReason>,
+    _subscription: pointsman::Subscription,
+}
+
+impl Pool {
+    fn new(size: usize, logic: impl FnOnce(First) -> Box<dyn RoutingLogic<Msg>>) -> Self {
+        let builder = System::builder("pool");
+        let system = builder.dispatcher("alone", Dispatcher::pinned()).build().expect("sound");
+        let (letter, letters) = channel();
+        let subscription = system.dead_letters().subscribe(move |dead| _ = letter.send(dead.reason));
+        let ((sender, seen), (choice, chosen)) = (channel(), channel());
+        let router = system
+            .router("pool")
+            .pool(size, move |_| Clerk(sender.clone()))
+            .logic(logic(First(choice.into())))
+            .mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)))
+            .leave_within(Duration::ZERO)
+            .stay_when_empty()
+            .dispatcher("alone")
+            .spawn()
+            .expect("the name is free");
+        let routees = router.routees().expect("it lives");
+        let held = routees.iter().map(hold).collect();
+        routees.iter().for_each(|routee| routee.tell(Msg::Note(0)));
+        Self { system, router, routees, held, chosen, seen, letters, _subscription: subscription }
+    }
+
+    /// Asks on a thread, and returns when the question waits at the first routee.
+    fn asks<R: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&SystemRef, ActorRef<Msg>) -> R + Send + 'static,
+    ) -> thread::JoinHandle<R> {
+        let (system, router) = (self.system.handle().clone(), self.router.to_ref());
+        let asking = thread::spawn(move || ask(&system, router));
+        // The first is held, so that the question finds it full whatever becomes of the table meanwhile.
+        self.chosen.recv_timeout(LONG).expect("it is asked");
+        asking
+    }
+
+    /// Lets the second routee handle what it has, and then has the first leave without handling anything.
+    fn first_leaves(&mut self) {
+        assert!(self.router.remove(&self.routees[0]).expect("it lives"));
+        while self.held.len() > 1 {
+            drop(self.held.pop());
+            assert_eq!(self.seen.recv_timeout(LONG), Ok(0));
+            // It will have room for the question and for what the first leaves behind.
+            self.routees[self.held.len()].tell(Msg::Grow);
+            assert_eq!(self.seen.recv_timeout(LONG), Ok(GROWN));
+        }
+        drop(self.held.pop());
+        wait_until(|| self.routees[0].is_closed());
+    }
+
+    /// What was handled besides, and the dead letters.
+    fn end(self) -> (Vec<u32>, Vec<DeadLetterReason>, pointsman::Ledger) {
+        drop(self.held);
+        wait_until(|| self.system.ledger().queued == 0);
+        let ledger = self.system.shutdown(LONG).expect("nothing is stuck");
+        assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
+        (self.seen.try_iter().collect(), self.letters.try_iter().collect(), ledger)
+    }
+}
+
+/// Asks from a thread of its own, and passes on what comes.
+struct AsksPool(ActorRef<Msg>, Sender<Result<u32, AskError>>);
+
+impl Actor for AsksPool {
+    type Message = Option<Result<u32, AskError>>;
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+        match message {
+            None => ctx.ask_within(&self.0, Double(5), LONG, Some),
+            Some(outcome) => self.1.send(outcome)?,
+        }
+        Ok(())
+    }
+}
+
+type Way = fn(&SystemRef, ActorRef<Msg>) -> Result<u32, AskError>;
+
+fn an_actor_asks(system: &SystemRef, target: ActorRef<Msg>) -> Result<u32, AskError> {
+    let (sender, outcomes) = channel();
+    let asks = system
+        .actor("asks")
+        .dispatcher("alone")
+        .spawn(move || AsksPool(target.clone(), sender.clone()))
+        .expect("the name is free");
+    asks.tell(None);
+    // Until then it does not handle what it is told.
+    outcomes.recv_timeout(LONG).expect("it waits no longer")
+}
+
+#[test]
+fn a_question_that_waits_at_a_routee_that_leaves_goes_to_another_one() {
+    let ways: [Way; 6] = [
+        |_, router| router.ask(Double(5)).within(LONG).wait(),
+        |_, router| router.ask(Double(5)).wait(),
+        |_, router| Asker::new().ask(&router, Double(5)).within(LONG).wait(),
+        |_, router| router.contramap(|it: Msg| it).ask(Double(5)).within(LONG).wait(),
+        |_, router| router.request(Double(5)).within(LONG).any().wait(),
+        an_actor_asks,
+    ];
+    for way in ways {
+        let mut pool = Pool::new(2, |first| Box::new(first));
+        let asking = pool.asks(way);
+        pool.first_leaves();
+        assert_eq!(asking.join().expect("no panic"), Ok(10));
+        let (seen, letters, _) = pool.end();
+        // What the first had in its mailbox goes to the second, too.
+        assert_eq!((seen.len(), letters.len()), (2, 0), "{seen:?} {letters:?}");
+    }
+}
+
+#[test]
+fn a_message_with_a_deadline_that_waits_at_a_routee_that_leaves_goes_to_another_one() {
+    let mut pool = Pool::new(2, |first| Box::new(first));
+    let telling = pool.asks(|_, router| router.tell_within(5, LONG));
+    pool.first_leaves();
+    telling.join().expect("no panic");
+    let (mut seen, letters, _) = pool.end();
+    seen.sort();
+    assert_eq!((seen, letters), (vec![0, 5], vec![]));
+}
+
+#[test]
+fn a_question_that_waits_at_the_last_routee_that_leaves_is_told_that_there_is_none() {
+    let mut pool = Pool::new(1, |first| Box::new(first));
+    let asking = pool.asks(|_, router| router.ask(Double(5)).within(LONG).wait());
+    pool.first_leaves();
+    assert_eq!(asking.join().expect("no panic"), Err(AskError::no_routees()));
+    let (seen, letters, ledger) = pool.end();
+    // What the routee had in its mailbox, and the question.
+    let unrouted = letters.iter().filter(|it| **it == DeadLetterReason::NoRoutee).count();
+    assert_eq!((seen.len(), letters.len(), unrouted), (0, 2, 1), "{letters:?}");
+    assert_eq!(ledger.asks.undeliverable, 1, "{ledger}");
+}
+
+#[test]
+fn a_copy_that_waits_at_a_routee_that_leaves_goes_to_nobody_else() {
+    let mut pool = Pool::new(2, |_| Box::new(Broadcast));
+    // The second has room, gets its copy and does not answer.
+    drop(pool.held.pop());
+    assert_eq!(pool.seen.recv_timeout(LONG), Ok(0));
+    let ask = pool.router.ask(Double(IGNORED));
+    assert_eq!(pool.seen.recv_timeout(LONG), Ok(IGNORED));
+    let asking = thread::spawn(move || ask.within(LONG).wait());
+    pool.first_leaves();
+    assert_eq!(asking.join().expect("no panic"), Err(AskError::undeliverable()));
+    let (seen, letters, _) = pool.end();
+    // What the first had in its mailbox might be a copy, too.
+    assert_eq!((seen, letters.len()), (vec![], 2), "{letters:?}");
+}
+
+/// A supervisor whose child is held, and has the only message for which it has room.
+fn supervised(
+    office: &Office,
+    backoff: Backoff<Msg>,
+) -> (pointsman::BackoffSupervisor<Msg>, Receiver<u32>, Sender<()>) {
+    let (sender, seen) = channel();
+    let mailbox = || Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX));
+    let supervisor = office
+        .system
+        .actor("supervisor")
+        .spawn_backoff(
+            backoff.child(move |child| child.mailbox(mailbox()).dispatcher("alone")),
+            move |_: &mut Context<Msg>| Clerk(sender.clone()),
+        )
+        .expect("the name is free");
+    let release = hold(&supervisor.child().expect("there is one"));
+    supervisor.tell(Msg::Note(0));
+    (supervisor, seen, release)
+}
+
+#[test]
+fn the_limit_bounds_the_wait_for_the_child_of_a_backoff_supervisor() {
+    let office = Office::new(Duration::MAX);
+    let is_last = |message: &Msg| matches!(message, Msg::Double(call) if call.request.0 == 2);
+    let backoff = Backoff::on_stop(SECOND, SECOND).manual_reset().last_message(is_last);
+    let (supervisor, seen, release) = supervised(&office, backoff);
+    for number in [1, 2] {
+        let asked = supervisor.to_ref();
+        let asked = office.while_time_passes(move || asked.ask(Double(number)).within(SECOND).wait());
+        assert_eq!(asked, Err(AskError::timeout(SECOND)));
+    }
+    drop(release);
+    assert_eq!(seen.recv_timeout(LONG), Ok(0));
+    // The last message was not accepted, so the child is made anew.
+    supervisor.child().expect("it lives").stop();
+    wait_until(|| supervisor.restarts() == 1);
+    wait_until(|| {
+        office.clock.advance(SECOND);
+        supervisor.child().is_some()
+    });
+    assert_eq!(supervisor.ask(Double(3)).wait(), Ok(6));
+    assert_eq!(seen.try_iter().collect::<Vec<_>>(), [3]);
+    let ledger = office.end(&[0], 2);
+    assert_eq!(ledger.asks.timed_out, 2, "{ledger}");
+}
+
+#[test]
+fn a_question_that_waits_for_a_child_that_ends_is_handled_as_one_without_a_child() {
+    for is_handled in [true, false] {
+        let office = Office::new(Duration::MAX);
+        let mut backoff = Backoff::on_stop(SECOND, SECOND).manual_reset();
+        if is_handled {
+            backoff = backoff.without_child(|message| match message {
+                Msg::Double(call) => call.answer(|Double(number)| number),
+                _ => unreachable!("nothing else comes"),
+            });
+        }
+        let (supervisor, _seen, release) = supervised(&office, backoff);
+        let ask = supervisor.ask(Double(5));
+        let asking = thread::spawn(move || ask.within(LONG).wait());
+        supervisor.child().expect("it lives").stop();
+        drop(release);
+        let expected = if is_handled { Ok(5) } else { Err(AskError::undeliverable()) };
+        assert_eq!(asking.join().expect("no panic"), expected);
+        wait_until(|| supervisor.restarts() == 1);
+        // The child's own message, and the question if it was not handled.
+        let dead = office.system.ledger().dead_lettered;
+        assert_eq!(dead, if is_handled { 1 } else { 2 });
+        office.end(&[0], 0);
+    }
+}
+
+/// A clerk that has room, and what it gets.
+fn free_clerk(system: &System) -> (ActorRef<Msg>, Receiver<u32>) {
+    let (sender, seen) = channel();
+    (system.spawn(move || Clerk(sender.clone())).expect("a name is free"), seen)
+}
+
+type All = Result<Vec<RouteeReply<Msg, u32>>, AskError>;
+
+/// The replies, without the routees.
+fn replies(all: All) -> Vec<Result<u32, AskError>> {
+    all.expect("it has routees").into_iter().map(|entry| entry.reply).collect()
+}
+
+/// Asks all from a thread of its own.
+struct AsksAll(Router<Msg>, Sender<All>);
+
+impl Actor for AsksAll {
+    type Message = Option<All>;
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+        match message {
+            None => ctx.ask_all_within(&self.0, Double(4), SECOND, Some),
+            Some(all) => self.1.send(all)?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_limit_bounds_the_wait_for_room_of_a_question_to_all() {
+    let ways: [fn(&SystemRef, Router<Msg>) -> All; 3] = [
+        |_, router| router.ask_all(Double(4)).within(SECOND).wait(),
+        |_, router| router.ask_all_with(|port| Call::new(Double(4), port)).within(SECOND).wait(),
+        |system, router| {
+            let (sender, outcomes) = channel();
+            let asks = system
+                .actor("asks")
+                .dispatcher("alone")
+                .spawn(move || AsksAll(router.clone(), sender.clone()))
+                .expect("the name is free");
+            asks.tell(None);
+            outcomes.recv_timeout(LONG).expect("it is told")
+        },
+    ];
+    for way in ways {
+        let office = Office::new(Duration::MAX);
+        let (free, seen) = free_clerk(&office.system);
+        let router =
+            office.system.router("all").group([&office.clerk, &free].map(Clone::clone)).spawn().unwrap();
+        let (system, handled) = (office.system.handle().clone(), office.system.ledger().handled);
+        let asking = thread::spawn(move || way(&system, router));
+        assert_eq!(seen.recv_timeout(LONG), Ok(4));
+        // It has answered by then.
+        wait_until(|| office.system.ledger().handled > handled && free.load() == pointsman::Load::Idle);
+        let all = office.while_time_passes(move || asking.join().expect("no panic"));
+        assert_eq!(replies(all), [Err(AskError::timeout(SECOND)), Ok(8)]);
+        let ledger = office.end(&[0], 1);
+        assert_eq!(ledger.asks.timed_out, 1, "{ledger}");
+    }
+}
+
+#[test]
+fn a_routee_that_has_no_room_within_its_own_limit_has_refused_a_question_to_all() {
+    let office = Office::new(SECOND);
+    let (free, _seen) = free_clerk(&office.system);
+    let router = office.system.router("all").group([&office.clerk, &free].map(Clone::clone)).spawn().unwrap();
+    let all = office.while_time_passes(move || router.ask_all(Double(4)).within(FAR).wait());
+    assert_eq!(replies(all), [Err(AskError::undeliverable()), Ok(8)]);
+    let ledger = office.end(&[0], 1);
+    assert_eq!(ledger.asks.answered, 1, "{ledger}");
+}
+
+#[test]
+fn a_question_to_all_through_a_router_whose_routee_leaves_goes_to_another_of_its_routees() {
+    let mut pool = Pool::new(2, |first| Box::new(first));
+    let (free, _seen) = free_clerk(&pool.system);
+    let all = pool.system.router("all").group([pool.router.to_ref(), free]).spawn().unwrap();
+    let asking = pool.asks(move |_, _| all.ask_all(Double(4)).within(LONG).wait());
+    pool.first_leaves();
+    assert_eq!(replies(asking.join().expect("no panic")), [Ok(8), Ok(8)]);
+    let (seen, letters, _) = pool.end();
+    assert_eq!((seen.len(), letters.len()), (2, 0), "{seen:?} {letters:?}");
+}
+
+#[test]
+fn what_code_on_the_way_of_a_question_tells_is_not_given_up_with_it() {
+    let office = Office::new(Duration::MAX);
+    let (free, _seen) = free_clerk(&office.system);
+    let (clerk, (telling, tells)) = (office.clerk.clone(), channel());
+    let asked = free.contramap(move |message: Msg| {
+        let _ = telling.send(());
+        clerk.tell(Msg::Note(1));
+        message
+    });
+    let asking = thread::spawn(move || drop(asked.ask(Double(4))));
+    assert_eq!(tells.recv_timeout(LONG), Ok(()));
+    office.release.send(()).expect("the clerk is held");
+    asking.join().expect("no panic");
+    office.end(&[0, 1], 0);
+}
+
+#[test]
+fn a_question_that_has_its_answer_waits_for_room_no_longer() {
+    let ways: [Way; 4] = [
+        |_, router| router.ask(Double(5)).within(LONG).wait(),
+        |_, router| Asker::new().ask(&router, Double(5)).wait(),
+        |_, router| router.request(Double(5)).within(LONG).any().wait(),
+        an_actor_asks,
+    ];
+    for way in ways {
+        for logic in 0..2 {
+            let office = Office::new(Duration::MAX);
+            let (free, _seen) = free_clerk(&office.system);
+            let plan = office.system.router("both").group([&office.clerk, &free].map(Clone::clone));
+            let router = match logic {
+                0 => plan.logic(ScatterGatherFirstCompleted::within(LONG)).spawn().unwrap(),
+                _ => plan.logic(Broadcast).spawn().unwrap(),
+            };
+            let (answer, answers) = channel();
+            let system = office.system.handle().clone();
+            thread::spawn(move || answer.send(way(&system, router.to_ref())));
+            // The clock stands still, and the clerk is held.
+            assert_eq!(answers.recv_timeout(LONG).expect("the free clerk has answered"), Ok(10));
+            let ledger = office.end(&[0], 1);
+            assert_eq!((ledger.asks.answered, ledger.dead_lettered), (1, 1), "{ledger}");
+        }
+    }
 }

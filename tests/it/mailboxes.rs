@@ -362,8 +362,6 @@ fn a_bounded_mailbox_that_sorts_holds_exactly_its_capacity() {
     }
 }
 
-/// A poison pill waits for what was sent before it, however little urgent; what was sent later overtakes if it
-/// is urgent, and is a dead letter if not.
 /// Each kind that sorts, with room for two, and a first class that is never discarded.
 fn sparing() -> [Mailbox; 4] {
     sorting().map(|mailbox| mailbox.capacity(2).never_discard(0))
@@ -456,6 +454,21 @@ fn a_ranking_function_that_panics_for_a_sender_makes_no_exception_and_harms_it_n
 }
 
 #[test]
+fn a_mailbox_says_which_class_it_never_discards() {
+    let says = |mailbox: Mailbox| mailbox.to_string();
+    assert_eq!(
+        says(by_rank().capacity(5).never_discard(-3)),
+        "bounded priority mailbox (capacity 5, on full Reject, never discards up to class -3)"
+    );
+    assert_eq!(says(by_rank().capacity(5)), "bounded priority mailbox (capacity 5, on full Reject)");
+    assert_eq!(
+        says(control_aware().never_discard(0)),
+        "unbounded control-aware mailbox (never discards up to class 0)"
+    );
+    assert_eq!(says(Mailbox::unbounded()), "unbounded mailbox");
+}
+
+#[test]
 fn a_class_that_cannot_be_spared_is_refused_with_the_reason() {
     let system = System::builder("boxes").build().unwrap();
     let unfit = [
@@ -492,6 +505,8 @@ fn a_class_that_cannot_be_spared_is_refused_with_the_reason() {
     system.shutdown(LONG).unwrap();
 }
 
+/// A poison pill waits for what was sent before it, however little urgent; what was sent later overtakes if it
+/// is urgent, and is a dead letter if not.
 #[test]
 fn a_poison_pill_waits_for_all_that_was_sent_before_it() {
     for mailbox in sorting() {

@@ -151,7 +151,7 @@ fn answer(desk: &Desk<Call<Get>>, reply: u32) -> bool {
 
 #[track_caller]
 fn causes(failed: Result<u32, AskError>) -> Vec<(String, AttemptEnd)> {
-    let Err(AskError::AllFailed { causes }) = failed else { panic!("{failed:?}") };
+    let Err(AskError::AllFailed { causes, .. }) = failed else { panic!("{failed:?}") };
     causes.iter().map(|AttemptFailure { routee, end, .. }| (routee.to_string(), end.clone())).collect()
 }
 
@@ -279,7 +279,7 @@ fn when_the_time_is_up_the_question_fails_and_all_replies_are_late() {
         assert!(calls.iter().all(|call| call.reply_to.wanted()));
         scene.system.advance(MS);
         assert!(calls.iter().all(|call| !call.reply_to.wanted()));
-        assert_eq!(ask.wait(), Err(AskError::Timeout { after: SECOND }), "the router's, not the asker's");
+        assert_eq!(ask.wait(), Err(AskError::timeout(SECOND)), "the router's, not the asker's");
         assert_eq!(Arc::strong_count(&life), 1 + calls.len(), "the router has kept none");
         for call in calls {
             assert!(call.reply_to.send(1).is_err());
@@ -299,11 +299,11 @@ fn an_empty_router_fails_the_question_at_once_and_its_message_is_a_dead_letter()
             if in_turn { plan.logic(chop()).spawn() } else { plan.logic(scatter()).spawn() }.unwrap();
         router.remove(&desk.actor).unwrap();
         let before = system.ledger().dead_lettered;
-        assert_eq!(router.ask(Get::default()).wait(), Err(AskError::NoRoutees));
+        assert_eq!(router.ask(Get::default()).wait(), Err(AskError::no_routees()));
         // One that is passed on by somebody else.
         let ask = desk.actor.ask(Get::default());
         router.tell(desk.take());
-        assert_eq!(ask.wait(), Err(AskError::NoRoutees));
+        assert_eq!(ask.wait(), Err(AskError::no_routees()));
         assert_eq!(system.ledger().dead_lettered, before + 2);
         router.stop();
         drop(desk);
@@ -385,7 +385,7 @@ fn who_asks_for_it_is_told_which_routee_has_answered() {
     drop(scene.desks[2].take());
     (0..3).for_each(|desk| drop(scene.desks[desk].take()));
     let failed = ask.wait();
-    assert!(matches!(&failed, Err(AskError::AllFailed { causes }) if causes.len() == 3), "{failed:?}");
+    assert!(matches!(&failed, Err(AskError::AllFailed { causes, .. }) if causes.len() == 3), "{failed:?}");
     let asks = scene.end().asks;
     assert_eq!((asks.begun, asks.answered, asks.no_reply), (2, 1, 1), "{asks:?}");
 }
@@ -473,7 +473,7 @@ fn an_unanswered_question_asks_one_and_as_many_more_as_intervals_fit() {
         let ask = scene.router.ask(Get::default());
         scene.system.advance(SECOND);
         assert_eq!(scene.asked().len(), asked, "{within} {interval} {routees}");
-        assert_eq!(ask.wait(), Err(AskError::Timeout { after: within * MS }));
+        assert_eq!(ask.wait(), Err(AskError::timeout(within * MS)));
         scene.end();
     }
 }
@@ -748,11 +748,11 @@ fn a_panic_on_the_senders_thread_unwinds_to_it_and_leaves_no_message_and_no_ques
         };
         match outcome {
             Ok(5) if delivered > 0 => {}
-            Err(AskError::AllFailed { causes }) if delivered == 0 => {
+            Err(AskError::AllFailed { causes, .. }) if delivered == 0 => {
                 assert!(causes.iter().all(|cause| cause.end == AttemptEnd::Panicked), "{causes:?}");
             }
             // Before there was a question.
-            Err(AskError::NoReply) if fault == Fault::Fork && at == 1 => {}
+            Err(AskError::NoReply { .. }) if fault == Fault::Fork && at == 1 => {}
             other => panic!("{other:?}"),
         }
         let lost = system.ledger().dead_lettered - before.dead_lettered;
@@ -782,7 +782,7 @@ fn a_clone_that_panics_at_a_tick_is_a_failed_attempt_and_the_next_one_goes() {
     let fourth = take();
     assert_eq!(fourth.len(), 1, "each time the next one");
     drop(fourth);
-    let Err(AskError::AllFailed { causes }) = ask.wait() else { panic!("all have failed") };
+    let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("all have failed") };
     let ends: Vec<_> = causes.iter().map(|cause| cause.end.clone()).collect();
     let no_reply = AttemptEnd::NoReply;
     assert_eq!(ends, [AttemptEnd::Panicked, no_reply.clone(), no_reply.clone(), no_reply]);
@@ -801,7 +801,10 @@ fn a_first_attempt_of_tail_chopping_that_panics_unwinds_and_fails_the_question()
         let at = if fault == Fault::Fork { 2 } else { 1 };
         panic_of(|| router.tell(Brittle::new(port, fault, at)));
         let failed = ask.wait();
-        assert!(matches!(&failed, Err(AskError::AllFailed { causes }) if causes.len() == 1), "{failed:?}");
+        assert!(
+            matches!(&failed, Err(AskError::AllFailed { causes, .. }) if causes.len() == 1),
+            "{failed:?}"
+        );
         system.advance(SECOND);
         assert!(desks.iter().all(|desk| desk.waiting() == 0), "nobody is asked later");
         drop(desks);
@@ -874,7 +877,7 @@ fn a_stopped_router_over_a_group_goes_on_with_what_is_under_way() {
     let first = calls.recv_timeout(LONG).unwrap();
     router.stop();
     wait_until(|| router.is_closed());
-    assert_eq!(router.ask(Get::default()).wait(), Err(AskError::Undeliverable));
+    assert_eq!(router.ask(Get::default()).wait(), Err(AskError::undeliverable()));
     clock.advance(100 * MS);
     calls.recv_timeout(LONG).unwrap().answer(|_| 2);
     assert_eq!(ask.wait(), Ok(2));
@@ -894,7 +897,7 @@ fn when_the_system_ends_a_question_whose_ports_are_kept_elsewhere_is_over() {
         let call = calls.recv_timeout(LONG).unwrap();
         assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
         assert!(!call.reply_to.wanted());
-        assert_eq!(ask.wait(), Err(AskError::Timeout { after: SECOND }), "no timer can ring any more");
+        assert_eq!(ask.wait(), Err(AskError::timeout(SECOND)), "no timer can ring any more");
     }
 }
 
@@ -985,8 +988,7 @@ fn a_hundred_thousand_questions_in_flight_do_no_harm() {
         late.into_iter().for_each(|call| call.answer(|_| 3));
         let outcomes: Vec<_> = asks.into_iter().map(Ask::wait).collect();
         let answered = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-        let timed_out =
-            outcomes.iter().filter(|outcome| **outcome == Err(AskError::Timeout { after: SECOND })).count();
+        let timed_out = outcomes.iter().filter(|outcome| **outcome == Err(AskError::timeout(SECOND))).count();
         assert_eq!((answered, timed_out), (QUESTIONS / 2, QUESTIONS / 2));
         assert_eq!(Arc::strong_count(&life), 1, "no copy is left");
         let ledger = system.shutdown(LONG).unwrap();
@@ -1057,7 +1059,7 @@ fn unless_told_otherwise_there_are_five_seconds_and_ten_milliseconds_between_att
         scene.system.advance(5 * SECOND - 31 * MS);
         assert!(scene.desks.iter().all(|desk| desk.got.lock().unwrap()[0].reply_to.wanted()));
         scene.system.advance(MS);
-        assert_eq!(ask.wait(), Err(AskError::Timeout { after: 5 * SECOND }));
+        assert_eq!(ask.wait(), Err(AskError::timeout(5 * SECOND)));
         scene.desks.iter().for_each(|desk| drop(desk.take()));
         scene.end();
     }
@@ -1098,7 +1100,7 @@ fn the_time_is_up_when_it_is_although_an_attempt_is_still_on_its_way() {
         }
         outcome.is_some()
     });
-    assert_eq!(outcome, Some(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(outcome, Some(Err(AskError::timeout(SECOND))));
     drop(closed);
     sender.join().unwrap();
     assert_eq!(entered.try_iter().count(), 0, "nobody is asked any more");

@@ -3,11 +3,13 @@
 use crate::support::*;
 use crate::watch::Confirming;
 use pointsman::prelude::*;
-use pointsman::routing::{GetRoutees, Routee};
+use pointsman::routing::{ConsistentHashing, DefaultResizer, GetRoutees, Keyed, RoundRobin, Routee};
+use pointsman::topology::Topology;
 use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
     nobody.tell(1u32);
     assert!(matches!(nobody.try_tell(2u32), Err(SendError::Closed(2))));
     let asked: ActorRef<ReplyTo<()>> = stage.system.empty_ref(&nobody.path());
-    assert_eq!(asked.ask_with(|reply_to| reply_to).wait(), Err(AskError::Undeliverable));
+    assert_eq!(asked.ask_with(|reply_to| reply_to).wait(), Err(AskError::undeliverable()));
     nobody.stop();
     nobody.poison();
     nobody.kill();
@@ -135,7 +137,7 @@ fn a_promise_ends_at_its_deadline_and_when_it_is_given_up() {
         stage.clock.advance(SECOND);
         std::thread::yield_now();
     }
-    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(waiter.join().unwrap(), Err(AskError::timeout(SECOND)));
     wait_until(|| reference.is_closed());
     reference.tell(1u32);
 
@@ -160,7 +162,7 @@ fn a_promise_ends_at_its_deadline_although_the_future_is_kept() {
     };
     assert!(poll().is_pending());
     stage.clock.advance(SECOND);
-    assert_eq!(poll(), std::task::Poll::Ready(Err(AskError::Timeout { after: SECOND })));
+    assert_eq!(poll(), std::task::Poll::Ready(Err(AskError::timeout(SECOND))));
     run_turns();
     assert!(reference.is_closed());
     let ledger = stage.system.ledger();
@@ -174,14 +176,14 @@ fn a_promise_that_is_stopped_fails_at_once() {
     let stage = Stage::turns();
     let (reference, reply) = stage.system.promise::<u32>();
     reference.poison();
-    assert_eq!(reply.wait(), Err(AskError::NoReply));
+    assert_eq!(reply.wait(), Err(AskError::no_reply()));
     let (_reference, at_the_end) = stage.system.promise::<u32>();
     let handle = stage.system.handle().clone();
     stage.end(&[]);
-    assert_eq!(at_the_end.wait(), Err(AskError::NoReply));
+    assert_eq!(at_the_end.wait(), Err(AskError::no_reply()));
     let (reference, after_the_end) = handle.promise::<u32>();
     reference.tell(1u32);
-    assert_eq!(after_the_end.wait(), Err(AskError::NoReply));
+    assert_eq!(after_the_end.wait(), Err(AskError::no_reply()));
     assert_eq!(handle.ledger().balance(), 0);
 }
 
@@ -193,11 +195,11 @@ fn an_ask_by_a_promise_counts_however_it_ends() {
     assert_eq!(answered.wait(), Ok(1));
     let (reference, stopped) = stage.system.promise::<u32>();
     reference.poison();
-    assert_eq!(stopped.wait(), Err(AskError::NoReply));
+    assert_eq!(stopped.wait(), Err(AskError::no_reply()));
     let (_reference, late) = stage.system.promise::<u32>();
     let late = late.within(SECOND);
     stage.clock.advance(SECOND);
-    assert_eq!(late.wait(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(late.wait(), Err(AskError::timeout(SECOND)));
     let (_reference, given_up) = stage.system.promise::<u32>();
     drop(given_up);
     let asks = stage.system.ledger().asks;
@@ -421,6 +423,53 @@ fn references_to_routers_mean_the_same_wherever_they_come_from() {
     mean_the_same(one.head(), &system.typed_at("/user/one").unwrap());
     mean_the_same(&one.contramap(twice_as_many), &one.contramap(twice_as_many));
     mean_different_things(&[one.to_ref(), two.to_ref()]);
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_routers_with_a_resizer_and_to_their_controllers_and_mounts_mean_the_same() {
+    let stage = Stage::turns();
+    let system = &stage.system;
+    let router = |name: &str| {
+        let plan = system.router(name).pool(2, |_| Idle).resizer(DefaultResizer::new().without_ticks());
+        plan.controller(|_: &Arc<RoundRobin>, _: &mut Context<u32>| Idle).spawn().unwrap()
+    };
+    let (one, two) = (router("one"), router("two"));
+    // One that counts for the resizer stands before what routes.
+    mean_the_same(&one.to_ref(), &one.clone().to_ref());
+    mean_the_same(&one.to_ref(), &system.typed_at("/user/one").unwrap());
+    mean_the_same(&one.to_ref(), &one.head().any().unwrap().typed().unwrap());
+    let controller = |router: &Router<u32>| router.controller::<u32>().unwrap();
+    mean_the_same(&controller(&one), &controller(&one));
+    mean_the_same(&controller(&one), &system.typed_at(controller(&one).path().as_str()).unwrap());
+    let topology = Topology::new(system);
+    let mounted = |name: &str, router: &Router<u32>| topology.local::<u32>(name).unwrap().mount(router);
+    mean_the_same(&mounted("first", &one).to_ref(), &one.to_ref());
+    let again = mounted("second", &one);
+    mean_the_same(&again.to_ref(), &again.clone().to_ref());
+    mean_different_things(&[
+        one.to_ref(),
+        mounted("third", &two).to_ref(),
+        controller(&one),
+        controller(&two),
+    ]);
+    stage.end(&[]);
+}
+
+#[test]
+fn references_to_routees_of_a_keyed_pool_mean_the_same_by_the_routee() {
+    let stage = Stage::turns();
+    let keyed = stage.system.router("keyed").keyed_pool(2, |_| Idle).logic(ConsistentHashing::new());
+    let router: Router<Keyed<u32, u32>> = keyed.spawn().unwrap();
+    let routees = || {
+        let asked = router.head().ask(GetRoutees::new());
+        run_turns();
+        asked.wait().unwrap()
+    };
+    let (once, again) = (routees(), routees());
+    mean_the_same(&once[0], &again[0]);
+    mean_the_same(&once[1], &again[1]);
+    mean_different_things(&[once[0].clone(), once[1].clone(), router.to_ref()]);
     stage.end(&[]);
 }
 

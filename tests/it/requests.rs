@@ -141,13 +141,13 @@ fn any_without_a_reply_is_ignored_before_it_is_failed() {
         ask.wait()
     };
     assert_eq!(any(behave([("a", Drop), ("b", Answer(1))])), Ok(1));
-    assert_eq!(any(behave([("a", Drop), ("b", Drop)])), Err(AskError::NoReply));
+    assert_eq!(any(behave([("a", Drop), ("b", Drop)])), Err(AskError::no_reply()));
     court.actors[0].stop();
     run_turns();
-    assert_eq!(any(behave([("b", Drop)])), Err(AskError::NoReply));
+    assert_eq!(any(behave([("b", Drop)])), Err(AskError::no_reply()));
     court.actors[1].stop();
     run_turns();
-    assert_eq!(any(behave([])), Err(AskError::Undeliverable));
+    assert_eq!(any(behave([])), Err(AskError::undeliverable()));
     court.end();
 }
 
@@ -204,7 +204,7 @@ fn all_has_an_entry_for_each_recipient_that_refuses() {
 #[test]
 fn a_request_that_reaches_nobody_fails_at_once() {
     let court = Court::new(&[]);
-    assert_eq!(court.outlet.request(behave([])).any().wait(), Err(AskError::Undeliverable));
+    assert_eq!(court.outlet.request(behave([])).any().wait(), Err(AskError::undeliverable()));
     assert_eq!(court.outlet.request(behave([])).all().wait(), Ok(vec![Err(Failed)]));
     court.end();
 }
@@ -290,7 +290,7 @@ impl Actor for Keeper {
             KeeperMsg::Behave(call) => self.0 = Some(call),
             KeeperMsg::Ask(other) => ctx.ask(&other, behave([]), KeeperMsg::Over),
             KeeperMsg::Over(outcome) => {
-                assert_eq!(outcome, Err(AskError::NoReply));
+                assert_eq!(outcome, Err(AskError::no_reply()));
                 self.0 = None;
             }
             KeeperMsg::Drop(done) => {
@@ -314,7 +314,7 @@ fn what_is_dropped_while_somebody_waits_who_hears_of_a_dead_letter_was_read() {
     let ended = stage.system.spawn(Keeper::default).unwrap();
     ended.stop();
     run_turns();
-    ended.tell(KeeperMsg::Over(Err(AskError::NoReply)));
+    ended.tell(KeeperMsg::Over(Err(AskError::no_reply())));
     assert_eq!(asked.wait(), Ok(vec![Err(Ignored)]));
     assert_eq!(stage.system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
 }
@@ -378,7 +378,7 @@ fn a_request_with_a_limit_ends_there_and_what_comes_later_is_late() {
     let all = court.outlet.request(behave([("a", Keep), ("b", Answer(2))])).within(second).all();
     run_turns();
     court.stage.clock.advance(second);
-    assert_eq!(any.wait(), Err(AskError::Timeout { after: second }));
+    assert_eq!(any.wait(), Err(AskError::timeout(second)));
     assert_eq!(all.wait(), Ok(vec![Ok(2), Err(TimedOut)]));
     for call in court.kept.try_iter().collect::<Vec<_>>() {
         assert!(!call.reply_to.wanted());
@@ -470,7 +470,7 @@ fn an_actor_gets_the_answer_as_a_message() {
     notes.sort();
     assert_eq!(notes, ["all [Ok(1), Ok(2)]", "any Ok(1)"]);
     court.stage.clock.advance(Duration::from_secs(1));
-    court.stage.expect(&["late Err(Timeout { after: 1s })"]);
+    court.stage.expect(&["late Err(Timeout { after: 1s, target: unknown })"]);
     court.stage.clock.advance(Duration::from_secs(1));
     court.stage.expect(&["part Ok([Ok(3), Err(TimedOut)])"]);
     court.end();
@@ -535,4 +535,18 @@ fn a_clone_that_panics_unwinds_to_the_asker_and_nothing_is_left_pending() {
     let ledger = stage.system.ledger();
     assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger} {:?}", ledger.asks);
     stage.end(&[]);
+}
+
+#[test]
+fn a_request_without_any_time_is_not_sent() {
+    let system = System::builder("no-time").build().unwrap();
+    let (kept, _asked) = channel();
+    let asked = system.spawn(move || Asked { name: "a", kept: kept.clone() }).unwrap();
+    let sent = system.ledger().sent;
+    let request = || asked.request(behave([("a", Manner::Answer(1))])).within(Duration::ZERO);
+    assert_eq!(request().any().wait(), Err(AskError::NoTime));
+    assert_eq!(request().all().wait(), Err(AskError::NoTime));
+    let ledger = system.ledger();
+    assert_eq!((ledger.sent, ledger.asks.begun), (sent, 0), "{ledger}");
+    system.shutdown(crate::support::LONG).unwrap();
 }

@@ -104,8 +104,8 @@ fn who_does_not_answer_is_told_with_the_reason() {
     let nobody = system.router("nobody").group([]).stay_when_empty().spawn().unwrap();
     let group = RouterValue::new(&system, RoundRobin::new()).unwrap();
     let group = group.with_routees([&told, &silent, &ends, &gone, &nobody.to_ref()]);
-    let lost = Err(AskError::NoReply);
-    let expected = [Ok(7), lost.clone(), lost, Err(AskError::Undeliverable), Err(AskError::NoRoutees)];
+    let lost = Err(AskError::no_reply());
+    let expected = [Ok(7), lost.clone(), lost, Err(AskError::undeliverable()), Err(AskError::no_routees())];
     assert_eq!(replies(group.ask_all(Who).wait()), expected);
     told.stop();
     silent.stop();
@@ -129,9 +129,9 @@ fn at_the_limit_the_replies_that_are_there_are_not_lost_and_the_others_are_late(
     drop(kept.take());
     clock.advance(SECOND);
     let all = ask.wait().unwrap();
-    let timeout = Err(AskError::Timeout { after: SECOND });
+    let timeout = Err(AskError::timeout(SECOND));
     let named: Vec<_> = all.iter().map(|entry| (entry.routee.identity(), entry.reply.clone())).collect();
-    assert_eq!(named, [("a", Ok(1)), ("b", Err(AskError::NoReply)), ("c", timeout)]);
+    assert_eq!(named, [("a", Ok(1)), ("b", Err(AskError::no_reply())), ("c", timeout)]);
     let late = kept.take();
     assert!(!late.reply_to.wanted());
     assert_eq!(late.into_parts().1.send(3).unwrap_err().into_inner(), 3);
@@ -185,12 +185,12 @@ fn an_empty_and_a_stopped_router_say_so_at_once_and_the_request_is_a_dead_letter
         .dead_letters()
         .subscribe(move |letter| seen.lock().unwrap().push((letter.recipient.to_string(), letter.reason)));
     let empty: Router<Call<Who>> = system.router("empty").group([]).stay_when_empty().spawn().unwrap();
-    assert_eq!(empty.ask_all(Who).wait().unwrap_err(), AskError::NoRoutees);
+    assert_eq!(empty.ask_all(Who).wait().unwrap_err(), AskError::no_routees());
     empty.stop();
     system.run_until_idle();
-    assert_eq!(empty.ask_all(Who).wait().unwrap_err(), AskError::Undeliverable);
+    assert_eq!(empty.ask_all(Who).wait().unwrap_err(), AskError::undeliverable());
     let value: RouterValue<Call<Who>, _> = RouterValue::new(&system, RoundRobin::new()).unwrap();
-    assert_eq!(value.ask_all(Who).wait().unwrap_err(), AskError::NoRoutees);
+    assert_eq!(value.ask_all(Who).wait().unwrap_err(), AskError::no_routees());
     let at = |path: &str, reason| (path.to_owned(), reason);
     let expected = [
         at("/user/empty", DeadLetterReason::NoRoutee),
@@ -249,7 +249,7 @@ fn an_actor_gets_all_answers_as_one_message() {
     assert!(notes.try_recv().is_err());
     system.advance(SECOND);
     system.run_until_idle();
-    assert_eq!(notes.try_recv(), Ok(Ok(vec![Ok(5), Err(AskError::Timeout { after: SECOND })])));
+    assert_eq!(notes.try_recv(), Ok(Ok(vec![Ok(5), Err(AskError::timeout(SECOND))])));
     clerk(Some(Duration::ZERO));
     assert_eq!(notes.try_recv(), Ok(Err(AskError::NoTime)));
     kept.0.lock().unwrap().clear();
@@ -318,7 +318,7 @@ fn a_copy_that_a_leaving_routee_leaves_behind_is_answered_by_nobody_else() {
         assert_eq!(shards.resize_to(1).unwrap(), 1);
         let replies = replies(ask.wait());
         let lost = system.ledger().dead_lettered;
-        let expected = if lost == 0 { Ok(1) } else { Err(AskError::NoReply) };
+        let expected = if lost == 0 { Ok(1) } else { Err(AskError::no_reply()) };
         assert_eq!(replies, [Ok(0), expected]);
         left_behind.fetch_add(lost, Ordering::Relaxed);
         shards.stop();

@@ -294,7 +294,7 @@ fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobod
         system.run_until_idle();
         assert!(removed.wait().is_ok());
         for ask in asks {
-            let Err(AskError::AllFailed { causes }) = ask.wait() else { panic!("nobody answers") };
+            let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("nobody answers") };
             assert!((2..=3).contains(&causes.len()));
             assert!(causes.iter().all(|cause| cause.end == AttemptEnd::NoReply), "{causes:?}");
         }

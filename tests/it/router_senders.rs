@@ -4,8 +4,9 @@ use crate::router_value::{Got, functions, who};
 use crate::support::LONG;
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic};
-use std::sync::Arc;
+use pointsman::{Accepted, Recipient, SendError};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// Runs jobs in the order in which they are given, each on one of some threads that live all the time.
@@ -165,26 +166,52 @@ fn the_position_of_a_value_goes_with_it_from_thread_to_thread_and_from_actor_to_
         let value = value.clone();
         crew.run(thread_of(number), move || value.route(number as u64));
     }
-    let mut value = Arc::into_inner(value).unwrap();
-    for _ in 0..3 {
-        let (hand_back, handed_back) = channel();
-        let mut owned = Some(value);
-        let actor = sends_on(&system, move |message| {
-            owned.as_ref().unwrap().route(message);
+    // Where its owner leaves it for the next one.
+    let place = Arc::new(Mutex::new(Arc::into_inner(value)));
+    let actors = [0, 1, 2].map(|_| {
+        let place = place.clone();
+        let mut owned = None;
+        sends_on(&system, move |message| {
+            let value = owned.take().or_else(|| place.lock().unwrap().take()).expect("it was left here");
+            value.route(message);
             if message == 6 {
-                hand_back.send(owned.take().unwrap()).unwrap();
+                *place.lock().unwrap() = Some(value);
+            } else {
+                owned = Some(value);
             }
-        });
+        })
+    });
+    // Also to owners that have had it before, and where a thread has used it since.
+    let owners = [0, 1, 2, 0, 1, 0, 2];
+    for (turn, owner) in owners.into_iter().enumerate() {
         for number in 0..7 {
-            let actor = actor.clone();
+            let actor = actors[owner].clone();
             crew.run(thread_of(number), move || actor.tell(number as u64));
         }
-        value = handed_back.recv_timeout(LONG).unwrap();
+        if turn == 4 {
+            place.lock().unwrap().as_ref().expect("it was left here").route(7u64);
+        }
     }
-    value.route(7u64);
+    place.lock().unwrap().take().expect("it was left here").route(7u64);
     let got = who(&got);
-    assert_eq!((got.len(), got[0]), (45 + 21 + 1, 1));
+    assert_eq!((got.len(), got[0]), (45 + 7 * owners.len() + 2, 1));
     assert_in_turn(&got, 10);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
+}
+
+#[test]
+fn actors_that_share_one_value_share_its_position() {
+    let system = system();
+    let (value, got) = value(&system, 4);
+    let value = Arc::new(value);
+    let actors = [0, 1, 2].map(|_| {
+        let value = value.clone();
+        sends_on(&system, move |message| value.route(message))
+    });
+    for number in 0..80 {
+        actors[thread_of(number) % 3].tell(number as u64);
+    }
+    assert_in_turn(&who(&got), 4);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -231,6 +258,51 @@ fn threads_that_share_a_value_serve_the_routees_alike_and_find_the_one_that_live
     assert_eq!(who(&got).len(), 2000);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+/// Takes all messages, and does something before it says so.
+struct Looks<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Recipient<u64> for Looks<F> {
+    fn deliver(&self, _: u64) -> Result<Accepted, SendError<u64>> {
+        Ok(Accepted::Handled)
+    }
+    fn is_closed(&self) -> bool {
+        (self.0)();
+        false
+    }
+}
+
+#[test]
+fn a_routee_that_routes_when_it_is_asked_whether_it_has_stopped_moves_no_other_cursor() {
+    let system = system();
+    let (within, of_within) = value(&system, 5);
+    let (plain, of_plain) = group(&system, "plain", RoundRobin::new(), 5);
+    let (ports, of_port) = functions(1);
+    let asked = plain.to_ref();
+    let looks = ActorRef::to_recipient(Looks(move || {
+        within.route(0u64);
+        asked.tell(0u64);
+    }));
+    let gone = sends_on(&system, |_| ());
+    gone.stop();
+    let routees = [&gone, &looks, &ports[0]];
+    let outer = RouterValue::new(&system, RoundRobin::new()).unwrap().with_routees(routees);
+    let clone = outer.clone();
+    let [owner, other] = [outer, clone].map(|value| sends_on(&system, move |message| value.route(message)));
+    // In turn to that which looks, in the place of the one that has stopped, and to the port.
+    (1..=21u64).for_each(|message| owner.tell(message));
+    assert_eq!(who(&of_within).len(), 11);
+    assert_in_turn(&of_plain.lock().unwrap().iter().map(|(who, _)| *who).collect::<Vec<_>>(), 5);
+    assert_eq!(who(&of_plain).len(), 11);
+    let by_port: Vec<u64> = of_port.lock().unwrap().drain(..).map(|(_, message)| message).collect();
+    assert_eq!(by_port, Vec::from_iter((2..=20u64).step_by(2)));
+    // With the position that the other one has taken, the owner goes on by its own, which was noted.
+    other.tell(100u64);
+    owner.tell(200u64);
+    let by_port: Vec<u64> = of_port.lock().unwrap().drain(..).map(|(_, message)| message).collect();
+    assert_eq!(by_port, [100, 200]);
+    assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
 /// A logic of the user's own around this one is told nothing of who sends, and need not be.

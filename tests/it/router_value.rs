@@ -77,7 +77,8 @@ fn a_value_is_changed_by_the_words_of_a_router() {
     let router = value(&system).add(named.clone()).add(&ports[1]).add(&ports[0]);
     let identities: Vec<&str> = router.routees().iter().map(Routee::identity).collect();
     assert_eq!(identities, ["first", "/deadLetters", "/deadLetters"]);
-    assert_eq!(router.remove(&named).routees().len(), 2, "that with the identity");
+    assert_eq!((router.size(), router.routees().len()), (3, 3));
+    assert_eq!(router.remove(&named).size(), 2, "that with the identity");
     assert_eq!(router.remove(&ports[0]).routees().len(), 1, "every entry of the reference");
     assert_eq!(router.remove(Routee::none()).routees().len(), 3);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);

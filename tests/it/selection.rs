@@ -465,7 +465,7 @@ fn one_actor_is_resolved_or_not_found() {
     assert!(resolve("/user/*/till-1").is_ok(), "the first of two");
     for missing in ["/user/nobody", "/user/*/nobody", "/user/no*"] {
         let error = resolve(missing).unwrap_err();
-        assert_eq!(error.cause, AskError::NoReply);
+        assert_eq!(error.cause, AskError::no_reply());
         assert_eq!(error.selection.to_string(), missing);
         assert!(error.to_string().starts_with(&format!("no actor at {missing}")), "{error}");
     }
@@ -483,7 +483,7 @@ fn one_actor_is_resolved_or_not_found() {
     }
     let late: Result<AnyRef, ActorNotFound> = waiter.join().unwrap();
     let late = late.unwrap_err();
-    assert_eq!(late.cause, AskError::Timeout { after: SECOND });
+    assert_eq!(late.cause, AskError::timeout(SECOND));
     let behind = std::error::Error::source(&late).map(ToString::to_string);
     assert_eq!(behind, Some(late.cause.to_string()));
     let text = late.to_string();
@@ -497,7 +497,7 @@ fn one_actor_is_resolved_or_not_found() {
     town.end();
     let gone = handle.select("/user/shop").unwrap();
     let ended = gone.resolve_one(SECOND).wait().unwrap_err();
-    assert_eq!(ended.cause, AskError::Undeliverable);
+    assert_eq!(ended.cause, AskError::undeliverable());
     assert_eq!(ended.to_string(), "no actor at /user/shop: the system has ended");
     assert_eq!(gone.tell(7u32).missing.unwrap().to_string(), "/user/shop");
 }

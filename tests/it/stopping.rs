@@ -306,7 +306,7 @@ fn a_graceful_stop_that_takes_too_long_fails_and_happens_later() {
         stage.clock.advance(SECOND);
         std::thread::yield_now();
     }
-    assert_eq!(waiter.join().unwrap(), Err(AskError::Timeout { after: SECOND }));
+    assert_eq!(waiter.join().unwrap(), Err(AskError::timeout(SECOND)));
     // Who waited for it is gone.
     wait_until(|| stage.system.living_actors() == living + 1);
     assert_eq!(actor.graceful_stop(Duration::ZERO).wait(), Err(AskError::NoTime));
@@ -341,7 +341,7 @@ fn a_graceful_stop_works_at_the_end_of_the_system_and_says_what_cannot_be_stoppe
         }
     }
     let sink: ActorRef<u32> = ActorRef::to_recipient(Sink);
-    assert_eq!(sink.graceful_stop(SECOND).wait(), Err(AskError::Undeliverable));
+    assert_eq!(sink.graceful_stop(SECOND).wait(), Err(AskError::undeliverable()));
     let stage = Stage::threads("at-the-end");
     let actor = stage.spawn(&stage.role("a"));
     let release = hold(&actor);

@@ -273,12 +273,12 @@ fn an_ask_runs_turns_and_is_stalled_when_only_time_would_help() {
         // With time passing between question and wait, all is as in service.
         let (late, timely) = (slow.ask(Get).within(5 * MS), slow.ask(Get).within(20 * MS));
         system.advance(5 * MS);
-        assert_eq!(late.wait(), Err(AskError::Timeout { after: 5 * MS }));
+        assert_eq!(late.wait(), Err(AskError::timeout(5 * MS)));
         system.advance(5 * MS);
         assert_eq!(timely.wait(), Ok(5));
         slow.stop();
         system.run_until_idle();
-        assert_eq!(system.ask(&slow, Get), Err(AskError::Undeliverable));
+        assert_eq!(system.ask(&slow, Get), Err(AskError::undeliverable()));
     });
 }
 
@@ -315,7 +315,7 @@ fn actors_of_two_systems_that_keep_each_other_busy_keep_no_ask_for_ever() {
     let nobody = ActorRef::from_fn(move |port: ReplyTo<()>| sender.send(port).unwrap());
     // Each of the two comes to rest after each of its turns.
     let question = nobody.ask_with(|port| port).within(Duration::from_nanos(1));
-    assert_eq!(question.wait(), Err(AskError::Timeout { after: Duration::from_nanos(1) }));
+    assert_eq!(question.wait(), Err(AskError::timeout(Duration::from_nanos(1))));
     assert!(!ports.recv().unwrap().wanted());
     players.iter().for_each(ActorRef::stop);
     systems.into_iter().for_each(|system| _ = system.finish());

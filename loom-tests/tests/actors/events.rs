@@ -65,7 +65,7 @@ fn publish_races_unsubscribe() {
 // Bound 3: two threads.
 #[test]
 fn two_subscribe_while_one_publishes() {
-    model("events_subscribe_races_subscribe", &[15], 3, 20, || {
+    model("events_subscribe_races_subscribe", &[15], 3, 8, || {
         let events = EventStream::default();
         let other = {
             let events = events.clone();
@@ -145,6 +145,27 @@ fn publish_races_the_end_of_the_subscriber() {
         let handled = handled.load(SeqCst) as u64;
         assert!(ledger.sent <= 1, "whoever has stopped before is not told: {ledger}");
         assert_eq!((ledger.handled, ledger.dead_lettered), (handled, ledger.sent - handled), "{ledger}");
+    });
+}
+
+// Bound 3: two threads.
+// Caught: a number for a reference without a second look at those that have come since the first one.
+#[test]
+fn equal_references_that_subscribe_at_once_are_one() {
+    model("events_equal_references_subscribe", &[15], 3, 20, || {
+        let system = system();
+        let (actor, handled) = listener(&system);
+        let other = {
+            let (events, actor) = (system.events().clone(), actor.clone());
+            thread::spawn(move || events.subscribe::<Event, _>(&actor))
+        };
+        let mine = system.events().subscribe::<Event, _>(&actor);
+        let others = other.join().unwrap();
+        assert_ne!(mine, others, "one of them is new");
+        system.events().publish(&Event(0));
+        assert_eq!(handled.load(SeqCst), 1, "it is told once");
+        assert!(format!("{:?}", system.events()).ends_with("entries: 1 }"));
+        end(system);
     });
 }
 

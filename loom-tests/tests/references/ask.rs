@@ -157,7 +157,7 @@ fn last_port_dropped_races_poll() {
         let lives = Lives::new();
         let (reply_to, ask) = begin();
         let replier = thread::spawn(move || drop(reply_to));
-        assert_eq!(number(lives.block_on(ask)), Err(AskError::NoReply));
+        assert_eq!(number(lives.block_on(ask)), Err(AskError::no_reply()));
         replier.join().unwrap();
         lives.all_gone();
     });
@@ -349,7 +349,7 @@ fn two_ports_and_an_asker(name: &str, acts: [Act; 2], accepted: usize, floor: us
         }
         let Ok((outcome, spare)) = promise.take() else { panic!("registered as answered") };
         match (&outcome, accepted) {
-            (Ok(_), 1) | (Err(AskError::NoReply), 0) => {}
+            (Ok(_), 1) | (Err(AskError::NoReply { .. }), 0) => {}
             (other, _) => panic!("wrong outcome: {:?}", other.as_ref().map(|reply| reply.number)),
         }
         drop((spare, outcome, waker));
@@ -576,7 +576,7 @@ fn sink_expire_races_last_ports() {
         for dropper in droppers {
             dropper.join().unwrap();
         }
-        let expected = if expired { vec![] } else { vec![Err(AskError::NoReply)] };
+        let expected = if expired { vec![] } else { vec![Err(AskError::no_reply())] };
         assert_eq!(*outcomes.lock().unwrap(), expected);
     });
 }
@@ -594,7 +594,7 @@ unsafe impl Sync for Work {}
 
 impl ReplySink<Payload> for Reads {
     fn complete(&self, outcome: Result<Payload, AskError>) {
-        assert_eq!(number(outcome), Err(AskError::NoReply));
+        assert_eq!(number(outcome), Err(AskError::no_reply()));
         // SAFETY: as above.
         let written = self.0.written.with(|written| unsafe { *written });
         self.0.read.lock().unwrap().push(written);
@@ -696,7 +696,7 @@ fn reply_races_alarm(
         clock.move_to(SECOND);
         match asker.join().unwrap() {
             Ok(7) => assert!(replier.join().unwrap()),
-            Err(AskError::Timeout { after: SECOND }) => assert!(!replier.join().unwrap()),
+            Err(AskError::Timeout { after: SECOND, .. }) => assert!(!replier.join().unwrap()),
             other => panic!("wrong outcome: {other:?}"),
         }
         assert!(clock.now.lock().unwrap().1.is_none(), "the alarm was left behind");
@@ -725,6 +725,6 @@ fn leftover_park_token() {
             number(ask.wait())
         });
         drop(reply_to);
-        assert_eq!(asker.join().unwrap(), Err(AskError::NoReply));
+        assert_eq!(asker.join().unwrap(), Err(AskError::no_reply()));
     });
 }

@@ -128,7 +128,7 @@ fn first_success_races_the_deadline() {
         let in_time = winner.join().unwrap();
         assert!(!loser.reply_to.wanted());
         drop(loser);
-        assert_eq!(ask.wait(), if in_time { Ok(1) } else { Err(AskError::Timeout { after: SECOND }) });
+        assert_eq!(ask.wait(), if in_time { Ok(1) } else { Err(AskError::timeout(SECOND)) });
         world.end(2);
     });
 }
@@ -162,10 +162,10 @@ fn last_failure_races_the_deadline() {
         world.clock.advance(SECOND);
         last.join().unwrap();
         match ask.wait() {
-            Err(AskError::AllFailed { causes }) => {
+            Err(AskError::AllFailed { causes, .. }) => {
                 assert!(causes.len() == 2 && causes.iter().all(|cause| cause.end == AttemptEnd::NoReply));
             }
-            outcome => assert_eq!(outcome, Err(AskError::Timeout { after: SECOND })),
+            outcome => assert_eq!(outcome, Err(AskError::timeout(SECOND))),
         }
         world.end(2);
     });
@@ -181,7 +181,7 @@ fn two_last_failures_race() {
         let first = answer(first, 0);
         drop(second);
         assert!(first.join().unwrap(), "it was heard");
-        let Err(AskError::AllFailed { causes }) = ask.wait() else { panic!("all have failed") };
+        let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("all have failed") };
         assert_eq!(causes.len(), 2);
         world.end(2);
     });
@@ -241,7 +241,7 @@ fn two_failures_start_one_each() {
         first.join().unwrap();
         assert_eq!(world.asked(), 2, "each has started one, whoever has started it");
         world.calls.lock().unwrap().drain(..).for_each(drop);
-        let Err(AskError::AllFailed { causes }) = ask.wait() else { panic!("all have failed") };
+        let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("all have failed") };
         assert_eq!(causes.len(), 4);
         world.end(4);
     });

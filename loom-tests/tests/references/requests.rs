@@ -165,7 +165,7 @@ fn a_copy_is_dropped_while_the_others_are_being_sent() {
                 let ask = world.outlet.request(Get).any();
                 drops.join().unwrap();
                 world.calls.lock().unwrap().clear();
-                assert_eq!(ask.wait(), Err(AskError::NoReply));
+                assert_eq!(ask.wait(), Err(AskError::no_reply()));
             }
             world.end();
         });

@@ -187,7 +187,7 @@ fn a_promise_races_its_deadline() {
         let mover = thread::spawn(move || clock.advance(SECOND));
         let answered = match block_on(reply) {
             Ok(7) => 1,
-            Err(AskError::Timeout { after: SECOND }) => 0,
+            Err(AskError::Timeout { after: SECOND, .. }) => 0,
             other => panic!("wrong outcome: {other:?}"),
         };
         sender.join().unwrap();

@@ -54,7 +54,10 @@ fn the_end_of_a_system_races_sends_and_asks() {
         stage.system.stop();
         let back: usize = join(senders).iter().sum();
         let answer = join([asker]).remove(0);
-        assert!(matches!(answer, Ok(5) | Err(AskError::NoReply | AskError::Undeliverable)), "{answer:?}");
+        assert!(
+            matches!(answer, Ok(5) | Err(AskError::NoReply { .. } | AskError::Undeliverable { .. })),
+            "{answer:?}"
+        );
         let ledger = stage.end(0);
         assert_eq!(ledger.sent, 5, "{ledger}");
         assert!(ledger.handed_back >= back as u64, "{ledger}");

@@ -332,8 +332,8 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     ///
     /// # Errors
     ///
-    /// [`RouterError`]. Nothing is left behind, and the name is free once what was begun has ended; where
-    /// options are wrong, nothing was begun.
+    /// [`RouterError`]. The name is free when this returns, and what was begun ends by itself; where options are wrong,
+    /// nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, RouterError>
     where
         S: RoutingStrategy<M>,

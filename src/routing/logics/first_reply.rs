@@ -27,11 +27,12 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use crate::ask::error::{AskError, AttemptEnd, AttemptFailure};
+use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
 use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
+use crate::core::deferred_send::note_copies;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::route_context::RouteContext;
@@ -204,10 +205,10 @@ pub fn refuse_at_once<M: Send + 'static>(
         // Routed in a circle, or sent back to the router by a routee of its own: all the others are asked anyway. (What a
         // routee leaves behind comes as a leftover, for `select`.)
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
-        (AskError::Undeliverable, reason)
+        (AskError::undeliverable(), reason)
     } else if routees.is_empty() {
         cx.nobody_took();
-        (AskError::NoRoutees, DeadLetterReason::NoRoutee)
+        (AskError::no_routees(), DeadLetterReason::NoRoutee)
     } else {
         return Some(message);
     };
@@ -376,6 +377,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             self.clone().lose(index, AttemptEnd::NoReply);
         }
         // Others are asked, too.
+        note_copies();
         routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);
@@ -495,7 +497,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let open = lock(&self.open).take();
         if let Some(open) = open {
             let after = open.within;
-            open.fail(AskError::Timeout { after });
+            open.fail(AskError::timeout(after));
         }
     }
 
@@ -504,7 +506,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let open = lock(&self.open).take();
         if let Some(open) = open {
             // Counted where the asker has left.
-            open.fail(AskError::NoReply);
+            open.fail(AskError::no_reply());
         }
     }
 
@@ -640,7 +642,7 @@ impl<M: Send + 'static> Open<M> {
         };
         let causes = causes.into_iter().filter_map(name).collect();
         drop_guarded(routees);
-        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes) });
+        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes), target: AskTarget::default() });
     }
 }
 
@@ -768,7 +770,7 @@ mod tests {
         clock.advance(Duration::from_secs(5));
         assert_eq!(timers(), 0);
         let after = Duration::from_secs(5);
-        assert!(asks.into_iter().all(|ask| ask.wait() == Err(AskError::Timeout { after })));
+        assert!(asks.into_iter().all(|ask| ask.wait() == Err(AskError::timeout(after))));
         let ledger = system.shutdown(Duration::from_secs(30)).expect("nothing is stuck");
         assert_eq!((ledger.balance(), ledger.asks.pending()), (0, 0), "{ledger}");
     }

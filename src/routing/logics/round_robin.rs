@@ -6,7 +6,8 @@
 //!
 //! A [`RouterValue`](crate::routing::RouterValue) has one owner at a time, who may be handed another thread or be another actor
 //! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
-//! actor that finds that another sender did so meanwhile has a clone, and goes on with the cursor of its own.
+//! actor that finds that another sender did so meanwhile was handed the value, if there is no other one with this logic,
+//! and goes on where that sender was; else it has a clone, and goes on with the cursor of its own.
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;
@@ -120,23 +121,24 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                     }
                 }))
             }
-            Cursor::PerSender(senders, handed) => with_cursors(|actor| match actor {
+            Cursor::PerSender(senders, handed) if cx.refusals() > 0 => {
+                handed.pick_again(&senders.identity, routees, cx)
+            }
+            Cursor::PerSender(senders, handed) => Pick::One(with_cursors(|actor| match actor {
                 None => {
                     handed.note_thread();
-                    handed.pick(routees, cx)
+                    handed.next(count)
                 }
                 Some((number, cursors)) => {
                     let position = cursors.of(&senders.identity, || handed.pass_to(number));
-                    if !handed.is_owned_by(number) {
-                        return Pick::One(plain(&mut position.index, count));
+                    if !handed.is_for(number, position, cx) {
+                        return plain(&mut position.index, count);
                     }
-                    let pick = handed.pick(routees, cx);
-                    if let Pick::One(index) = pick {
-                        position.index = index + 1;
-                    }
-                    pick
+                    let index = handed.next(count);
+                    position.index = index + 1;
+                    index
                 }
-            }),
+            })),
             Cursor::Keeping(senders) => {
                 let advance = |position: Position| advance(position, count, |index| address(routees, index));
                 Pick::One(with_cursors(|actor| match actor {
@@ -226,28 +228,61 @@ impl Handed {
         }
     }
 
-    /// The routee whose turn it is. Threads that share the value get different ones.
+    /// Whether this actor goes on with it: it has used it last, or has been handed the value.
     #[inline]
-    fn pick<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
-        if cx.refusals() > 0 {
-            return self.pick_again(routees, cx);
+    fn is_for(&self, actor: usize, position: &mut Position, cx: &RouteContext<'_>) -> bool {
+        self.is_owned_by(actor) || self.is_handed_to(actor, position, cx)
+    }
+
+    /// Whether an actor that has not used it last has been handed the value: it is no clone. Then `position` is where the
+    /// last owner was.
+    #[cold]
+    fn is_handed_to(&self, actor: usize, position: &mut Position, cx: &RouteContext<'_>) -> bool {
+        let is_handed = cx.is_of_sole_value();
+        if is_handed {
+            *position = self.pass_to(actor);
         }
+        is_handed
+    }
+
+    /// The index of the routee whose turn it is, of `count`. Threads that share the value get different ones.
+    #[inline]
+    fn next(&self, count: usize) -> usize {
         // Ordering: Relaxed; only the count matters.
         let mut before = self.index.load(Ordering::Relaxed);
         loop {
             let mut after = before;
-            let now = plain(&mut after, routees.len());
+            let now = plain(&mut after, count);
             // Ordering: Relaxed; as above.
             match self.index.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Pick::One(now),
+                Ok(_) => return now,
                 Err(other) => before = other,
             }
         }
     }
 
     /// The one behind a routee that has refused: by the cursor, which others move too, the one that lives may never come.
+    /// Routees are asked whether they have stopped, which may run code of the user's: no cursor is borrowed meanwhile.
     #[cold]
-    fn pick_again<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn pick_again<M: Send + 'static>(
+        &self,
+        identity: &StdArc<()>,
+        routees: &Routees<M>,
+        cx: &RouteContext<'_>,
+    ) -> Pick {
+        let by_own = with_cursors(|actor| match actor {
+            None => {
+                self.note_thread();
+                None
+            }
+            Some((number, cursors)) => {
+                let position = cursors.of(identity, || self.pass_to(number));
+                (!self.is_for(number, position, cx)).then(|| plain(&mut position.index, routees.len()))
+            }
+        });
+        if let Some(index) = by_own {
+            return Pick::One(index);
+        }
         let pick = cx.next_in_turn(routees);
         if let Pick::One(index) = pick {
             // Unless others have moved it meanwhile, the cursor goes on behind that one.
@@ -258,6 +293,11 @@ impl Handed {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
+            with_cursors(|actor| {
+                if let Some((_, cursors)) = actor {
+                    cursors.of(identity, || Position::at(index)).index = index + 1;
+                }
+            });
         }
         pick
     }
