@@ -8,7 +8,7 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
-use crate::ask::error::{AskError, AttemptFailure, Outcome};
+use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Call, ReplyTo, Request};
 use crate::ask::slot::{Promise, Spare, quietly};
 use crate::ask::spin::wait_awake;
@@ -16,13 +16,10 @@ use crate::ask::timekeeper::{Server, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
 use crate::core::ask_counts::{Row, count};
-use crate::core::dead_letter::nowhere;
 use crate::core::deferred_send;
 use crate::core::deferred_send::Unsent;
 use crate::core::pending_send::{Awaited, Until};
-use crate::core::routed_asks::Routed;
 use crate::dispatch::stepping::{Reached, run_any_turns};
-use crate::path::actor_path::ActorPath;
 use crate::sync::{per_thread, thread};
 use crate::time::alarm::AlarmKey;
 use crate::time::no_system::NO_SYSTEM;

@@ -17,13 +17,10 @@ use crate::core::ledger::Row;
 use crate::core::pending_send::{Awaited, Later, Until, Watch, Watched, wait_until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
-use crate::time::alarm::Alarms;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc as StdArc;
-use std::task::Waker;
-use std::time::Duration;
 
 /// A wait for room blocks the thread: none of the others.
 const BLOCK: u8 = 0;

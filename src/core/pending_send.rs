@@ -7,7 +7,6 @@ use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send;
-use crate::core::multi_send::Way;
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::{Reached, left_to_wait};
 use crate::mailbox::backpressure::Bell;

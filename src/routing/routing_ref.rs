@@ -28,7 +28,6 @@ use crate::thread_context::hops::Hop;
 use crate::util::reclaim;
 use crate::util::reclaim::Published;
 use std::sync::Arc as StdArc;
-use std::sync::Weak as StdWeak;
 
 /// The part of a router that its references, its handle and its head share: what changes while it routes.
 #[repr(align(64))]

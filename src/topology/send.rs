@@ -6,14 +6,13 @@ use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copier, LeftOver, Mode, Offered, Report, Way, settled};
+use crate::core::multi_send::{Copier, Mode, Offered, Report, Way, settled};
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
 use crate::topology::error::Refusal;
 use crate::topology::outlet::Outlet;
 use crate::topology::request::Requesting;
-use std::any::Any;
 use std::time::Duration;
 
 /// elfo's verbs: `send`, `try_send` and `unbounded_send`, to an [`Outlet`] (no address: the topology says which groups
