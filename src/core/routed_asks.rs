@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn asks_of_one_thread_count_on_one_line_and_those_of_another_elsewhere() {
         let system = StdArc::new("asked");
-        let asks = RoutedAsks::new();
+        let asks = RoutedAsks::<_, ()>::new();
         let [first, second] = [(), ()].map(|()| asks.begin(&system, || None));
         assert!(StdArc::ptr_eq(&first, &second));
         assert_eq!(&raw const *first as usize % 64, 0);
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_router_through_which_nobody_asks_any_more() {
         let system = StdArc::new("asked");
-        let asks = RoutedAsks::new();
+        let asks = RoutedAsks::<_, ()>::new();
         let ask = asks.begin(&system, || None);
         drop(asks);
         assert_eq!(StdArc::strong_count(&ask), 1);

@@ -1,16 +1,16 @@
-//! Threads for tasks that block: as many as there is work for, up to a bound.
+//! A blocking dispatcher has as many threads as there are tasks for, up to a bound.
 //!
-//! One lock guards the queue and the counts, for a thread is started or woken at most once per turn, and
-//! turns here are long. The rule that strands no task:
-//! 1. `idle_count` counts the threads that wait, those included that are notified but not yet awake.
-//! 2. After each push, under the same lock, either `queue.len() <= idle_count`, and each waiting thread
-//!    takes one task before it does anything else; or one more thread is started; or the bound is reached
-//!    and the next thread to end its turn takes the task.
-//! 3. A thread whose patience ends looks at the queue once more under the lock before it leaves, so a
-//!    notify that found nobody waiting is no loss.
+//! One lock guards the queue and the counts, since a thread is started or woken at most once per turn, and turns here
+//! are long. Three rules leave no task without a thread:
+//! 1. `idle_count` counts the threads that wait, including threads that are notified but not yet awake.
+//! 2. After each push, under the same lock, one of three holds: `queue.len() <= idle_count`, and each waiting thread
+//!    takes one task before it does anything else; or one more thread is started; or the bound is reached, and the next
+//!    thread to end its turn takes the task.
+//! 3. A thread whose wait times out looks at the queue once more under the lock before it ends, so a notify that met no
+//!    waiting thread is no loss.
 //!
-//! The threads never stand as readers of a grace domain, as workers do: a turn may block for hours here and
-//! would keep every old routee table of the process alive. Routed sends open sections like any thread's.
+//! The threads never stand as readers of a reclamation domain, as workers do: a turn may block for hours here and would
+//! keep every old routee table of the process alive. Routed sends open sections as on any thread.
 
 use crate::dispatch::threads::Threads;
 use crate::scheduler::error::{JoinError, StartError};
@@ -23,21 +23,21 @@ use std::ops::RangeInclusive;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-/// Most threads in one pool.
+/// The largest number of threads in one pool.
 pub const THREAD_COUNT_MAX: usize = 4096;
 
-/// How a blocking pool is made.
+/// The settings of a blocking pool.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of the threads, followed by a number.
     pub name: String,
-    /// Threads kept always, and at most; within `1..=`[`THREAD_COUNT_MAX`].
+    /// The number of threads that always stay, and the largest number; within `1..=`[`THREAD_COUNT_MAX`].
     pub thread_count: RangeInclusive<usize>,
     /// How long a thread above the minimum waits for work before it ends; `None`: for ever.
     pub keep_alive: Option<Duration>,
     /// Messages per turn, at least 1.
     pub throughput: u32,
-    /// How long a turn may go on handling messages; `None`: as long as they take.
+    /// How long a turn may go on handling messages; `None`: until its messages or its throughput are used up.
     pub deadline: Option<Duration>,
 }
 
@@ -48,17 +48,17 @@ pub struct BlockingPool(Arc<Shared>);
 struct Shared {
     settings: Settings,
     state: Mutex<State>,
-    /// Notified for a task pushed while somebody waits, and at the stop.
+    /// Notified for a task pushed while a thread waits, and at the stop.
     changed: Condvar,
     threads: Threads,
 }
 
 per_thread! {
-    /// The task that this thread of a pool runs now; only compared.
+    /// The task whose turn runs on this thread of a pool; the pointer is only compared.
     static TURN_OF: Cell<*const Task> = Cell::new(ptr::null());
 }
 
-/// Whether the calling thread is one of a pool's, in a turn of this task.
+/// Returns whether the calling thread belongs to a pool and runs a turn of this task.
 pub fn is_in_turn_of(task: *const Task) -> bool {
     TURN_OF.try_with(Cell::get).is_ok_and(|turn_of| ptr::eq(turn_of, task))
 }
@@ -66,29 +66,30 @@ pub fn is_in_turn_of(task: *const Task) -> bool {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<TaskRef>,
-    /// Threads that wait or are on their way from a wait to the queue.
+    /// The number of threads that wait, or are on their way from a wait to the queue.
     idle_count: usize,
-    /// Threads alive or just being started.
+    /// The number of threads alive or just being started.
     thread_count: usize,
-    /// Those of them that have not come here yet, and never will if the system refuses them.
+    /// The number of counted threads that have not begun to work yet; a thread that the operating system refuses never
+    /// will.
     starting_count: usize,
     stopping: bool,
 }
 
 impl State {
-    /// A thread is about to be started.
+    /// Counts a thread that is about to be started.
     fn begin_start(&mut self) {
         self.thread_count += 1;
         self.starting_count += 1;
     }
 
-    /// The system has refused it.
+    /// Takes back the count of a thread that the operating system has refused.
     fn start_refused(&mut self) {
         self.thread_count -= 1;
         self.starting_count -= 1;
     }
 
-    /// How many threads live for certain.
+    /// Returns how many threads live for certain.
     fn started_count(&self) -> usize {
         self.thread_count - self.starting_count
     }
@@ -113,7 +114,7 @@ impl BlockingPool {
     ///
     /// # Errors
     ///
-    /// If the settings are out of bounds or a thread cannot be had; those already started have ended then.
+    /// If the settings are out of bounds or a thread cannot be had. Threads that were already started have ended then.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         settings.check()?;
         let min = *settings.thread_count.start();
@@ -134,14 +135,14 @@ impl BlockingPool {
         Ok(pool)
     }
 
-    /// Queues a task and sees to it that a thread takes it.
+    /// Queues a task and makes sure that a thread takes it.
     pub fn schedule(&self, task: TaskRef) {
         let mut state = lock(&self.0.state);
         state.queue.push_back(task);
         self.provide(state);
     }
 
-    /// Threads alive.
+    /// Returns the number of threads alive.
     #[cfg(test)]
     pub fn thread_count(&self) -> usize {
         lock(&self.0.state).thread_count
@@ -157,29 +158,29 @@ impl BlockingPool {
     ///
     /// # Errors
     ///
-    /// On a thread of this very pool; nothing has happened then.
+    /// If the caller is a thread of this very pool; nothing has been done then.
     pub fn join(&self) -> Result<(), JoinError> {
         self.0.threads.join_all()?;
         debug_assert!(lock(&self.0.state).queue.is_empty(), "tasks were scheduled after the threads ended");
         Ok(())
     }
 
-    /// Whether every thread has ended.
+    /// Returns whether every thread has ended.
     pub fn has_ended(&self) -> bool {
         self.0.threads.have_ended()
     }
 
-    /// Whether the calling thread is one of the pool's.
+    /// Returns whether the calling thread is one of the pool's.
     pub fn runs_current_thread(&self) -> bool {
         self.0.threads.have_current()
     }
 
-    /// Whether the pool has one thread at most, and that is the calling one.
+    /// Returns whether the pool has one thread at most, and the calling thread is that thread.
     pub fn is_current_thread_alone(&self) -> bool {
         *self.0.settings.thread_count.end() == 1 && self.runs_current_thread()
     }
 
-    /// Sees to it that there are threads for the tasks in the queue (rule 2).
+    /// Makes sure that there are threads for the tasks in the queue (rule 2).
     fn provide(&self, mut state: MutexGuard<'_, State>) {
         if state.queue.len() <= state.idle_count {
             drop(state);
@@ -188,20 +189,20 @@ impl BlockingPool {
             state.begin_start();
             drop(state);
             if self.spawn().is_err() {
-                // The system has no thread for us now. The minimum of threads lives, so the task waits
+                // The operating system has no thread for the pool now. The minimum of threads lives, so the task waits
                 // for one of them, as it would at the bound.
                 lock(&self.0.state).start_refused();
             }
         }
     }
 
-    /// Starts a thread that is counted already.
+    /// Starts a thread that is already counted.
     fn spawn(&self) -> std::io::Result<()> {
         let pool = self.clone();
         self.0.threads.spawn(move || pool.work()).map(drop)
     }
 
-    /// The main loop of each thread.
+    /// Runs the main loop of a thread.
     fn work(&self) {
         let turn = Turn::new(self.0.settings.throughput).with_deadline(self.0.settings.deadline);
         let mut unfinished = None;
@@ -226,12 +227,13 @@ impl BlockingPool {
         }
     }
 
-    /// The oldest task, after `unfinished` went behind all others; `None` when the thread shall end.
+    /// Queues `unfinished` behind all other tasks and returns the oldest task; returns `None` when the thread shall
+    /// end.
     fn next_task(&self, unfinished: Option<TaskRef>) -> Option<TaskRef> {
         let mut state = lock(&self.0.state);
         if let Some(task) = unfinished {
             state.queue.push_back(task);
-            // One goes in, one comes out: what rule 2 says stays true.
+            // One task goes in and one comes out, so rule 2 still holds.
             return state.queue.pop_front();
         }
         let mut deadline = None;
@@ -239,10 +241,11 @@ impl BlockingPool {
             if let Some(task) = state.queue.pop_front() {
                 return Some(task);
             }
-            // Not for the sake of one that may be refused: the last to live would leave the next task to nobody.
+            // Threads that are still starting do not count here, since the system may refuse them: if the last living
+            // thread ended, no thread would take the next task.
             let above_min = state.started_count() > *self.0.settings.thread_count.start();
             let patience = match self.0.settings.keep_alive {
-                // At the minimum nobody ever ends: then no clock wakes an idle thread.
+                // At the minimum no thread ever ends, so no clock wakes an idle thread.
                 Some(keep_alive) if above_min => {
                     let now = Instant::now();
                     let deadline = *deadline.get_or_insert_with(|| now.checked_add(keep_alive));
@@ -283,7 +286,7 @@ mod tests {
     use crate::scheduler::task::Ran;
     use std::ptr::NonNull;
 
-    /// It would have left because there were two, and the system then refuses the other one.
+    /// The last thread would have ended because there were two, and the system then refuses the other.
     #[test]
     fn the_last_thread_does_not_leave_for_one_that_is_refused() {
         /// # Safety
@@ -300,7 +303,8 @@ mod tests {
             deadline: None,
         });
         let pool = pool.expect("a thread");
-        // Somebody finds too few threads, and one takes the task before the other is refused.
+        // A scheduling thread finds too few threads and starts one; the living thread takes the task before the system
+        // refuses the other.
         lock(&pool.0.state).begin_start();
         let task = Task::new(idle);
         // SAFETY: scheduled once, and alive until the threads are joined.

@@ -1,13 +1,13 @@
-//! No threads: whoever wakes an actor runs it, on the thread that it has.
+//! A calling-thread dispatcher has no threads: the thread that wakes an actor runs it.
 //!
-//! For tests that want one thread and a fixed order, and for models, which need no workers then: their sleeping
-//! and stealing have models of their own.
+//! Such a dispatcher is for tests that want one thread and a fixed order, and for models, which need no workers then.
+//! The sleep and the stealing of workers have models of their own.
 //!
-//! A turn runs within whatever its waker is doing, also within a send that goes through routers. What it sends begins
-//! anew: its hops from router to router are not those of that send.
+//! A turn runs inside the code that wakes the actor, also inside a send that goes through routers. A send of the turn
+//! begins anew: its hops from router to router are not those of the outer send.
 //!
-//! A thread that is in a turn already puts what it wakes into a queue of its own, and runs the queue before the
-//! outermost [`schedule`] returns: so stacks stay short, and no actor is entered twice.
+//! A thread that is already in a turn puts each task that it wakes into a queue of its own, and runs the queue before
+//! the outermost [`schedule`] returns. So stacks stay short, and no actor is entered twice.
 
 use crate::scheduler::error::StartError;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
-/// How long a turn may be.
+/// The limits of a turn.
 #[derive(Copy, Clone, Debug)]
 pub struct Limits {
     throughput: u32,
@@ -30,8 +30,9 @@ pub struct Limits {
 type Waiting = (TaskRef, Limits);
 
 per_thread! {
-    /// What waits for the running turn to end; `None` when none runs. Never dropped, which `None` does not need: so it is
-    /// there while destructors of other thread-locals send, and what they wake does not run within each other's turns.
+    /// The tasks that wait for the running turn to end; `None` when no turn runs. The queue is never dropped (`None`
+    /// needs no drop). So the queue is there while destructors of other thread-locals send, and the tasks that these
+    /// sends wake do not run within each other's turns.
     static QUEUE: ManuallyDrop<RefCell<Option<VecDeque<Waiting>>>> = ManuallyDrop::new(RefCell::new(None));
 }
 
@@ -63,26 +64,26 @@ pub fn schedule(task: TaskRef, limits: Limits) {
     });
 }
 
-/// Whether the calling thread is in a turn.
+/// Returns whether the calling thread is in a turn.
 pub fn is_in_turn() -> bool {
     QUEUE.try_with(|queue| queue.borrow().is_some()).unwrap_or(false)
 }
 
-/// One turn; returns the task if there is more to do.
+/// Runs one turn; returns the task if there is more to do.
 fn run((task, limits): Waiting) -> Option<Waiting> {
     let turn = Turn::new(limits.throughput).with_deadline(limits.deadline);
     match task.run(&turn) {
         Outcome::Idle => None,
         Outcome::Requeue(task) => Some((task, limits)),
         Outcome::Busy(task) => {
-            // Not a park: the thread is the user's, and so are its unparks.
+            // A yield and no park: the thread is the user's, and so are its unparks.
             thread::yield_now();
             Some((task, limits))
         }
     }
 }
 
-/// The task that has waited longest, after `again` went behind all others.
+/// Queues `again` behind all other tasks, and returns the task that has waited longest.
 fn next(mut again: Option<Waiting>) -> Option<Waiting> {
     let next = QUEUE.try_with(|queue| {
         let mut queue = queue.borrow_mut();

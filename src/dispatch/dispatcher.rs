@@ -1,4 +1,4 @@
-//! Dispatchers: what the user says of the threads that actors run on, and the running form of it.
+//! A dispatcher is a recipe for the threads that actors run on; a system starts the recipe's running form.
 
 use crate::dispatch::mailbox_defaults::Mailboxes;
 use crate::dispatch::running::Running;
@@ -22,6 +22,9 @@ const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
 ///
 /// A system has one named `default` and as many others as it is given. Bounds are checked when the system
 /// is built.
+///
+/// A system has one named `default` and as many others as it is given. Bounds are checked when the system
+/// is built.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Dispatcher {
@@ -31,7 +34,7 @@ pub enum Dispatcher {
     Blocking(Blocking),
     /// One thread for each actor.
     Pinned(Pinned),
-    /// No thread: whoever wakes an actor runs it.
+    /// No thread: the thread that wakes an actor runs it.
     CallingThread(CallingThread),
 }
 
@@ -79,7 +82,7 @@ pub struct CallingThread {
     pub(crate) mailboxes: Mailboxes,
 }
 
-/// What kind of dispatcher it is.
+/// The kind of a dispatcher.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -96,8 +99,8 @@ pub enum Kind {
 impl Dispatcher {
     /// Worker threads that steal from each other: one per core unless told otherwise.
     ///
-    /// The right place for handlers that compute and send. A handler that waits for something outside
-    /// belongs on a blocking dispatcher.
+    /// This dispatcher is the right place for handlers that compute and send. A handler that waits for something
+    /// outside belongs on a blocking dispatcher.
     pub fn work_stealing() -> WorkStealing {
         WorkStealing {
             thread_count: None,
@@ -129,23 +132,23 @@ impl Dispatcher {
         Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
     }
 
-    /// No threads: whoever sends a message runs the actor, and has it handled when the send returns. For
-    /// tests that want one thread and a fixed order.
+    /// No threads: a thread that sends a message runs the actor, and the actor has handled the message when the send
+    /// returns. For tests that want one thread and a fixed order.
     ///
-    /// What an actor sends within its turn to actors on such dispatchers waits in a queue of the thread until
-    /// that turn is over, and is run before the first send returns. A message to an actor that is suspended is
-    /// handled by whoever resumes it. The idea is Akka's `CallingThreadDispatcher`.
+    /// A message that an actor sends within its turn to an actor on such a dispatcher waits in a queue of the thread
+    /// until that turn is over, and is handled before the first send returns. A message to a suspended actor is handled
+    /// by the thread that resumes the actor. The idea is Akka's `CallingThreadDispatcher`.
     ///
     /// # Concurrency
     ///
-    /// * One thread at a time runs an actor: a message that arrives while another thread runs it is handled by
-    ///   that one, and may be waiting still when its own send returns.
+    /// * One thread at a time runs an actor: a message that arrives while another thread runs the actor is handled by
+    ///   that other thread, and may be waiting still when its own send returns.
     /// * Two actors that keep each other busy never let the first send return.
-    /// * Who sends with a lock held and whose handler takes that lock waits for ever.
-    /// * A timer's message is handled by whoever moves the [`ManualClock`](crate::ManualClock), or on the timer
-    ///   thread.
-    /// * Within a turn nobody may wait for an answer, for a router or for the system's end, as on a
-    ///   work-stealing worker: [`AskError::WouldBlockWorker`](crate::AskError::WouldBlockWorker).
+    /// * A thread that sends with a lock held deadlocks if the handler takes that lock.
+    /// * The message of a timer is handled by the thread that moves the [`ManualClock`](crate::ManualClock), or on the
+    ///   timer thread.
+    /// * Within a turn, no handler may wait for an answer, for a router or for the system's end, as on a work-stealing
+    ///   worker: [`AskError::WouldBlockWorker`](crate::AskError::WouldBlockWorker).
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -175,7 +178,7 @@ impl Dispatcher {
         CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
     }
 
-    /// What kind it is.
+    /// Returns the kind of this dispatcher.
     pub fn kind(&self) -> Kind {
         match self {
             Self::WorkStealing(_) => Kind::WorkStealing,
@@ -185,18 +188,18 @@ impl Dispatcher {
         }
     }
 
-    /// How long the threads stay when there is no actor; `None`: for ever.
+    /// Returns how long the threads stay when there is no actor; `None`: for ever.
     pub(crate) fn idle_shutdown(&self) -> Option<Duration> {
         match self {
             Self::WorkStealing(recipe) => recipe.idle_shutdown,
             Self::Blocking(recipe) => recipe.idle_shutdown,
-            // Each thread ends with its actor, or there is none.
+            // Each pinned thread ends with its actor, and a calling-thread dispatcher has no threads.
             Self::Pinned(_) | Self::CallingThread(_) => None,
         }
     }
 
-    /// Starts the threads, named after `name`; `hooks` is called once on each worker; a thread that
-    /// may block has none.
+    /// Starts the threads, named after `name`. `hooks` is called once on each worker; threads that may block have no
+    /// hooks.
     pub(crate) fn start<H: TurnHooks>(
         &self,
         name: &str,
@@ -228,8 +231,8 @@ impl WorkStealing {
     /// Pins each worker to one of these cores, in order: as many cores as threads. A core may be named
     /// more than once. Cores that the operating system keeps out of normal use may be named, too.
     ///
-    /// What the engine starts on such a worker, as a thread of another dispatcher, is not pinned with it. On Linux a thread
-    /// that a handler starts itself is.
+    /// A thread that the engine starts on such a worker, as a thread of another dispatcher, is not pinned with it. On
+    /// Linux, a thread that a handler starts itself is.
     pub fn pin_to(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
         self.pin_to = Some(cores.into_iter().collect());
         self
@@ -242,47 +245,47 @@ impl WorkStealing {
         self
     }
 
-    /// How long a turn may go on handling messages, counted from its first one; it ends with the message that
-    /// is being handled then, as if [`throughput`](Self::throughput) were used up. Default: as long as they
-    /// take. Zero: each turn handles one message.
+    /// How long a turn may go on handling messages, counted from its first message. The turn ends with the message that
+    /// is being handled then, as if [`throughput`](Self::throughput) were used up. Default: no limit. Zero: each turn
+    /// handles one message.
     pub fn deadline(mut self, length: Duration) -> Self {
         self.deadline = Some(length);
         self
     }
 
-    /// Lets the threads end when there has been no actor for so long, by the system's clock. The next actor
-    /// starts them again, or cannot be created: [`SpawnError::Thread`](crate::SpawnError::Thread). Default:
-    /// they stay until the system ends. (Akka's dispatchers end theirs after 1 s.)
+    /// Lets the threads end when there has been no actor for this long, by the system's clock. The next actor starts
+    /// the threads again, or cannot be created: [`SpawnError::Thread`](crate::SpawnError::Thread). Default: the threads
+    /// stay until the system ends. (Akka's dispatchers end theirs after 1 s.)
     ///
-    /// Not worth it where actors come and go all the time: a start of threads takes some 100 µs. The dispatcher
-    /// `default` is never without actors, since the guardians run there.
+    /// An idle shutdown is not worth it where actors come and go all the time: a start of threads takes some 100 µs.
+    /// The dispatcher `default` is never without actors, since the guardians run there.
     pub fn idle_shutdown(mut self, after: Duration) -> Self {
         self.idle_shutdown = Some(after);
         self
     }
 
-    /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers
-    /// sooner and costs CPU time; zero is one look at everything. The first two microseconds pass in short
-    /// pauses, the rest in yields to whatever shares the core.
+    /// How long a worker without work searches before it sleeps. Default: 5 µs. A longer search answers sooner and
+    /// costs CPU time; zero is one look at everything. The first two microseconds pass in short pauses, the rest in
+    /// yields to other threads on the core.
     ///
-    /// Unless it is zero, a search lasts for 20 µs at least while the tasks that the worker found last came as soon: to sleep
-    /// and be woken would cost as much. So a stream of 50,000 messages a second or more keeps workers awake, and what comes
-    /// less often does not.
+    /// Unless the length is zero, a search lasts for at least 20 µs while the tasks that the worker found last came
+    /// within that time: to sleep and be woken would cost as much. So a stream of 50,000 messages a second or more
+    /// keeps workers awake, and a slower stream does not.
     ///
-    /// It also waits for a microsecond or two before it looks for tasks from other threads
-    /// where it found several of them the last time: it finds more of them then, and each with more messages.
+    /// Unless the length is zero, a worker also waits for a microsecond or two before it looks for tasks from other
+    /// threads, if it found several of them the last time. The worker then finds more tasks, each with more messages.
     pub fn spin(mut self, length: Duration) -> Self {
         self.spin = length;
         self
     }
 
-    /// Whether the actor woken last on a worker runs there next, before those that wait. Default: yes.
-    /// It keeps a conversation of two actors on one core; without it, actors take strict turns.
+    /// Whether the actor woken last on a worker runs there next, before the actors that wait. Default: yes. This order
+    /// keeps a conversation of two actors on one core; without it, actors take strict turns.
     ///
-    /// The one woken last cannot move to another worker while the running turn lasts. So a turn that goes on
-    /// for more than 8 messages and about 100 µs after it woke somebody ends early. One message is never
-    /// interrupted: a handler that takes long belongs in [`Context::blocking`](crate::Context::blocking)
-    /// or on a [blocking](Dispatcher::blocking) dispatcher.
+    /// The actor woken last cannot move to another worker while the running turn lasts. So a turn that goes on for more
+    /// than 8 messages and about 100 µs after it woke an actor ends early. A single message is never interrupted: a
+    /// handler that takes long belongs in [`Context::blocking`](crate::Context::blocking) or on a
+    /// [blocking](Dispatcher::blocking) dispatcher.
     pub fn lifo(mut self, is_on: bool) -> Self {
         self.lifo = is_on;
         self
@@ -306,7 +309,7 @@ impl WorkStealing {
 }
 
 impl Blocking {
-    /// Threads kept always, and at most: within `1..=4096`. Default: `1..=64`.
+    /// The number of threads that always stay, and the largest number: within `1..=4096`. Default: `1..=64`.
     pub fn threads(mut self, range: RangeInclusive<usize>) -> Self {
         self.thread_count = range;
         self
@@ -363,8 +366,8 @@ impl Pinned {
 }
 
 impl CallingThread {
-    /// Messages that an actor handles in one turn, at least 1, before others that wait in the thread's queue
-    /// have theirs. Default: 64.
+    /// Messages that an actor handles in one turn, at least 1, before the other actors in the thread's queue have their
+    /// turns. Default: 64.
     pub fn throughput(mut self, message_count: u32) -> Self {
         self.throughput = message_count;
         self
@@ -401,7 +404,7 @@ impl From<CallingThread> for Dispatcher {
     }
 }
 
-/// As many threads as the operating system recommends.
+/// Returns the number of threads that the operating system recommends.
 pub(crate) fn default_thread_count() -> usize {
     crate::scheduler::affinity::recommended_thread_count().min(pool::WORKER_COUNT_MAX)
 }

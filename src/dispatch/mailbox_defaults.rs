@@ -1,14 +1,14 @@
-//! What a dispatcher says about the mailboxes of its actors.
+//! A dispatcher may choose the mailboxes of its actors, and may demand properties of them.
 
 use crate::dispatch::dispatcher::{Blocking, CallingThread, Dispatcher, Pinned, WorkStealing};
 use crate::mailbox::kind::{MailboxChoice, MailboxRequirement};
 
-/// What a dispatcher says about the mailboxes of its actors.
+/// The rules of a dispatcher for the mailboxes of its actors.
 #[derive(Clone, Debug)]
 pub struct Mailboxes {
-    /// For actors whose builder chooses none.
+    /// The mailbox of actors whose builder chooses none.
     pub own: Option<MailboxChoice>,
-    /// For all its actors.
+    /// The demand on the mailboxes of all its actors.
     pub required: Option<MailboxRequirement>,
 }
 
@@ -30,16 +30,16 @@ impl Dispatcher {
 macro_rules! say {
     ($($recipe:ident)*) => {$(
         impl $recipe {
-            /// Gives actors on this dispatcher this mailbox, or the one that the system knows by this name,
-            /// unless their builders choose one. The engine's own actors are not meant.
+            /// Gives actors on this dispatcher this mailbox, or the mailbox that the system knows by this name, unless
+            /// their builders choose another. The engine's own actors are exempt.
             pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
                 self.mailboxes.own = Some(mailbox.into());
                 self
             }
 
-            /// Demands this of the mailbox of each actor on this dispatcher: one that is not so is an error when
-            /// the actor is created, and where nobody has chosen one it [may be made](MailboxRequirement) so. The
-            /// engine's own actors are not meant.
+            /// Demands this of the mailbox of each actor on this dispatcher. A mailbox that does not meet the demand is
+            /// an error when the actor is created. If no mailbox was chosen for the actor, its mailbox [may be
+            /// made](MailboxRequirement) to meet the demand. The engine's own actors are exempt.
             pub fn requires_mailbox(mut self, requirement: MailboxRequirement) -> Self {
                 self.mailboxes.required = Some(requirement);
                 self

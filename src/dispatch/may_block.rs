@@ -1,16 +1,16 @@
-//! Whether the calling thread may wait for other threads.
+//! Tells whether the calling thread may wait for other threads.
 
 use crate::dispatch::calling_thread;
 use crate::sync::per_thread;
 use std::cell::Cell;
 
 per_thread! {
-    /// Whether others wait for what this thread runs now, although it is no turn of a worker's.
+    /// Whether other threads wait for the code that this thread runs now, although that code is no turn of a worker.
     static KEEPS_OTHERS: Cell<bool> = Cell::new(false);
 }
 
-/// Runs what others wait for, and what therefore must not wait itself: what timers fire, what sockets tell, and changes of
-/// a router.
+/// Runs code that other threads wait for, and that therefore must not wait itself: the firing of timers, the events of
+/// sockets, and changes of a router.
 pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
     struct Back(bool);
     impl Drop for Back {
@@ -22,8 +22,8 @@ pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Whether the calling thread runs what others may need the end of, so that it must not wait for them: on a
-/// work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
+/// Returns whether the calling thread runs code whose end other threads may need, so that it must not wait for them.
+/// This holds on a work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
 pub fn must_not_wait() -> bool {
     crate::scheduler::current::on_worker()
         || calling_thread::is_in_turn()

@@ -1,17 +1,17 @@
-//! Threads that end while they have no actors, and start again for the next one.
+//! Threads of an on-demand dispatcher end while it has no actors, and start again for the next actor.
 //!
-//! One lock guards the threads and the count of actors, for it is taken only when an actor begins or ends:
-//! 1. Whoever is about to make an actor [enters](OnDemand::enter), which starts the threads if there are none,
-//!    and gets a home on the threads that run now. They are not told to end while anyone is in.
-//! 2. An actor [leaves](OnDemand::leave) in its last turn, when nobody will schedule it any more.
-//! 3. When nobody has been in for long enough, a [look](OnDemand::look) tells the threads to end.
+//! One lock guards the threads and the count of actors, since it is taken only when an actor begins or ends:
+//! 1. A caller that is about to make an actor [enters](OnDemand::enter). This starts the threads if there are none, and
+//!    returns a home on the threads that run now. The threads are not told to end while the count of actors is above 0.
+//! 2. An actor [leaves](OnDemand::leave) in its last turn, when no thread will schedule the actor any more.
+//! 3. When no actor has been there for long enough, a [look](OnDemand::look) tells the threads to end.
 //!
-//! Threads that start again are new ones with queues of their own: no state of theirs is ever reset under a
-//! sender that has pushed a task and is about to wake somebody for it. Such a sender may be late, and wakes
-//! nobody then, but what it touches is alive: each actor's home holds on to the queues that it belongs to.
+//! Restarted threads are new threads with queues of their own. The state of ended threads is never reset under a sender
+//! that has pushed a task and is about to wake a thread for it. Such a sender may be late, and then wakes no thread,
+//! but the memory that it touches is alive: each actor's home holds on to the queues that it belongs to.
 //!
-//! Time is an argument, and there is at most one look to come: [`leave`](OnDemand::leave) and
-//! [`look`](OnDemand::look) say when.
+//! Time is an argument. At most one look is pending at a time: [`leave`](OnDemand::leave) and [`look`](OnDemand::look)
+//! return the time of the next look.
 
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::placement::Home;
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct OnDemand {
     name: String,
     recipe: Dispatcher,
-    /// How long nobody must have been in.
+    /// How long the dispatcher must have been without actors before its threads end.
     patience: Duration,
     state: Mutex<State>,
 }
@@ -33,37 +33,36 @@ pub struct OnDemand {
 #[derive(Debug)]
 struct State {
     now: Now,
-    /// Told to end, and not joined yet.
+    /// Threads that were told to end and are not joined yet.
     ending: Vec<Running>,
-    /// Actors that have entered and not left.
+    /// The number of actors that have entered and not left.
     actor_count: usize,
-    /// When the last one left, as long as no other has entered.
+    /// The time at which the last actor left; `None` once another has entered.
     empty_since: Option<Duration>,
-    /// Whether a look is to come.
+    /// Whether a look is pending.
     look_is_due: bool,
 }
 
 #[derive(Debug)]
 enum Now {
     Running(Running),
-    /// Until somebody enters.
+    /// The threads have ended, until an actor enters.
     Ended,
-    /// For good.
+    /// The threads have ended for good.
     Stopped,
 }
 
-/// Why nobody can enter.
+/// The reason for which no actor can enter.
 #[derive(Debug)]
 pub enum EnterError {
     /// The threads have ended for good.
     Stopped,
-    /// They could not be started again.
+    /// The threads could not be started again.
     Start(StartError),
 }
 
 impl OnDemand {
-    /// Starts the threads, named after `name`. The caller is in, as an actor is that has entered, and must
-    /// leave.
+    /// Starts the threads, named after `name`. The caller counts as an actor that has entered, and must leave.
     ///
     /// # Errors
     ///
@@ -80,11 +79,11 @@ impl OnDemand {
         Ok(Self { name, recipe, patience, state: Mutex::new(state) })
     }
 
-    /// The place of a new actor.
+    /// Enters a new actor and returns its place.
     ///
     /// # Errors
     ///
-    /// [`EnterError`]; nobody has entered then.
+    /// [`EnterError`]; the actor has not entered then.
     pub fn enter(&self) -> Result<Home, EnterError> {
         let mut ended = Vec::new();
         let entered = {
@@ -94,8 +93,8 @@ impl OnDemand {
             }
             self.enter_locked(&mut state)
         };
-        // Without the lock: destructors of their thread-locals may still run, and enter. They have had the time that the
-        // threads took that came after these.
+        // Joined without the lock: destructors of the threads' thread-locals may still run, and may enter. These
+        // threads have had time to end for as long as their successors ran.
         for running in ended {
             let _ = running.stop_and_join();
         }
@@ -105,7 +104,8 @@ impl OnDemand {
     /// Enters under the lock.
     fn enter_locked(&self, state: &mut State) -> Result<Home, EnterError> {
         if matches!(state.now, Now::Ended) {
-            // Under the lock: whoever else enters needs the same threads. They run nothing yet.
+            // Started under the lock, since other callers that enter need the same threads. The new threads run nothing
+            // yet.
             let running = start(&self.name, &self.recipe).map_err(EnterError::Start)?;
             state.now = Now::Running(running);
         }
@@ -116,8 +116,8 @@ impl OnDemand {
         Ok(home)
     }
 
-    /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller
-    /// is the one to see to it.
+    /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller must
+    /// arrange that look.
     #[must_use = "without a look the threads never end"]
     pub fn leave(&self, now: Duration) -> Option<Duration> {
         let mut state = lock(&self.state);
@@ -130,8 +130,8 @@ impl OnDemand {
         (!is_due_already).then(|| now.saturating_add(self.patience))
     }
 
-    /// Tells the threads to end if nobody has been in for long enough at the time `now`. Returns when to look
-    /// again, if that is to be seen to.
+    /// Tells the threads to end if, at the time `now`, no actor has been there for long enough. Returns when to look
+    /// again, if the caller must arrange another look.
     #[must_use = "without a look the threads never end"]
     pub fn look(&self, now: Duration) -> Option<Duration> {
         let mut state = lock(&self.state);
@@ -148,12 +148,12 @@ impl OnDemand {
         None
     }
 
-    /// Tells the threads to end once there is nothing left to run; none start any more. Never blocks.
+    /// Tells the threads to end once there is nothing left to run. No threads start any more. Never blocks.
     pub fn stop(&self) {
         lock(&self.state).end(Now::Stopped);
     }
 
-    /// Stops, and waits until every thread has ended but the calling one, if it is one of them.
+    /// Stops, and waits until every thread has ended except the calling thread, if it is one of them.
     pub fn stop_and_join(&self) {
         self.stop();
         let ending = std::mem::take(&mut lock(&self.state).ending);
@@ -162,7 +162,7 @@ impl OnDemand {
         }
     }
 
-    /// Whether the calling thread is one of the dispatcher's.
+    /// Returns whether the calling thread is one of the dispatcher's.
     pub fn runs_current_thread(&self) -> bool {
         let state = lock(&self.state);
         let running = match &state.now {
@@ -174,7 +174,7 @@ impl OnDemand {
 }
 
 impl State {
-    /// Tells the threads that run to end.
+    /// Tells the running threads to end.
     fn end(&mut self, next: Now) {
         if let Now::Running(running) = std::mem::replace(&mut self.now, next) {
             running.stop();
@@ -182,9 +182,9 @@ impl State {
         }
     }
 
-    /// Threads that have ended, to be joined, but for the last ones of them: these may still run destructors of their
-    /// thread-locals, which may wait for the very actor that makes another one here. Those that have not ended are still
-    /// on their way, in the end of an actor's last turn, and nobody shall wait for that.
+    /// Takes the threads that have ended, to be joined, except the last of them. The last ones may still run
+    /// destructors of their thread-locals, and these may wait for the very actor that makes another actor here. Threads
+    /// that have not ended are still in the end of an actor's last turn, and no caller shall wait for that.
     fn take_ended(&mut self) -> Vec<Running> {
         let (mut ended, ending): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.ending).into_iter().partition(Running::has_ended);
@@ -208,7 +208,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Says that its thread destroys its thread-locals, and keeps it from ending.
+    /// Reports that its thread destroys its thread-locals, and keeps the thread from ending.
     struct Late(Sender<()>, Receiver<()>);
 
     impl Drop for Late {
@@ -222,7 +222,7 @@ mod tests {
         static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
     }
 
-    /// Leaves its thread what it is given, and ends.
+    /// Stores its message in a thread-local, and ends.
     struct Brief;
 
     impl Actor for Brief {
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// As it does whose thread-locals ask the very actor that makes the next one.
+    /// For example, destructors of the thread-locals ask the very actor that makes the next actor.
     #[test]
     fn who_makes_the_actor_for_which_threads_start_again_does_not_wait_for_thread_locals() {
         let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(SECOND).into();

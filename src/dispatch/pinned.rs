@@ -1,12 +1,12 @@
-//! A thread for one actor alone.
+//! A pinned dispatcher gives each actor a thread of its own.
 //!
-//! The run queue is one slot, which is enough: the actor has one token ([`crate::scheduler::task`],
-//! rule 1). A scheduler fills the slot and then unparks; the thread looks into the slot and then parks.
-//! An unpark between the two makes the park return at once, so no wake is lost. A handler that parks for
-//! reasons of its own may swallow that unpark; it comes after the store into the slot, so the look after
-//! the handler sees the task.
+//! The run queue of such a thread is one slot. One slot is enough, since the actor has one token
+//! ([`crate::scheduler::task`], rule 1). A scheduling thread fills the slot and then unparks the actor's thread; the
+//! actor's thread looks into the slot and then parks. An unpark between the two makes the park return at once, so no
+//! wake is lost. A handler that parks for reasons of its own may consume that unpark. The unpark comes after the store
+//! into the slot, so the look after the handler sees the task.
 //!
-//! As in the blocking pool, the threads never stand as readers of a grace domain.
+//! As in the blocking pool, the threads never stand as readers of a reclamation domain.
 
 use crate::dispatch::threads::Threads;
 use crate::scheduler::error::{JoinError, StartError};
@@ -18,7 +18,7 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
-/// Makes threads for single actors.
+/// A pinned dispatcher, which makes a thread for each actor.
 #[derive(Clone)]
 pub struct PinnedThreads(Arc<Shared>);
 
@@ -26,7 +26,7 @@ struct Shared {
     throughput: u32,
     deadline: Option<Duration>,
     threads: Threads,
-    /// Every thread ends once its slot is empty.
+    /// Whether every thread ends once its slot is empty.
     stopping: AtomicBool,
 }
 
@@ -40,15 +40,15 @@ pub struct PinnedHome {
 struct Seat {
     /// The task, while it is scheduled and not yet taken.
     slot: AtomicPtr<Task>,
-    /// The actor is gone; the thread ends once the slot is empty.
+    /// Whether the actor is gone; the thread then ends once the slot is empty.
     released: AtomicBool,
-    /// Set before anyone has the home.
+    /// The thread; set before a caller gets the home.
     thread: OnceLock<Thread>,
 }
 
 impl PinnedThreads {
-    /// No thread runs until there is an actor. A turn handles at most `throughput` messages, and goes on for
-    /// no longer than `deadline` if there is one.
+    /// Starts a dispatcher without threads: the first thread starts with the first actor. A turn handles at most
+    /// `throughput` messages, and goes on for no longer than `deadline` if there is one.
     ///
     /// # Errors
     ///
@@ -85,18 +85,18 @@ impl PinnedThreads {
 
     /// Tells every thread to end once its slot is empty. Never blocks.
     pub fn stop(&self) {
-        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`. So does the
-        // unpark behind it.
+        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`. So does the unpark behind
+        // it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();
     }
 
-    /// Whether every thread has ended.
+    /// Returns whether every thread has ended.
     pub fn has_ended(&self) -> bool {
         self.0.threads.have_ended()
     }
 
-    /// Whether the calling thread is one of these.
+    /// Returns whether the calling thread is one of these threads.
     pub fn runs_current_thread(&self) -> bool {
         self.0.threads.have_current()
     }
@@ -105,7 +105,7 @@ impl PinnedThreads {
     ///
     /// # Errors
     ///
-    /// On one of the threads; nothing has happened then.
+    /// If the caller is one of the threads; nothing has been done then.
     pub fn join(&self) -> Result<(), JoinError> {
         self.0.threads.join_all()
     }
@@ -114,22 +114,22 @@ impl PinnedThreads {
 impl PinnedHome {
     /// Hands the actor to its thread.
     pub fn schedule(&self, task: TaskRef) {
-        // Ordering: Release; pairs with the Acquire swap in `take`. The thread sees all that led to this wake. It is
-        // empty: nothing is read through it.
+        // Ordering: Release; pairs with the Acquire swap in `take`. The actor's thread sees everything that led to this
+        // wake. The slot is empty before: nothing is read through the old value.
         let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::Release);
         debug_assert!(before.is_null(), "a home was given two tasks");
         self.unpark();
     }
 
-    /// Lets the thread end, for its actor is gone. A task scheduled before is still run.
+    /// Lets the thread end, since its actor is gone. A task that was scheduled before still runs.
     pub fn release(&self) {
-        // Ordering: Release; pairs with the Acquire load of `released` in `next_task`. Whoever sees it
-        // also sees the last task put into the slot.
+        // Ordering: Release; pairs with the Acquire load of `released` in `next_task`. A thread that sees the flag also
+        // sees the last task put into the slot.
         self.seat.released.store(true, Ordering::Release);
         self.unpark();
     }
 
-    /// Whether it is the calling one.
+    /// Returns whether the actor's thread is the calling thread.
     pub fn is_this_thread(&self) -> bool {
         self.seat.thread.get().is_some_and(|own| own.id() == thread::current().id())
     }
@@ -163,7 +163,7 @@ impl Seat {
 
     fn next_task(&self, shared: &Shared) -> Option<TaskRef> {
         loop {
-            // Ordering: Acquire; pairs with the Release stores in `release` and `stop`. Before the look
+            // Ordering: Acquire; pairs with the Release stores in `release` and `stop`. The loads come before the look
             // into the slot, so that a task scheduled before the release is seen.
             let ends = self.released.load(Ordering::Acquire) || shared.stopping.load(Ordering::Acquire);
             if let Some(task) = self.take() {
@@ -177,7 +177,7 @@ impl Seat {
     }
 
     fn take(&self) -> Option<TaskRef> {
-        // Ordering: Acquire; pairs with the Release swap in `schedule`, which reads nothing of ours.
+        // Ordering: Acquire; pairs with the Release swap in `schedule`, which reads nothing that this thread wrote.
         let task = NonNull::new(self.slot.swap(ptr::null_mut(), Ordering::Acquire))?;
         // SAFETY: `schedule` put the token into the slot, and the swap took it out.
         Some(unsafe { TaskRef::new(task) })

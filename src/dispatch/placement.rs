@@ -1,4 +1,4 @@
-//! Where one actor runs.
+//! A placement says where a single actor runs.
 
 use crate::dispatch::blocking::BlockingPool;
 #[cfg(feature = "testkit")]
@@ -13,7 +13,7 @@ use crate::sync::Arc;
 #[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
 
-/// Where one actor runs.
+/// The place where a single actor runs.
 #[derive(Clone, Debug)]
 pub enum Home {
     WorkStealing(Arc<Pool>),
@@ -25,7 +25,7 @@ pub enum Home {
 }
 
 impl Home {
-    /// Hands the actor over to be run.
+    /// Hands the actor over to its threads.
     #[inline]
     pub fn schedule(&self, task: TaskRef) {
         match self {
@@ -38,8 +38,9 @@ impl Home {
         }
     }
 
-    /// Whether the actor of this task, whose home it is, cannot run as long as the calling thread waits, though that may:
-    /// on a thread of its own, on the only one of a blocking dispatcher, or in its own turn.
+    /// Returns whether the actor of this task, which has this home, cannot run while the calling thread waits, although
+    /// the calling thread is allowed to wait. So it is on a thread of the actor's own, on the only thread of a blocking
+    /// dispatcher, and in the actor's own turn.
     pub fn needs_this_thread(&self, task: *const Task) -> bool {
         match self {
             Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
@@ -48,7 +49,7 @@ impl Home {
         }
     }
 
-    /// The actor is gone and will not be scheduled again: a thread of its own ends.
+    /// Notes that the actor is gone and will not be scheduled again: a thread of its own ends.
     pub fn release(&self) {
         if let Self::Pinned(home) = self {
             home.release();

@@ -1,4 +1,4 @@
-//! A dispatcher whose threads run.
+//! The running form of a dispatcher owns its threads.
 
 use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::calling_thread;
@@ -20,13 +20,13 @@ pub enum Running {
     Blocking(BlockingPool),
     Pinned(PinnedThreads),
     CallingThread(calling_thread::Limits),
-    /// In the place of a dispatcher of this kind; see [`stepping`].
+    /// Stands in the place of a dispatcher of this kind; see [`stepping`].
     #[cfg(feature = "testkit")]
     Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
 impl Running {
-    /// What kind it is.
+    /// Returns the kind of the dispatcher.
     pub fn kind(&self) -> Kind {
         match self {
             Self::WorkStealing(_) => Kind::WorkStealing,
@@ -38,7 +38,7 @@ impl Running {
         }
     }
 
-    /// The place of a new actor; on a pinned dispatcher this starts its thread.
+    /// Returns the place of a new actor; on a pinned dispatcher this starts the actor's thread.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Running {
         }
     }
 
-    /// Tells the threads to end once there is nothing left to run. Never blocks; all actors are gone by
-    /// then.
+    /// Tells the threads to end once there is nothing left to run. Never blocks. The caller makes sure that all actors
+    /// are gone by then.
     pub fn stop(&self) {
         match self {
             Self::WorkStealing(pool) => pool.stop(),
@@ -67,7 +67,7 @@ impl Running {
         }
     }
 
-    /// Whether all threads have ended, so that to join them takes no time.
+    /// Returns whether all threads have ended, so that a join takes no time.
     pub fn has_ended(&self) -> bool {
         match self {
             Self::WorkStealing(pool) => pool.has_ended(),
@@ -79,13 +79,13 @@ impl Running {
         }
     }
 
-    /// Whether the calling thread is one of the dispatcher's.
+    /// Returns whether the calling thread is one of the dispatcher's.
     pub fn runs_current_thread(&self) -> bool {
         match self {
             Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
             Self::Blocking(pool) => pool.runs_current_thread(),
             Self::Pinned(threads) => threads.runs_current_thread(),
-            // None of its own; see `must_not_wait`.
+            // This dispatcher has no threads of its own; see `must_not_wait`.
             Self::CallingThread(_) => false,
             #[cfg(feature = "testkit")]
             Self::Stepping(stepper, _) => stepper.in_turn(),
@@ -96,7 +96,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// On one of the threads: they are told to stop, and another thread must join them.
+    /// If the caller is one of the threads. The threads are told to stop, and another thread must join them.
     pub fn stop_and_join(&self) -> Result<(), JoinError> {
         self.stop();
         match self {

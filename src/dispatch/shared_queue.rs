@@ -1,14 +1,14 @@
-//! One queue in front of several takers, of whom a push wakes one that sleeps.
+//! A shared queue stands in front of several takers; a push wakes one taker that sleeps.
 //!
-//! Knows nothing of actors: what a taker is, and how it is woken, its [`Wake`] says. The takers here are the
-//! routees of a balancing pool: see `actor/shared_queue_turn.rs`.
+//! The queue knows nothing of actors: its [`Wake`] says how a taker is woken. The takers here are the routees of a
+//! balancing pool: see `actor/shared_queue_turn.rs`.
 //!
 //! # No taker sleeps while there is something to take
-//! A taker that finds nothing *registers*: it marks its seat and puts an entry into the queue of the idle. Then it
-//! looks once more, and sleeps. A sender pushes, then looks for an entry. Between the two halves of either side
-//! lies a `SeqCst` fence, so one of them sees the other: the taker the message, or the sender the entry
-//! (invariant 10 of the crate). The sender takes entries until it has *claimed* a taker, and wakes that one. So
-//! nobody scans, and two senders never claim the same.
+//! A taker that finds nothing *registers*: it marks its seat and puts an entry into the queue of the idle. The taker
+//! then looks once more, and sleeps. A sender pushes, then looks for an entry. Between the two halves of either side
+//! lies a `SeqCst` fence, so one side sees the other: the taker the message, or the sender the entry (invariant 10 of
+//! the crate). The sender takes entries until it has *claimed* a taker, and wakes that taker. So no sender scans all
+//! takers, and two senders never claim the same taker.
 //!
 //! A seat is in one of three states:
 //!
@@ -20,40 +20,43 @@
 //!      a sender takes the entry: a claim if it was Registered, nothing if it was Stale
 //! ```
 //!
-//! A taker that has something else to do withdraws first, for a claim on it would be in vain as long as that takes.
-//! Its entry stays behind as a stale one, and is used again at the next register: there is at most one for each seat.
+//! A taker that has something else to do withdraws first, since a claim on it would be in vain for as long as that
+//! takes. The taker's entry stays behind as a stale entry, and the next register uses it again: there is at most one
+//! entry for each seat.
 //!
-//! # One is called at a time
-//! To wake a taker costs far more than to push, and when many are pushed at once the ones woken find nothing. So
-//! senders wake one taker, and no other before that one has [answered](SharedQueue::answer): it takes a message,
-//! takes the call back, and looks whether there is more: then it wakes the next. One that cannot take (it was
-//! suspended or stopped meanwhile) answers all the same. Here, too, a fence lies between the two halves of either
-//! side: a sender that sees the call, and wakes nobody, has pushed what the answer's look sees.
+//! # One taker is called at a time
+//! To wake a taker costs far more than to push, and when many messages are pushed at once, the woken takers find
+//! nothing. So senders wake one taker, and no other before that taker has [answered](SharedQueue::answer): the taker
+//! takes a message, takes the call back, and looks whether there is more. If there is more, the taker wakes the next. A
+//! taker that cannot take (it was suspended or stopped meanwhile) answers all the same. Here, too, a fence lies between
+//! the two halves of either side: if a sender sees the call and wakes no taker, the answer's look sees what that sender
+//! has pushed.
 //!
-//! This asks of whoever wakes a taker that it runs soon, and above all not behind the very handler that waits for
-//! another message of the queue.
+//! A woken taker must therefore run soon, and above all not behind the very handler that waits for another message of
+//! the queue.
 //!
-//! # When nobody is left
-//! One that [leaves when the queue is empty](Taker::leave_when_empty) looks at the queue once more when it is no
-//! taker any more, and stays if there is something and it was the last. One that [leaves](Taker::leave) for other
-//! reasons empties the queue if it was the last, and so does a sender that finds nobody there *after* its push. With
-//! the same fences one of them sees the message. All do it under the lock that joining takes too, so that what is
-//! pushed for a new taker is never emptied in the name of an old one. No message takes that lock while there is a
-//! taker.
+//! # When the last taker leaves
+//! A taker that [leaves when the queue is empty](Taker::leave_when_empty) looks at the queue once more when it is no
+//! taker any more. The taker stays if there is something and if it was the last taker. A taker that
+//! [leaves](Taker::leave) for other reasons empties the queue if it was the last taker. So does a sender that finds no
+//! taker *after* its push. With the same fences one of the two sees the message. All of this happens under the lock
+//! that joining takes too, so a message that is pushed for a new taker is never emptied in the name of an old taker. No
+//! message takes that lock while there is a taker.
 //!
 //! # When it is full
-//! By its [`Bound`] a push is refused, or displaces the message that has waited longest. Displacing takes one and adds one
-//! in one step of the queue: it is never empty in between, so whoever looks whether there is something to take finds it,
-//! and the push goes on like any other. A message that was displaced belongs to the pusher alone.
+//! By its [`Bound`], a push to a full queue is refused, or displaces the message that has waited longest. Displacing
+//! takes one message and adds one in a single step of the queue. The queue is never empty in between, so a taker that
+//! looks finds something, and the push goes on like any other. A displaced message belongs to the pusher alone.
 //!
 //! # What it costs
-//! A push is one push to the queue, a fence, and four loads: the number of takers, whether the queue of the
-//! idle is empty, and whether one is called. Either queue allocates a block for every 31 elements. A claim is one more
-//! pop, two exchanges and the wake; its answer an exchange, a fence and a look.
+//! A push is one push to the queue, a fence, and four loads: the number of takers, whether the queue of the idle is
+//! empty, and whether one is called. Either queue allocates a block for every 31 elements. A claim is one more pop, two
+//! exchanges and the wake; the answer is an exchange, a fence and a look.
 //!
 //! # Accepted limits
-//! Both queues may wait briefly, inside `pop`, for a pusher that was preempted between its claim of a place and
-//! filling it: a taker for a sender, a sender for a taker that registers. Many sleepers are woken one after the other.
+//! Inside `pop`, both queues may wait briefly for a pusher that was preempted after it claimed a slot and before it
+//! filled the slot: a taker waits for a sender, a sender waits for a taker that registers. Many sleepers are woken one
+//! after the other.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, ArrayQueue, CachePadded, Mutex, OnceLock, SegQueue, lock};
@@ -61,20 +64,20 @@ use std::num::NonZeroUsize;
 
 /// How a taker is woken.
 pub trait Wake {
-    /// Makes the taker look at the queue soon, on whatever thread has nothing else to do.
+    /// Makes the taker look at the queue soon, on a thread that has nothing else to do.
     fn wake(&self);
 }
 
-/// The queue, and who sleeps in front of it.
+/// A queue of messages, and the takers that sleep in front of it.
 pub struct SharedQueue<M, W> {
     /// Set by [`open`](Self::open).
     messages: OnceLock<Messages<M>>,
-    /// An entry for each seat that is registered or stale, the longest idle one first.
+    /// An entry for each registered or stale seat, the longest idle first.
     idle: SegQueue<Arc<Seat<W>>>,
-    /// A taker was woken that has not answered yet, or is just being looked for. On lines of its own: it changes with
-    /// each call, and who pushes reads its neighbours.
+    /// Whether a taker was woken that has not answered yet, or is just being looked for. On cache lines of its own: it
+    /// changes with each call, and pushers read its neighbours.
     is_called: CachePadded<AtomicBool>,
-    /// Those that have joined and not left.
+    /// The number of takers that have joined and not left.
     taker_count: AtomicUsize,
     /// Held to join, to leave, and to empty a queue that has no takers.
     membership: Mutex<()>,
@@ -85,42 +88,43 @@ enum Messages<M> {
     Bounded { queue: ArrayQueue<M>, at_bound: AtBound },
 }
 
-/// What a queue holds at most, and what becomes of a message too many.
+/// The capacity of a queue, and the treatment of a message beyond it.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
-    /// How many; room for those is allocated at once.
+    /// How many messages the queue holds; their room is allocated at once.
     pub capacity: NonZeroUsize,
-    /// What becomes of a message too many.
+    /// The treatment of a message beyond the capacity.
     pub at_bound: AtBound,
 }
 
-/// What a push does that finds the queue full.
+/// The treatment of a push that finds the queue full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtBound {
-    /// It is refused.
+    /// The push is refused.
     Refuse,
-    /// It is refused, and its message is to be dropped.
+    /// The push is refused, and its message is to be dropped.
     DropNewest,
-    /// It takes the place of the message that has waited longest.
+    /// The message takes the place of the message that has waited longest.
     DropOldest,
 }
 
-/// What became of a push that was not refused.
+/// The result of a push that was not refused.
 #[must_use = "stranded messages are in nobody's hands"]
 pub enum Pushed<M> {
-    /// A taker has it, or will see it.
+    /// A taker has the message, or will see it.
     Queued,
-    /// The same, and this one has made room for it.
+    /// A taker has the message or will see it, and this older message has made room for it.
     Displaced(M),
-    /// The last taker has left meanwhile: this is all that was in the queue, the message perhaps among it.
+    /// The last taker has left meanwhile: these are all messages that were in the queue, the pushed message perhaps
+    /// among them.
     Stranded(Vec<M>),
 }
 
-/// Why a push was refused; the message comes back.
+/// The reason for which a push was refused; the message comes back.
 pub enum Refused<M> {
     /// The queue is at its capacity.
     Full(M),
-    /// The same, and its [`Bound`] says that the message is to be dropped.
+    /// The queue is at its capacity, and its [`Bound`] says that the message is to be dropped.
     ToDrop(M),
     /// There is no taker.
     NoTaker(M),
@@ -131,14 +135,14 @@ struct Seat<W> {
     wake: W,
 }
 
-/// No entry; the taker is at work, or was claimed.
+/// There is no entry; the taker is at work, or was claimed.
 const AWAY: u8 = 0;
 /// There is an entry, and the taker sleeps or is about to.
 const REGISTERED: u8 = 1;
-/// There is an entry, and it means nothing.
+/// There is an entry, and it means nothing: the taker has withdrawn.
 const STALE: u8 = 2;
 
-/// One who takes. To be [left](Self::leave), not dropped: the others would not learn of it.
+/// A taker of messages. A taker must be [left](Self::leave), not dropped: a drop tells the other takers nothing.
 pub struct Taker<M, W> {
     queue: Arc<SharedQueue<M, W>>,
     seat: Arc<Seat<W>>,
@@ -146,7 +150,7 @@ pub struct Taker<M, W> {
 }
 
 impl<M, W: Wake> SharedQueue<M, W> {
-    /// A queue that is not open and has no takers.
+    /// Makes a queue that is not open and has no takers.
     pub fn new() -> Self {
         Self {
             messages: OnceLock::new(),
@@ -157,7 +161,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Says how much it holds, before anybody joins. What is said first counts.
+    /// Says how much the queue holds, before a taker joins. The first call counts.
     pub fn open(&self, bound: Option<Bound>) {
         self.messages.get_or_init(|| match bound {
             None => Messages::Unbounded(SegQueue::new()),
@@ -191,7 +195,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         Ok(self.pushed().map_or(Pushed::Queued, Pushed::Stranded))
     }
 
-    /// A message was pushed: wakes a taker. Where there is none any more, returns all that was in the queue.
+    /// Wakes a taker after a push. If there is no taker any more, returns all messages that were in the queue.
     #[inline]
     fn pushed(&self) -> Option<Vec<M>> {
         // Ordering: SeqCst; between the push and the looks at the takers, the idle and the call; mirror of the fences
@@ -207,7 +211,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         None
     }
 
-    /// A message was pushed in the place of `oldest`.
+    /// Wakes a taker after a push that took the place of `oldest`.
     #[cold]
     fn pushed_over(&self, oldest: M) -> Pushed<M> {
         match self.pushed() {
@@ -219,7 +223,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Messages in the queue; exact when nobody pushes or takes meanwhile.
+    /// Returns the number of messages in the queue; exact when no thread pushes or takes meanwhile.
     pub fn len(&self) -> usize {
         match self.messages.get() {
             Some(Messages::Unbounded(queue)) => queue.len(),
@@ -228,7 +232,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Whether there is nothing in the queue.
+    /// Returns whether there is nothing in the queue.
     #[inline]
     fn is_empty(&self) -> bool {
         match self.messages.get() {
@@ -238,8 +242,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// To be called by a taker that was claimed, once it has taken a message or knows that it cannot: others may be
-    /// claimed again, and one is if there is anything left.
+    /// Ends a call: a taker that was claimed calls this once it has taken a message, or knows that it cannot. Takers
+    /// may be claimed again then, and one is if there is anything left.
     pub fn answer(&self) {
         // Ordering: Relaxed; the fence orders it.
         self.is_called.swap(false, Ordering::Relaxed);
@@ -252,7 +256,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     #[inline]
     fn has_takers(&self) -> bool {
-        // Ordering: Relaxed; before a push a hint. After it the fence orders this behind the push.
+        // Ordering: Relaxed; before a push this is a hint. After a push the fence orders this load behind the push.
         self.taker_count.load(Ordering::Relaxed) > 0
     }
 
@@ -264,8 +268,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Wakes one taker that sleeps, unless one is called. A `SeqCst` fence lies between the push, or the look at the
-    /// queue, that this is for and here.
+    /// Wakes one taker that sleeps, unless one is called. The caller has executed a `SeqCst` fence since the push, or
+    /// the look at the queue, that this wake is for.
     #[inline]
     fn wake_one(&self) {
         // Ordering: Relaxed; the fence orders it.
@@ -281,14 +285,14 @@ impl<M, W: Wake> SharedQueue<M, W> {
                 return;
             }
             while let Some(seat) = self.idle.pop() {
-                // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees
-                // the call and the message. Nothing of the taker's is read.
+                // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees the
+                // call and the message. The sender reads no data of the taker.
                 if seat.state.swap(AWAY, Ordering::Release) == REGISTERED {
                     seat.wake.wake();
                     return;
                 }
             }
-            // Nobody sleeps. Who has pushed meanwhile and seen the call has left it to us.
+            // No taker sleeps. A sender that has pushed meanwhile and seen the call has left the look to this thread.
             // Ordering: Relaxed; the fence orders it.
             self.is_called.swap(false, Ordering::Relaxed);
             // Ordering: SeqCst; between taking the call back and the looks; mirror of the fences in `push` and
@@ -300,61 +304,62 @@ impl<M, W: Wake> SharedQueue<M, W> {
         }
     }
 
-    /// Everything, if there is still nobody to take it.
+    /// Takes all messages, if there is still no taker.
     #[cold]
     fn take_stranded(&self) -> Vec<M> {
         let _membership = lock(&self.membership);
         if self.has_takers() { Vec::new() } else { self.take_all() }
     }
 
-    /// The caller holds the lock, and there are no takers.
+    /// Takes all messages. The caller holds the lock, and there are no takers.
     fn take_all(&self) -> Vec<M> {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// All entries, if there are no takers: they are stale then, and go now, for what wakes a taker may keep this queue
-    /// alive. The caller holds the lock.
+    /// Takes all entries if there are no takers. The entries are stale then, and must go now, since the value that
+    /// wakes a taker may keep this queue alive. The caller holds the lock.
     fn entries_without_takers(&self, are_none: bool) -> Vec<Arc<Seat<W>>> {
         if are_none { std::iter::from_fn(|| self.idle.pop()).collect() } else { Vec::new() }
     }
 }
 
 impl<M, W: Wake> Taker<M, W> {
-    /// One more taker of `queue`, which is woken by `wake`. It is at work: it takes, registers or leaves.
+    /// Adds a taker to `queue`, which is woken by `wake`. The new taker is at work: it takes, registers or leaves.
     pub fn join(queue: Arc<SharedQueue<M, W>>, wake: W) -> Self {
         {
             let _membership = lock(&queue.membership);
-            // Ordering: Relaxed; who emptied the queue for want of takers has released the lock, and who sends
-            // because there is a taker again has been told so by other means.
+            // Ordering: Relaxed; the thread that emptied the queue for want of takers has released the lock, and a
+            // sender that sends because there is a taker again has learned of the taker by other means.
             queue.taker_count.fetch_add(1, Ordering::Relaxed);
         }
         let seat = Arc::new(Seat { state: AtomicU8::new(AWAY), wake });
         Self { queue, seat, registered: false }
     }
 
-    /// The queue.
+    /// Returns the queue.
     pub fn queue(&self) -> &Arc<SharedQueue<M, W>> {
         &self.queue
     }
 
-    /// The next message.
+    /// Takes the next message.
     #[inline]
     pub fn take(&self) -> Option<M> {
         self.queue.pop()
     }
 
-    /// Says that this taker is about to sleep. False if there is something to take after all.
+    /// Says that this taker is about to sleep. Returns false if there is something to take after all.
     ///
-    /// In either case it counts as idle until it [withdraws](Self::withdraw), which it does before anything else.
+    /// In either case the taker counts as idle until it [withdraws](Self::withdraw), which it does before anything
+    /// else.
     #[must_use = "who finds something must not sleep"]
     pub fn register(&mut self) -> bool {
         self.registered = true;
-        // Ordering: Relaxed, both; our own mark, which a sender that takes the entry reads by an exchange; and the
-        // fence below orders it before our look.
+        // Ordering: Relaxed, both; this taker's own mark, which a sender that takes the entry reads by an exchange. The
+        // fence below orders the mark before the look.
         let reused =
             self.seat.state.compare_exchange(STALE, REGISTERED, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if !reused {
-            // There is no entry, so nobody else touches the state; a sender sees the mark through the entry.
+            // There is no entry, so no other thread touches the state; a sender sees the mark through the entry.
             self.seat.state.swap(REGISTERED, Ordering::Relaxed);
             self.queue.idle.push(self.seat.clone());
         }
@@ -363,11 +368,11 @@ impl<M, W: Wake> Taker<M, W> {
         self.queue.is_empty()
     }
 
-    /// Says that this taker is awake. True if a sender has claimed it since it registered: it owes an
-    /// [answer](SharedQueue::answer).
+    /// Says that this taker is awake. Returns true if a sender has claimed the taker since it registered: the taker
+    /// owes an [answer](SharedQueue::answer) then.
     #[must_use = "who was claimed must answer"]
     pub fn withdraw(&mut self) -> bool {
-        // Ordering: Acquire; pairs with the Release in `call`: we see what the claim was for.
+        // Ordering: Acquire; pairs with the Release in `call`: the taker sees the message that the claim was for.
         std::mem::take(&mut self.registered)
             && self
                 .seat
@@ -376,7 +381,7 @@ impl<M, W: Wake> Taker<M, W> {
                 .is_err()
     }
 
-    /// Leaves for good, unless this is the last taker and there is something to take: then it comes back, and
+    /// Leaves for good, unless this is the last taker and there is something to take: then the taker is returned, and
     /// has not left.
     pub fn leave_when_empty(mut self) -> Result<(), Self> {
         let is_claimed = self.withdraw();
@@ -384,8 +389,8 @@ impl<M, W: Wake> Taker<M, W> {
             let _membership = lock(&self.queue.membership);
             let is_last = self.uncount();
             if is_last && !self.queue.is_empty() {
-                // Ordering: Relaxed; as in `join`. A sender that has seen nobody meanwhile was refused, or waits for
-                // the lock and then finds us.
+                // Ordering: Relaxed; as in `join`. A sender that has seen no taker meanwhile was refused, or waits for
+                // the lock and then finds this taker.
                 self.queue.taker_count.fetch_add(1, Ordering::Relaxed);
                 None
             } else {
@@ -406,7 +411,7 @@ impl<M, W: Wake> Taker<M, W> {
         }
     }
 
-    /// Leaves for good. Returns what was in the queue, if this was the last taker.
+    /// Leaves for good. Returns the messages of the queue, if this was the last taker.
     pub fn leave(mut self) -> Vec<M> {
         let is_claimed = self.withdraw();
         let (messages, entries) = {
@@ -419,8 +424,8 @@ impl<M, W: Wake> Taker<M, W> {
         messages
     }
 
-    /// Says that this is no taker any more. True if it was the last. What is seen in the queue afterwards is all that
-    /// no sender will see to. The caller holds the lock.
+    /// Subtracts this taker from the count. Returns true if it was the last. Messages seen in the queue afterwards are
+    /// all messages that no sender takes care of. The caller holds the lock.
     fn uncount(&self) -> bool {
         // Ordering: Relaxed; the fence orders it.
         let is_last = self.queue.taker_count.fetch_sub(1, Ordering::Relaxed) == 1;
@@ -429,14 +434,14 @@ impl<M, W: Wake> Taker<M, W> {
         is_last
     }
 
-    /// The rest of leaving, not under the lock: this may free what is woken.
+    /// Does the rest of leaving, without the lock: this may free the value that wakes a taker.
     fn part(self, is_claimed: bool, entries: Vec<Arc<Seat<W>>>) {
         drop(entries);
         if is_claimed {
             self.queue.answer();
         } else {
-            // Parts with entries of those that have left: without it they would pile up in a pool that is resized
-            // again and again and never used.
+            // This wake drops stale entries of takers that have left. Without it, entries would pile up in a pool that
+            // is resized again and again and never used.
             self.queue.wake_one();
         }
     }

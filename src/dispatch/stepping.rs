@@ -1,7 +1,7 @@
-//! For tests: actors take their turns on one thread, in an order that the test chooses.
+//! A stepper gives actors their turns on one thread, in an order that a test chooses.
 //!
-//! The choosing, and the books about it, are the testkit's. Here is only what the engine needs of it: where a
-//! woken actor goes, and how a thread that would wait for the actors that it has to run itself runs them.
+//! The testkit chooses the turns and keeps account of them. This file has only the engine's part: where a woken actor
+//! goes, and how a thread runs the turns of actors for which it would otherwise wait.
 
 #[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind;
@@ -15,43 +15,43 @@ use std::cell::RefCell;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
-/// Who an actor is: its uid, and what makes its path.
+/// The identity of an actor: its uid, and a function that makes its path.
 #[cfg(feature = "testkit")]
 pub type Identity<'a> = (u32, &'a dyn Fn() -> String);
 
 /// Gives actors their turns, on one thread.
 #[cfg(feature = "testkit")]
 pub trait Stepper: Send + Sync + std::fmt::Debug {
-    /// Takes a woken actor (or another task, which is nobody) that belongs on a dispatcher of this kind.
+    /// Takes a woken actor that belongs on a dispatcher of this kind, or another task, which has no identity.
     fn schedule(&self, task: TaskRef, kind: Kind, who: Option<Identity<'_>>);
 
-    /// Runs turns until `done`, if the calling thread is the one that runs them.
+    /// Runs turns until `done`, if the calling thread is the thread that runs them.
     fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached;
 
-    /// Whether nobody has anything to do.
+    /// Returns whether no task has anything to do.
     fn is_idle(&self) -> bool;
 
-    /// Whether the calling thread is within a turn.
+    /// Returns whether the calling thread is within a turn.
     fn in_turn(&self) -> bool;
 
-    /// More turns than this without a rest are too many.
+    /// Returns the number of turns without a rest above which a test counts as a livelock.
     fn turn_max(&self) -> u64;
 
-    /// What its choices derive from.
+    /// Returns the seed from which the choices derive.
     fn seed(&self) -> u64;
 }
 
-/// What a thread that ran turns instead of waiting has come to.
+/// The reason for which a thread that ran turns, instead of waiting, has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "whether there is anything left to wait for"]
 pub enum Reached {
-    /// What it ran them for.
+    /// The condition for which the thread ran turns.
     #[cfg(feature = "testkit")]
     Done,
-    /// No actor has anything to do: nothing more comes unless time moves, or another thread sends.
+    /// No actor has anything to do: nothing more happens unless time moves or another thread sends.
     #[cfg(feature = "testkit")]
     Idle,
-    /// More turns than a test takes: actors keep each other busy for ever.
+    /// More turns were run than a test takes: actors keep each other busy for ever.
     #[cfg(feature = "testkit")]
     Livelock,
     /// The actors run on other threads: the caller may wait for them.
@@ -60,11 +60,11 @@ pub enum Reached {
 
 #[cfg(feature = "testkit")]
 per_thread! {
-    /// Those that run their turns on this thread.
+    /// The steppers that run their turns on this thread.
     static OF_THIS_THREAD: RefCell<Vec<StdWeak<dyn Stepper>>> = RefCell::new(Vec::new());
 }
 
-/// Makes a stepper of the calling thread known to it.
+/// Registers a stepper with the calling thread, on which it runs its turns.
 #[cfg(feature = "testkit")]
 pub fn attach(stepper: &StdArc<dyn Stepper>) {
     OF_THIS_THREAD.with(|steppers| {
@@ -74,14 +74,14 @@ pub fn attach(stepper: &StdArc<dyn Stepper>) {
     });
 }
 
-/// Runs turns until `done`, of whatever systems have theirs on this thread: for those who don't know on which system
-/// they wait. May come back before, when nobody has anything left to do or the turns don't end.
+/// Runs turns until `done`, of all systems that have their turns on this thread: for callers that don't know on which
+/// system they wait. May return before `done`, when no task has anything left to do or the turns don't end.
 #[cfg(feature = "testkit")]
 pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let steppers = OF_THIS_THREAD.try_with(|steppers| steppers.borrow().clone()).unwrap_or_default();
     let steppers: Vec<_> = steppers.iter().filter_map(StdWeak::upgrade).collect();
-    // Each round gives somebody a turn. Actors of two systems that keep each other busy let each of them come to rest, again
-    // and again.
+    // Each round runs at least one turn. The rounds are bounded because actors of two systems that keep each other busy
+    // let each system come to rest again and again.
     let mut rounds = steppers.iter().map(|stepper| stepper.turn_max()).max().unwrap_or(0);
     while rounds > 0 && steppers.iter().any(|stepper| !stepper.is_idle()) {
         rounds -= 1;
@@ -93,14 +93,14 @@ pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     }
 }
 
-/// Runs turns of this thread's systems: it has none without the testkit.
+/// Does nothing: without the testkit no system has its turns on this thread.
 #[cfg(not(feature = "testkit"))]
 #[inline(always)]
 pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let _ = done;
 }
 
-/// How long a thread may wait that was to wait for `limit`: not at all, where it has run all turns itself.
+/// Returns how long a thread may wait that was to wait for `limit`: not at all, if the thread has run all turns itself.
 pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {
     if reached == Reached::Elsewhere { limit } else { Duration::ZERO }
 }

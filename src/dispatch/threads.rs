@@ -1,4 +1,4 @@
-//! Threads that come and go, and that are all joined in the end.
+//! Threads of a dispatcher start and end at any time, and all of them are joined in the end.
 
 use crate::scheduler::affinity::unpinned;
 use crate::scheduler::error::JoinError;
@@ -16,21 +16,23 @@ pub struct Threads {
 
 #[derive(Debug, Default)]
 struct Roster {
-    /// How many were ever started; numbers their names.
+    /// The number of threads ever started; numbers their names.
     started_count: usize,
     handles: Vec<JoinHandle<()>>,
     /// Threads about to end, which are joined by the next one that ends.
     ended: Vec<ThreadId>,
 }
 
-/// Notes the end of a thread, however it comes, and joins those that have ended before.
+/// Notes the end of a thread, also when the thread unwinds, and joins the threads that have ended before.
 ///
-/// Who starts a thread must not wait for them: destructors of their thread-locals may still run, and wait for the very
-/// actor whose turn it is. Nobody waits for a thread that ends but those who end later, and who join them all.
+/// A thread that starts another must not join ended threads: destructors of their thread-locals may still run, and may
+/// wait for the very actor whose turn the starting thread runs. So only two kinds of threads wait for an ended thread:
+/// a thread that ends later, and the thread that joins all.
 struct NoteEnd(Arc<Mutex<Roster>>);
 
 per_thread! {
-    /// In which roster the thread has noted its end, if it has: what it still runs are destructors of thread-locals.
+    /// The roster in which the thread has noted its end, if it has: after that, the thread runs only destructors of
+    /// thread-locals.
     static ENDS_IN: Cell<*const Mutex<Roster>> = Cell::new(std::ptr::null());
 }
 
@@ -40,13 +42,13 @@ impl Threads {
         Self { name: name.replace('\0', ""), roster: Arc::new(Mutex::new(Roster::default())) }
     }
 
-    /// Starts a thread. Waits for none.
+    /// Starts a thread, and waits for none.
     pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let own_roster = self.roster.clone();
         let mut roster = lock(&self.roster);
         let name = format!("{}-{}", self.name, roster.started_count);
         let body = move || {
-            // Made here: a thread that is refused has no end, and its closure is dropped under the lock.
+            // The guard is made here: a thread that is refused has no end, and its closure is dropped under the lock.
             let _at_end = NoteEnd(own_roster);
             body();
         };
@@ -57,24 +59,24 @@ impl Threads {
         Ok(thread)
     }
 
-    /// Unparks each of them.
+    /// Unparks each of the threads.
     pub fn unpark_all(&self) {
         lock(&self.roster).handles.iter().for_each(|handle| handle.thread().unpark());
     }
 
-    /// Whether all have ended.
+    /// Returns whether all threads have ended.
     pub fn have_ended(&self) -> bool {
         lock(&self.roster).handles.iter().all(thread_has_ended)
     }
 
-    /// Whether the calling thread is one of them.
+    /// Returns whether the calling thread is one of these threads.
     pub fn have_current(&self) -> bool {
         let me = thread::current().id();
         lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me)
     }
 
-    /// Joins all, those included that are started meanwhile by the others. A thread that has noted its end may be one of
-    /// them though it is in no list, since another one joins it.
+    /// Joins all threads, including threads that other threads start meanwhile. A thread that has noted its end counts
+    /// as one of these threads even if it is in no list, since another thread joins it then.
     pub fn join_all(&self) -> Result<(), JoinError> {
         let ends_here = ENDS_IN.try_with(|ends| ends.get() == Arc::as_ptr(&self.roster)).unwrap_or(true);
         if ends_here || self.have_current() {
@@ -114,8 +116,8 @@ impl Drop for NoteEnd {
     }
 }
 
-/// Threads of ours don't unwind; should one, its message is on stderr already and the others are joined
-/// all the same.
+/// Joins a thread of the engine. Such a thread does not unwind; if one does, its message is on stderr already, and the
+/// other threads are joined all the same.
 fn join(handle: JoinHandle<()>) {
     let _ = handle.join();
 }
@@ -127,7 +129,7 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// One that is not joined keeps its stack.
+    /// A thread that is not joined keeps its stack.
     #[test]
     fn a_thread_that_has_ended_is_joined_by_the_next_that_ends() {
         let threads = Threads::new("comes and goes");
@@ -141,7 +143,7 @@ mod tests {
         threads.join_all().expect("called by none of them");
     }
 
-    /// As it does whose thread-locals ask the actor that starts the next one.
+    /// For example, destructors of the thread-locals ask the actor that starts the next thread.
     #[test]
     fn a_start_does_not_wait_for_the_thread_locals_of_a_thread_that_has_ended() {
         struct Late(Receiver<()>);
@@ -165,7 +167,7 @@ mod tests {
         threads.join_all().expect("called by none of them");
     }
 
-    /// As it does whose thread-locals send a message to an actor for which there is no thread.
+    /// For example, destructors of the thread-locals send a message to an actor for which there is no thread.
     #[test]
     fn a_thread_whose_thread_locals_start_another_does_not_wait_for_itself() {
         struct Late(Arc<Threads>, Sender<()>);

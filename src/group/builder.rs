@@ -1,4 +1,4 @@
-//! How a group is described and created.
+//! A group builder describes and creates a group.
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::Foster;
@@ -32,7 +32,7 @@ use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
 use std::sync::{Arc as StdArc, OnceLock};
 
-/// So many threads may create actors of one group at once, in parts of its table.
+/// The number of shards of a key table, and of the threads that may create actors of a group at the same time.
 const SHARDS: usize = if crate::sync::EXPLORED { 1 } else { 64 };
 
 impl SystemRef {
@@ -57,7 +57,7 @@ pub struct GroupBuilder {
     name: String,
 }
 
-/// The key of a group's only actor; printed `_`.
+/// This type is the key of a group's only actor, and prints as `_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Singleton;
 
@@ -68,10 +68,12 @@ impl fmt::Display for Singleton {
 }
 
 impl GroupBuilder {
-    /// A group whose messages go where an inner router says. Each actor is made by `recipe`, in its first turn and
-    /// again at each restart, and all share it: clone what it captures.
+    /// Describes a group whose messages go to the keys that a key router names. `recipe` makes the state of each actor,
+    /// in the actor's first turn and again at each restart. All actors share `recipe`: clone the values that it
+    /// captures.
     ///
-    /// Messages are cloned where they go to several; for those that cannot be, there is [`by_key`](Self::by_key).
+    /// A message that goes to several actors is cloned. For messages that cannot be cloned there is
+    /// [`by_key`](Self::by_key).
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -129,7 +131,7 @@ impl GroupBuilder {
         self.plan(Box::new(router), Some(copy), recipe)
     }
 
-    /// A group in which each message goes to the actor of its key. Messages need not be cloned.
+    /// Describes a group in which each message goes to the actor of its key. Messages need not be cloned.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -162,9 +164,9 @@ impl GroupBuilder {
         self.plan(Box::new(move |message: &A::Message| Outcome::Unicast(key(message))), None, recipe)
     }
 
-    /// A group of one actor, which is created by the first message, and again by the next one when it has ended; in a
-    /// [topology](super::Topology) by the group's configuration, too: at the start, and when its part changes. So it is
-    /// in elfo.
+    /// Describes a group of a single actor, as in elfo. The first message creates the actor, and the next message after
+    /// the actor's end creates it again. In a [topology](crate::topology::Topology) the group's configuration creates
+    /// the actor, too: at the start, and when the group's section changes.
     pub fn singleton<A, I>(
         self,
         recipe: impl Fn(&mut Context<A::Message>, &Start<'_, Singleton>) -> I + Send + Sync + 'static,
@@ -199,10 +201,10 @@ impl GroupBuilder {
         };
         let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
             let system = &parent.core().system;
-            // Asked once and here, since actors are created under a lock.
+            // The type is asked once and here, since actors are created under a lock.
             let answer = Answer::of::<A>();
             if !system.has_deployments() {
-                // They may choose another mailbox.
+                // Deployments may choose another mailbox.
                 let asked = settings.mailbox.clone().asked(answer.clone());
                 asked.choose::<A>(system, settings.dispatcher.as_deref(), path)?;
             }
@@ -231,7 +233,7 @@ impl GroupBuilder {
     }
 }
 
-/// How the actors of a group run.
+/// Member settings say how the actors of a group run.
 struct MemberSettings {
     dispatcher: Option<String>,
     mailbox: MailboxKind,
@@ -241,7 +243,7 @@ struct MemberSettings {
 type MakeBy<M, K> = dyn Fn(Plan, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
 type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer, SpawnError>;
 
-/// A described group of messages `M` and keys `K`.
+/// A group plan describes a group of messages `M` and keys `K`.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -281,7 +283,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     termination: Termination<M>,
     pub(crate) configured: Option<Box<dyn Configured<M, K>>>,
     shard_count: usize,
-    /// The key of a group of one.
+    /// The key of a group of a single actor.
     only: Option<K>,
 }
 
@@ -299,13 +301,13 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self
     }
 
-    /// How many messages each actor may [stash](Context::stash) at a time; any number unless said otherwise.
+    /// Limits how many messages each actor may [stash](Context::stash) at a time; the default is no limit.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.settings.stash_capacity = Some(crate::actor::spawn::stash_limit(message_count));
         self
     }
 
-    /// Has each actor skip messages that nobody wants any more when their turn comes, as
+    /// Lets each actor skip messages that are not wanted any more when their turn comes, as
     /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
     /// [`Expiring`](crate::Expiring) messages whose time is over.
     pub fn skip_unwanted(mut self) -> Self
@@ -318,34 +320,34 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self
     }
 
-    /// Whether actors that have failed or ended are created again: by default never. May change at run time, by the
-    /// [group](Group::set_restart_policy) or an [actor](Context::set_restart_policy) for itself.
+    /// Sets whether actors that have failed or ended are restarted; the default is never. The policy may change at run
+    /// time, for the [group](Group::set_restart_policy) or by an [actor](Context::set_restart_policy) for itself.
     pub fn restart(mut self, policy: RestartPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// What becomes of messages for an actor that is about to be created again: by default they
+    /// Sets what happens to messages for an actor that waits for its restart; by default they
     /// [queue](WhileRestarting::Queue).
     pub fn while_restarting(mut self, what: WhileRestarting) -> Self {
         self.while_restarting = what;
         self
     }
 
-    /// Has each actor get a message when the group is [terminated](Group::terminate), made of the reason, instead of
-    /// closing its mailbox: it ends when it thinks fit. elfo's manual termination.
+    /// Sends each actor a message, made of the reason, when the group is [terminated](Group::terminate), instead of
+    /// closing the actor's mailbox. The actor decides when it ends. This is elfo's manual termination.
     pub fn terminate_by(mut self, make: impl Fn(&str) -> M + Send + Sync + 'static) -> Self {
         let make = Guarded::new(make);
         self.termination = Termination::Manual(Box::new(move |reason| make(reason)));
         self
     }
 
-    /// Creates the group: it routes when this returns.
+    /// Creates the group, which routes when this returns.
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a restart policy that makes no sense, an unknown dispatcher, a mailbox that the actors cannot
-    /// have, and what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind.
+    /// [`SpawnError`] for a restart policy that makes no sense, an unknown dispatcher, a mailbox that the actors cannot
+    /// have, and in the cases of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind.
     pub fn spawn(self) -> Result<Group<M, K>, SpawnError> {
         let parent = self.parent.map_err(|system| SpawnError::ShutDown { system })?;
         let system = parent.core().system.clone();
@@ -354,7 +356,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         self.settings.mailbox.check(&path)?;
         system.check_dispatcher(self.settings.dispatcher.as_deref())?;
         let answer = (self.check)(&parent, &self.settings, &path)?;
-        // The board needs the head's reference, and the head its board: its first turn is kept back.
+        // The group state needs the head's reference, and the head needs the group state: the head's first turn is held
+        // back.
         let board: StdArc<OnceLock<StdArc<Board<M, K>>>> = StdArc::default();
         let late = board.clone();
         let plan = Plan {
@@ -404,7 +407,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         let (foster, ward): (StdArc<dyn Foster>, StdArc<dyn Ward>) = (keeper.clone(), keeper);
         held.private(|private| private.extras().foster = Some(foster));
         head.core().children.set_keeper(ward);
-        // Who looks the group up by its path finds what routes.
+        // A look-up by the group's path finds the reference that routes.
         head.core().children.set_front(reference.clone());
         let _ = board.set(made.clone());
         held.start();
@@ -413,7 +416,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    /// Creates the actor of a key, if nobody has it.
+    /// Creates the actor of a key, if the key is free.
     pub fn mount(&self, key: K) -> Result<(), SpawnError> {
         let name = key_name(&key.to_string());
         let hash = self.hash(&key);
@@ -421,7 +424,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         match self.create(&seed, false, |_| {}) {
             Created::Done | Created::Taken => Ok(()),
             Created::Refused(error) => {
-                // Its key is the user's: before the error lies where it is returned.
+                // The key is the user's: drop it before the error lies in the place of the return value.
                 drop_guarded(seed);
                 Err(error)
             }

@@ -1,36 +1,37 @@
-//! The section of the configuration that belongs to one group.
+//! A group configuration is the section of the configuration that belongs to a single group.
 
-/// The part of the configuration that is a group's: the section `[topology.<name>]`. What may stand there, the group
-/// itself knows.
+/// A group configuration is the section `[topology.<name>]` of the configuration. The group itself knows which keys may
+/// stand there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupConfig {
     #[cfg(feature = "config")]
     table: toml::Table,
 }
 
-/// How deep tables and lists may be nested in a group's section. Deeper ones can be written, by dotted keys below a long
-/// header, which printed are one header that is longer than the parser reads.
+/// This limit bounds how deep tables and lists may be nested in a group's section. Deeper tables can be written by
+/// dotted keys below a long header; printed, they have a single header that is longer than the parser reads.
 #[cfg(feature = "config")]
 pub(crate) const DEPTH_MAX: usize = 64;
 
 #[cfg(feature = "config")]
 impl GroupConfig {
-    /// Reads it as a value of a type.
+    /// Reads the section as a value of a type.
     ///
     /// # Errors
     ///
-    /// What is wrong, with the key, as a reason to [reject](super::Member::validate) it.
+    /// The error names the key and says what is wrong, as a reason to [reject](crate::topology::Member::validate) the
+    /// section.
     pub fn decode<C: serde::de::DeserializeOwned>(&self) -> Result<C, String> {
         serde_path_to_error::deserialize(self.table.clone())
             .map_err(|error| format!("key `{}`: {}", error.path(), error.inner()))
     }
 
-    /// The section, as it stands in the file.
+    /// Returns the section as it stands in the file.
     pub fn table(&self) -> &toml::Table {
         &self.table
     }
 
-    /// Changes it as another section says, key by key.
+    /// Changes this section as another section says, key by key.
     pub(crate) fn change(&mut self, said: Self) {
         fn change(table: &mut toml::Table, said: toml::Table) {
             for (key, value) in said {
@@ -43,7 +44,7 @@ impl GroupConfig {
         change(&mut self.table, said.table);
     }
 
-    /// The section as it was read, or what is wrong with it.
+    /// Returns the section as it was read, or what is wrong with it.
     pub(crate) fn of(table: toml::Table) -> Result<Self, String> {
         match table.values().map(depth).max() {
             Some(depth) if depth > DEPTH_MAX => Err(format!(
@@ -54,7 +55,7 @@ impl GroupConfig {
     }
 }
 
-/// How many tables and lists stand one in the other.
+/// Returns how deep tables and lists are nested in this value.
 #[cfg(feature = "config")]
 pub(crate) fn depth(value: &toml::Value) -> usize {
     match value {

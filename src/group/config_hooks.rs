@@ -1,4 +1,4 @@
-//! A keyed group that goes by a part of the configuration.
+//! Configuration hooks let a keyed group follow its section of the configuration.
 
 use crate::group::builder::GroupPlan;
 use crate::group::config::GroupConfig;
@@ -31,18 +31,22 @@ where
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
-    /// Has the group go by its part of the [topology's](super::Topology) configuration, which changes in two
-    /// phases: all groups `decode` theirs, and if none rejects it, each applies it.
+    /// Lets the group follow its section of the [topology's](crate::topology::Topology) configuration, which changes in
+    /// two phases: all groups `decode` their sections, and if no group rejects its section, each group applies it.
     ///
-    /// `decode` changes nothing; an error of it is the reason to reject the configuration as a whole. `apply` gets what
-    /// was decoded and makes it count: it [replaces the state](crate::topology::RouterState::update) of the inner router first,
-    /// [mounts](Group::mount) the keys that are to be there (an error is in the log, too), and tells the actors, by a message that the
-    /// router sends to all: a dead letter while there are none. An actor that a message creates meanwhile is not
-    /// told by it, so recipes read the state. Both run on the thread that brings the configuration, and never at
-    /// once for one group. If `apply` panics, that is logged, and the next configuration counts as changed for this
-    /// group.
+    /// `decode` changes nothing; its error is the reason to reject the configuration as a whole. `apply` gets the
+    /// decoded value and puts it into effect:
     ///
-    /// elfo's `ValidateConfig` and `UpdateConfig`, of which the second is routed by the new state.
+    /// * First it [replaces the state](crate::topology::RouterState::update) of the key router.
+    /// * Then it [mounts](Group::mount) the keys that must have an actor. An error of this is in the log, too.
+    /// * Then it tells the actors, by a message that the key router sends to all; without actors the message is a dead
+    ///   letter.
+    ///
+    /// An actor that a message creates meanwhile does not get that last message, so recipes should read the state. Both
+    /// hooks run on the thread that brings the configuration, and never at the same time for the same group. A panic of
+    /// `apply` is logged, and the next configuration then counts as changed for this group.
+    ///
+    /// The hooks are elfo's `ValidateConfig` and `UpdateConfig`, of which `UpdateConfig` is routed by the new state.
     pub fn config<C: 'static>(
         mut self,
         decode: impl Fn(&GroupConfig) -> Result<C, String> + Send + Sync + 'static,
@@ -54,7 +58,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Reads the configuration, and returns what makes it count.
+    /// Decodes the configuration, and returns the function that puts it into effect.
     pub(crate) fn prepare_config(&self, config: &GroupConfig) -> Result<Box<dyn FnOnce() + '_>, String> {
         let configured = self.board.configured.as_deref();
         let decoded =
@@ -65,7 +69,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
                 configured.apply(self, decoded);
             }
             if let Some(only) = &self.board.only {
-                // A group that ends needs it no more; what else is wrong has been logged.
+                // A group that ends needs the actor no more; any other error has been logged.
                 let _ = self.board.mount(only.clone());
             }
         }))

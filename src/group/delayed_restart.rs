@@ -1,4 +1,4 @@
-//! Actors of a group that wait to be restarted, and what happens when their time has come.
+//! A delayed restart waits until its time has come, and then restarts or re-creates an actor of a group.
 
 use crate::core::any_ref::AnyRef;
 use crate::core::control::Control;
@@ -14,11 +14,12 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    /// Restarts the actor of this seed after a while; gives `how` back if the group is ending.
+    /// Restarts the actor of this key entry after `wait`. Returns `how` as the error if the group creates no more
+    /// actors.
     pub fn wait(self: &StdArc<Self>, seed: &StdArc<Seed<K>>, how: How, wait: Duration) -> Result<(), How> {
         let timers = self.system.timers();
         let (board, waiter) = (StdArc::downgrade(self), seed.clone());
-        // A look under the lock: who ends the group empties the list afterwards.
+        // The check runs under the lock: the thread that ends the group empties the list afterwards.
         let mut waiting = lock(&self.waiting);
         if !self.spawns() {
             return Err(how);
@@ -31,61 +32,61 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let former = waiting.all.insert(StdArc::as_ptr(seed) as usize, one);
         drop(waiting);
         if let Some(One { how: How::InPlace(child, _), timer, .. }) = former {
-            // It was restarted together with the head before its time, and has failed again: suspended by two failures,
-            // it is to get one verdict.
+            // The actor was restarted together with the head before its time, and has failed again. Two failures have
+            // suspended the actor, and a single verdict is to come: the earlier suspension is undone here.
             timers.cancel(timer);
             let _ = child.send_system(Control::Resume { judged: false });
         }
         Ok(())
     }
 
-    /// The actor of this seed has been created, or will not be.
+    /// Removes the pending restart of this key entry: its actor has been created, or is not going to be.
     pub fn forget_waiting(&self, seed: &StdArc<Seed<K>>) {
         let one = lock(&self.waiting).take(seed);
         if let Some(one) = one {
             self.system.timers().cancel(one.timer);
-            // The failure is the user's.
+            // The failure is the user's, and its drop may panic.
             drop_guarded(one);
         }
     }
 
-    /// Gives up all who wait.
+    /// Gives up all pending restarts.
     pub fn give_up_waiting(&self) {
         let all = std::mem::take(&mut lock(&self.waiting).all);
         let mut all: Vec<One<K>> = all.into_values().collect();
-        // What is told of them comes in an order that a test's seed repeats.
+        // The order of the notes must be an order that a test's seed repeats.
         all.sort_unstable_by_key(|one| one.number);
         for One { seed, how, timer, .. } in all {
             self.system.timers().cancel(timer);
             self.give_up(&seed, how);
-            // The key is the user's, and the others are to be given up in any case.
+            // The key is the user's: a panic of its drop must not keep the rest of the list from being given up.
             drop_guarded(seed);
         }
     }
 
-    /// Frees the key of one that is not restarted.
+    /// Frees the key of an actor that is not restarted.
     pub fn give_up(&self, seed: &StdArc<Seed<K>>, how: How) {
         match how {
             How::Anew => self.vacate(seed),
-            // The key is free when it has ended.
+            // The key is free when the actor has ended.
             How::InPlace(child, _) => child.stop(),
         }
     }
 
-    /// Takes the seat away in which an actor of this seed waits, and tells that the key's actor is no more. If a
-    /// message was faster and has created the actor, nothing happens.
+    /// Removes the key slot in which an actor of this key entry waits, and notes that the key's actor has terminated.
+    /// If a message has created the actor already, nothing happens.
     fn vacate(&self, seed: &StdArc<Seed<K>>) {
         let mut shard = self.table.lock(seed.hash);
         if shard.replace(seed.hash, |seat| seat.awaits(seed), None) {
-            // Under the lock: before anything is noted of whoever has the key next.
+            // Under the lock, so that this comes before every note about the next actor of the key.
             self.statuses.note(seed, ActorStatus::Terminated, |_| true);
         }
         drop(shard);
         self.statuses.deliver();
     }
 
-    /// An actor of this seed has ended for good: takes its seat away, unless its heir has it, and tells that it is no
-    /// more.
+    /// Removes the key slot of an actor that has ended for good, unless its successor has the slot, and notes that the
+    /// actor has terminated.
     pub fn free(&self, seed: &StdArc<Seed<K>>, ended: &AnyRef) {
         let mut shard = self.table.lock(seed.hash);
         shard.replace(seed.hash, |seat| seat.is_of(ended), None);
@@ -95,7 +96,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         self.statuses.deliver();
     }
 
-    /// Creates the actor anew that waits in its seat.
+    /// Creates a new actor in the key slot in which an actor of this key entry waits.
     fn renew_waiting(self: &StdArc<Self>, seed: &StdArc<Seed<K>>) {
         if !self.renew(seed, |seat| seat.awaits(seed)) {
             self.vacate(seed);
@@ -103,7 +104,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Creates an actor anew in the seat for which `is` holds; false if it cannot be.
+    /// Creates a new actor in the key slot for which `is` holds. Returns false if the actor cannot be created.
     pub fn renew(
         &self,
         seed: &StdArc<Seed<K>>,
@@ -129,7 +130,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         matches!(renewed, Ok(Some(_)))
     }
 
-    /// Stops the head of a group that ends and has nobody left.
+    /// Stops the head of a group that ends and has neither a living nor a waiting actor.
     pub fn stop_if_over(&self) {
         if self.openness() >= Openness::Terminating
             && lock(&self.living).is_empty()
@@ -140,14 +141,14 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 }
 
-/// On the timers' thread.
+/// Restarts or re-creates the actor, on the timers' thread.
 fn time_is_up<M: Send + 'static, K: GroupKey>(
     board: &StdWeak<Board<M, K>>,
     seed: &StdArc<Seed<K>>,
     number: u64,
 ) {
     let Some(board) = board.upgrade() else { return };
-    // Nobody there: it was created by a message, or the group ends.
+    // The pending restart has gone if a message has created the actor, or if the group ends.
     let one = lock(&board.waiting).take_numbered(seed, number);
     match one.map(|one| one.how) {
         None => {}

@@ -1,4 +1,5 @@
-//! Which restart policy counts for an actor: its own, the configuration's, or the plan's.
+//! An effective policy is the restart policy that counts for an actor: its own, or else the configuration's, or else
+//! the plan's.
 
 use crate::group::entry::Seed;
 use crate::group::group::Group;
@@ -8,11 +9,11 @@ use crate::group::state::Board;
 use crate::sync::lock;
 use std::fmt;
 
-/// A restart policy makes no sense.
+/// A policy error says that a restart policy makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyError {
-    /// What is wrong.
+    /// The fault in the policy.
     pub fault: String,
 }
 
@@ -38,14 +39,16 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Has the actors of this group restarted by another policy than the [plan's](crate::topology::GroupPlan::restart), or by that
-    /// one again (`None`): to be called when the group's [configuration](crate::topology::GroupPlan::config) changes. An actor
-    /// that has [its own](crate::Context::set_restart_policy) keeps it. Holds for what fails or ends from now on;
-    /// who waits already for its restart is restarted when it was to be.
+    /// Sets another restart policy for the actors of this group than the [plan's](crate::topology::GroupPlan::restart);
+    /// `None` returns to the plan's policy. Call this when the group's
+    /// [configuration](crate::topology::GroupPlan::config) changes. An actor that has [its own
+    /// policy](crate::Context::set_restart_policy) keeps it. The policy holds for failures and ends from now on; a
+    /// restart that already waits keeps its time.
     ///
     /// # Errors
     ///
-    /// What is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn). Then nothing changes.
+    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn).
+    /// Nothing changes then.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), PolicyError> {
         PolicyError::check(policy.as_ref())?;
         *lock(&self.board.configured_policy) = policy;

@@ -1,4 +1,4 @@
-//! What an actor of a group is made from, over all its lives.
+//! A key entry keeps the key, the name and the restart count over all lives of an actor.
 
 use crate::failure::Failure;
 use crate::group::restart_policy::{RestartPolicy, Tries};
@@ -6,19 +6,19 @@ use crate::group::status::ActorStatus;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
 
-/// Why an actor of a group is being created.
+/// A start cause says why an actor of a group is being created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StartCause {
-    /// The group was created, or configured for the first time.
+    /// The key was [mounted](crate::topology::Group::mount), by user code or by the group's configuration.
     Mounted,
-    /// A message asked for its key.
+    /// A message came for the key.
     OnMessage,
-    /// It had failed or ended.
+    /// The actor had failed or ended.
     Restarted,
 }
 
-/// What the recipe of a group is given: whose actor it is to make, and why.
+/// A start tells the recipe of a group whose actor it makes, and why.
 #[derive(Debug)]
 pub struct Start<'a, K> {
     key: &'a K,
@@ -30,22 +30,22 @@ impl<'a, K> Start<'a, K> {
         Self { key, cause }
     }
 
-    /// The actor's key.
+    /// Returns the actor's key.
     pub fn key(&self) -> &'a K {
         self.key
     }
 
-    /// Why it is created.
+    /// Returns why the actor is created.
     pub fn cause(&self) -> StartCause {
         self.cause
     }
 }
 
-/// A key and what is known of its actor.
+/// A key entry keeps a key and the data of its actor over all lives.
 pub struct Seed<K> {
     pub key: K,
     pub hash: u64,
-    /// What its actor is called, unless a key that prints alike is called so.
+    /// The name of the actor, unless a key that prints alike has the name.
     pub name: Box<str>,
     life: Mutex<Life>,
 }
@@ -54,24 +54,24 @@ pub struct Life {
     cause: StartCause,
     pub tries: Tries,
     pub end: End,
-    /// The state of a new life is not to be made before so much time has passed.
+    /// The wait before the state of a new life may be made; `None` if there is no wait.
     pub waits: Option<Duration>,
-    /// How the present actor is to be restarted, if it has said so itself.
+    /// The restart policy that the present actor has set for itself.
     pub policy: Option<Box<RestartPolicy>>,
-    /// How it is; `None` before its first turn.
+    /// The actor's status; `None` before its first turn.
     pub status: Option<ActorStatus>,
     /// The number of the last subscription that has been told.
     pub told: u64,
 }
 
-/// Why the present life is being ended.
+/// An end says why the present life is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
-    /// It ends by itself, or was stopped from outside.
+    /// The actor ends by itself, or was stopped from outside.
     #[default]
     Other,
     Failed,
-    /// It has failed more often than it may.
+    /// The actor has failed more often than its policy allows.
     GivenUp,
 }
 
@@ -93,11 +93,11 @@ impl<K> Seed<K> {
         act(&mut lock(&self.life))
     }
 
-    /// A life begins: its state is being made.
+    /// Begins a life: the state of the actor is being made.
     ///
     /// # Errors
     ///
-    /// It is not to be made yet. The head takes this for what it is.
+    /// A failure if the state is not to be made yet. The head recognises this failure by `Life::waits`.
     pub fn begin(&self, now: Duration) -> Result<StartCause, Failure> {
         self.life(|life| {
             if life.waits.is_some() {

@@ -1,4 +1,5 @@
-//! A message that waits for room at an actor of a group, when the actor retires: it goes to the next actor of the key.
+//! A forward to the successor takes a message that waits for room at a passivated actor of a group to the next actor of
+//! the key.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::multi_send::{Counted, LeftOver, Mode, Way};
@@ -9,14 +10,14 @@ use crate::group::state::{Board, Seat};
 use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
-/// Whoever has the key of a seed when a message is offered.
+/// This type offers a waiting message to the actor that has the key at that time.
 pub struct ToHeir<M: Send + 'static, K: GroupKey> {
     pub board: StdArc<Board<M, K>>,
     pub seed: StdArc<Seed<K>>,
 }
 
 impl<M: Send + 'static, K: GroupKey> ToHeir<M, K> {
-    /// The actor that has the key now.
+    /// Returns the actor that has the key now.
     fn present(&self) -> Option<ActorRef<M>> {
         let section = reclaim::section();
         let Seat { actor, .. } = self.board.find(&self.seed.key, self.seed.hash, &section)?;
@@ -29,7 +30,7 @@ impl<M: Send + 'static, K: GroupKey> Succession<M> for ToHeir<M, K> {
         if self.board.is_closed() {
             return Next::Closed(message);
         }
-        // It is counted as sent, and whoever gets it back accounts for it, as for one that still waits.
+        // The message counts as sent. The caller that gets it back accounts for it, as for a message that still waits.
         let way = Way::of_counted(&self.board.system, Mode::Try);
         if is_copy {
             way.offers_copies();
@@ -39,13 +40,13 @@ impl<M: Send + 'static, K: GroupKey> Succession<M> for ToHeir<M, K> {
         match way.finish(left) {
             Ok(_) => Next::Accepted,
             Err(LeftOver::Message(message)) if way.report().full > 0 => {
-                // Keys are compared while it is counted.
+                // Keys are compared under the in-flight guard.
                 let counted = Counted::begin(&self.board.system);
                 let present = self.present();
                 counted.end();
                 match present {
                     Some(actor) => Next::Full(actor, message),
-                    // It has gone meanwhile.
+                    // The actor has gone meanwhile.
                     None => Next::Again(message),
                 }
             }

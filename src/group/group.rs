@@ -1,4 +1,4 @@
-//! The handle of a group.
+//! A group handle manages a group.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::{AnyRef, Watchable};
@@ -12,8 +12,8 @@ use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
 
-/// The handle of a group of actors told apart by a key. A group is its reference, too: it dereferences to the
-/// [`ActorRef`] that everybody else [holds](Self::to_ref).
+/// A group handle manages a group: actors of a single kind that are told apart by a key. The handle dereferences to the
+/// [`ActorRef`] that routes, of which other code [holds](Self::to_ref) clones.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -41,35 +41,37 @@ pub struct Group<M: Send + 'static, K: GroupKey> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// The reference that routes, to be kept by others.
+    /// Returns the reference that routes messages to the group's actors, for other code to keep.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.reference.clone()
     }
 
-    /// A reference to whoever has this key when a message is sent; if nobody has, the actor is created, as by
-    /// [`Outcome::Unicast`](crate::topology::Outcome::Unicast). So it survives the actor's end.
+    /// Returns a reference to the actor that has this key when a message is sent. If the key is free then, the actor is
+    /// created, as by [`Outcome::Unicast`](crate::topology::Outcome::Unicast). The reference therefore survives the
+    /// actor's end.
     ///
-    /// Its [`path`](ActorRef::path) is the group's, and who watches it watches the group.
+    /// The reference's [`path`](ActorRef::path) is the group's, and an actor that watches the reference watches the
+    /// group.
     pub fn key(&self, key: K) -> ActorRef<M> {
         ActorRef::to_own_recipient(ToKey::new(self.board.clone(), key))
     }
 
-    /// The parent of the group's actors.
+    /// Returns the head: the parent of the group's actors.
     pub fn head(&self) -> &AnyRef {
         &self.board.head
     }
 
-    /// How many keys are taken: by actors, and by those that wait to be created again.
+    /// Returns how many keys are taken, by actors and by actors that wait to be re-created.
     pub fn len(&self) -> usize {
         self.board.table.len()
     }
 
-    /// Whether no key is taken.
+    /// Returns whether no key is taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The keys that are taken, in no order.
+    /// Returns the keys that are taken, in no order.
     pub fn keys(&self) -> Vec<K> {
         let section = reclaim::section();
         let mut keys = Vec::new();
@@ -77,51 +79,54 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
         keys
     }
 
-    /// Creates the actor of this key if nobody has it, without a message. An actor that waits to be restarted has its
-    /// key. elfo does so when a group is mounted.
+    /// Creates the actor of this key without a message, if the key is free. An actor that waits for its restart has its
+    /// key. elfo does the same when a group is mounted.
     ///
     /// # Errors
     ///
-    /// [`SpawnError::ParentStopped`] if the group creates no more actors: it has been told to
-    /// [stop that](Self::stop_spawning), or ends. Otherwise why this actor cannot be created, which is logged, too.
+    /// [`SpawnError::ParentStopped`] if the group creates no more actors, since [`stop_spawning`](Self::stop_spawning)
+    /// was called or the group is ending. Any other error says why this actor cannot be created, and is logged, too.
     pub fn mount(&self, key: K) -> Result<(), SpawnError> {
         self.board.mount(key)
     }
 
-    /// Changes how many messages the mailbox of each actor takes, now and of those yet to be created; 0 counts as 1.
-    /// Mailboxes that are unbounded or displace their oldest message stay as they are.
+    /// Changes how many messages the mailbox of each actor takes, for present and for future actors; 0 counts as 1.
+    /// Unbounded mailboxes, and mailboxes that displace their oldest message, stay as they are.
     ///
-    /// As [`Context::set_mailbox_capacity`](crate::Context::set_mailbox_capacity), by which an actor does it for itself
-    /// until this is called again.
+    /// An actor changes its own mailbox by [`Context::set_mailbox_capacity`](crate::Context::set_mailbox_capacity),
+    /// until this method is called again.
     pub fn set_mailbox_capacity(&self, message_count: usize) {
         self.board.set_capacity(NonZeroUsize::new(message_count).unwrap_or(NonZeroUsize::MIN));
     }
 
-    /// Creates no more actors from now on: a message for a key that nobody has, or whose actor is
-    /// [retiring](crate::Context::retire), is closed. Those that there are go on, and are not restarted once they end.
+    /// Creates no more actors from now on. A message for a free key, or for a key whose actor is
+    /// [passivated](crate::Context::retire), is refused as closed. Living actors continue, and are not restarted when
+    /// they end. Actors that wait for a restart are given up.
     pub fn stop_spawning(&self) {
         self.board.advance(Openness::NoSpawn);
         self.board.give_up_waiting();
     }
 
-    /// Ends the group: no actor is created or restarted any more, and each is told to end. Whatever is in the mailboxes of
-    /// actors that run is handled. What has queued for one that waits to be restarted becomes dead letters, for it is
-    /// not restarted any more.
+    /// Ends the group: no actor is created or restarted any more, and each actor is told to end. Messages in the
+    /// mailboxes of running actors are handled. Messages queued for an actor that waits for its restart become dead
+    /// letters, because the actor is not restarted any more.
     ///
-    /// By default each handles what it has in its mailbox, which takes no more, and the group refuses messages from
-    /// now on. In a group that [terminates by a message](crate::topology::GroupPlan::terminate_by) each actor gets that message
-    /// and ends when it thinks fit; meanwhile the group routes. A second call closes the mailboxes in any case. When
-    /// the last actor has ended, so does the head: [watch](crate::Context::watch) the group to know, or wait outside
-    /// actors by [`when_ended`](ActorRef::when_ended). Should the message for an actor panic while it is made, that
-    /// actor's mailbox closes as by default.
+    /// By default each mailbox closes, each actor handles the messages that it has and ends, and the group refuses
+    /// messages from now on. In a group that [terminates by a message](crate::topology::GroupPlan::terminate_by) each
+    /// actor gets that message and decides when it ends; meanwhile the group routes. If the message for an actor panics
+    /// while it is made, that actor's mailbox closes as by default. A second call closes the mailboxes in any case.
     ///
-    /// Mailboxes that take no more refuse answers, too, that were to come as messages: a group whose actors ask others
-    /// should end by a message.
+    /// The head ends when the last actor has ended. An actor [watches](crate::Context::watch) the group to learn of
+    /// that end; other code waits by [`when_ended`](ActorRef::when_ended).
+    ///
+    /// A closed mailbox also refuses answers that come as messages. A group whose actors ask other actors should
+    /// therefore end by a message.
     pub fn terminate(&self, reason: &str) {
         self.board.terminate(reason);
     }
 
-    /// Stops the group, each actor after its current message. What they have in their mailboxes become dead letters.
+    /// Stops the group, each actor after its current message. The messages in the actors' mailboxes become dead
+    /// letters.
     pub fn stop(&self) {
         self.board.advance(Openness::Closed);
         self.board.head.stop();
@@ -129,7 +134,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Watchable for Group<M, K> {
-    /// The head: its end is the group's.
+    /// Returns the head, whose end is the group's end.
     fn watched(&self) -> Option<AnyRef> {
         Some(self.board.head.clone())
     }
@@ -141,7 +146,7 @@ impl<M: Send + 'static, K: GroupKey> Clone for Group<M, K> {
     }
 }
 
-/// A group is its reference.
+/// The handle dereferences to the group's reference.
 impl<M: Send + 'static, K: GroupKey> Deref for Group<M, K> {
     type Target = ActorRef<M>;
 

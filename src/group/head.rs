@@ -1,4 +1,5 @@
-//! The head of a group: parent of its actors. It takes no messages; what it does is in `supervision.rs`.
+//! The head of a group is the parent of the group's actors. The head takes no messages; `supervision.rs` has its
+//! decisions.
 
 use crate::actor::actor::{Actor, Done};
 use crate::actor::context::Context;
@@ -17,7 +18,7 @@ impl<M: Send + 'static, K: GroupKey> Actor for Head<M, K> {
         match message {}
     }
 
-    /// Its actors outlive a restart of the head, which restarts them in their places.
+    /// Keeps the group's actors: they outlive a restart of the head, which restarts them in their places.
     fn restarting(&mut self, _: &Failure, _: &mut Context<Never>) -> Done {
         Ok(())
     }

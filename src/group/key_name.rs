@@ -1,15 +1,15 @@
-//! What an actor is called by its key.
+//! A key name is the name that an actor of a group has by its key.
 //!
-//! Its name is the key's printed form, with `%` and two hex digits for each byte that a name cannot have. So are `~`,
-//! which sets keys apart that print alike, `$` and `*`, which mean something in paths, and `%` itself. Different
-//! texts have different names.
+//! The name is the key's printed form, with `%` and two hex digits for each byte that a name cannot have. Four legal
+//! characters are escaped, too: `~`, which tells keys apart that print alike; `$` and `*`, which have a meaning in
+//! paths; and `%` itself. Different texts have different names.
 
 use std::fmt::Write;
 
 /// Characters besides ASCII letters and digits that stay as they are.
 const KEPT: &str = "-_.+:@&=,!';";
 
-/// The name of a printed key.
+/// Returns the name of a printed key.
 pub fn key_name(text: &str) -> String {
     match text {
         "" => "~".to_owned(),
@@ -29,7 +29,7 @@ pub fn key_name(text: &str) -> String {
     }
 }
 
-/// The name of the `number`-th key that prints alike, from 0.
+/// Returns the name of the `number`-th key that prints alike, counted from 0.
 pub fn set_apart(name: &str, number: u64) -> String {
     match number {
         0 => name.to_owned(),

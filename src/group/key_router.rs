@@ -1,4 +1,4 @@
-//! Inner routers: which keys a message is for.
+//! A key router names the keys that a message is for.
 
 use crate::group::outcome::Outcome;
 use crate::util::reclaim;
@@ -6,16 +6,16 @@ use crate::util::reclaim::Published;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// Says which actors of a group get a message.
+/// A key router names the keys of a group whose actors get a message.
 ///
-/// Every closure `Fn(&M) -> Outcome<K>` is one; [`MapRouter`] has a state besides.
+/// Every closure `Fn(&M) -> Outcome<K>` is a key router. [`MapRouter`] is a key router with a state.
 ///
 /// # Concurrency
 ///
-/// Runs on the senders' threads, many at a time, once for each message: it should be short. A panic unwinds to the
-/// sender; the message is a dead letter.
+/// A key router runs on the senders' threads, many at a time, once for each message. It should be short. A panic
+/// unwinds to the sender, and the message becomes a dead letter.
 pub trait InnerRouter<M, K>: Send + Sync + 'static {
-    /// Which actors get this message.
+    /// Returns the keys that this message is for.
     fn route(&self, message: &M) -> Outcome<K>;
 }
 
@@ -26,11 +26,11 @@ impl<M, K, F: Fn(&M) -> Outcome<K> + Send + Sync + 'static> InnerRouter<M, K> fo
     }
 }
 
-/// An inner router with a state that is replaced as a whole while routing goes on.
+/// A map router is a key router whose state is replaced as a whole while messages are routed.
 ///
-/// Each message is routed by one state, the one that counted when it was sent or a newer one. Routing never waits for
-/// a new state to be made. elfo's `MapRouter::with_state`; there the state changes with the group's configuration
-/// alone.
+/// Each message is routed by a single state: the state at the time of the send, or a newer state. Routing never waits
+/// until a new state has been made. The type is elfo's `MapRouter::with_state`; in elfo the state changes only with the
+/// group's configuration.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -57,11 +57,11 @@ pub struct MapRouter<S: Send + Sync + 'static, F> {
     route: F,
 }
 
-/// The handle on the state of a [`MapRouter`].
+/// A router state reads and replaces the state of a [`MapRouter`].
 pub struct RouterState<S: Send + Sync + 'static>(StdArc<Published<S>>);
 
 impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
-    /// A router that begins with `state`, and the handle that replaces it.
+    /// Returns a key router that begins with `state`, and the handle that replaces the state.
     pub fn with_state<M, K>(state: S, route: F) -> (Self, RouterState<S>)
     where
         F: Fn(&S, &M) -> Outcome<K> + Send + Sync + 'static,
@@ -85,22 +85,23 @@ where
 }
 
 impl<S: Send + Sync + 'static> RouterState<S> {
-    /// Looks at the state that counts now. A section is open meanwhile: `look` should not wait for anything.
+    /// Looks at the current state. A section is open while `look` runs, so `look` should not wait for anything.
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
         look(self.0.read(&reclaim::section()))
     }
 
-    /// Replaces the state by what `change` makes of it. Messages sent after this returns are routed by the new one;
-    /// meanwhile the old one counts.
+    /// Replaces the state by the state that `change` makes of it. Messages sent after this call has returned are routed
+    /// by the new state. While `change` runs, messages are routed by the old state.
     ///
-    /// `change` runs without any lock, and once more if somebody else was faster: it should do nothing but make the
-    /// new state. While it runs, no replaced state or table of the process is freed. If it panics, the old state stays.
+    /// `change` runs without any lock, and runs again if another thread has replaced the state meanwhile. `change`
+    /// should do nothing but make the new state. While `change` runs, no replaced state and no replaced table of the
+    /// process is freed. If `change` panics, the old state stays.
     pub fn update(&self, change: impl Fn(&S) -> S) {
         let mut done = false;
         while !done {
             let section = reclaim::section();
             let seen = self.0.read(&section);
-            // What lost the race is dropped outside of the section.
+            // The state that lost the race is dropped outside of the section.
             let lost = self.0.replace_if(seen, change(seen));
             drop(section);
             done = lost.is_ok();

@@ -1,19 +1,21 @@
-//! The table of a group's keys: who looks a key up takes no lock and allocates nothing.
+//! A key table finds the actor of a key: a look-up takes no lock and allocates nothing.
 //!
-//! Entries lie in shards, in arrays with open addressing and linear probing. A shard's array is published through one
-//! pointer, and each of its places is a pointer to an entry that never changes. Readers go through both within a
-//! [section](crate::util::reclaim::section). Writers hold the shard's lock: they put an entry into an empty place, put
-//! another in its place, or leave a tombstone there, and when three quarters of an array are used they
-//! publish a new one that fits what lives. So an insertion costs O(1) on average, and nobody copies the whole table.
+//! **Layout.** Entries lie in shards, in arrays with open addressing and linear probing. A shard's array is published
+//! through a single pointer, and each of its places is a pointer to an entry that never changes. Readers go through
+//! both pointers within a [section](crate::util::reclaim::section).
 //!
-//! **No user code under the lock.** Keys are compared by [`Table::find`] alone, outside of it. Who means to insert
-//! reads the shard's [version](Table::version), looks, takes the lock, and compares the version: unchanged, nobody
-//! has changed the shard since the look; otherwise it looks again. What writers have to find again they find
-//! by its address.
+//! **Writers** hold the shard's lock. A writer puts an entry into an empty place, puts another entry in its place, or
+//! leaves a tombstone there. When three quarters of an array are used, the writer publishes a new array that fits the
+//! living entries. An insertion therefore costs O(1) on average, and no thread copies the whole table.
+//!
+//! **No user code under the lock.** Only [`Table::find`] compares keys, outside of the lock. A thread that means to
+//! insert reads the shard's [version](Table::version), looks, takes the lock, and compares the version. If the version
+//! is unchanged, no thread has changed the shard since the look; otherwise the thread looks again. A writer finds an
+//! entry again by its address.
 //!
 //! **Old entries and arrays** go to the [`Limbo`], which has at most one bag of them in the process-wide list of
-//! replaced values at any time, and fills the next one meanwhile. So a reader that never returns delays the freeing
-//! of this table's memory and nothing else: the list stays short for all who look through it.
+//! replaced values at any time, and fills the next bag meanwhile. A reader that never returns therefore delays the
+//! freeing of this table's memory and nothing else: the list stays short for all threads that look through it.
 
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, lock};
@@ -23,15 +25,15 @@ use crate::util::reclaim::{Garbage, Section};
 use std::ptr::{self, NonNull};
 use std::sync::Arc as StdArc;
 
-/// The places of a new array; a power of two.
+/// The number of places in a new array; a power of two.
 const PLACES_MIN: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 
-/// So many old values go into a bag before somebody looks whether the bag before it can be freed.
+/// The number of old values that go into a bag before a thread looks whether the bag before can be freed.
 const LOOK_EVERY: usize = 64;
 
-/// Keys of one group and what they lead to.
+/// A key table leads from the keys of a group to their items.
 pub struct Table<E> {
-    /// A power of two of them.
+    /// The number of shards is a power of two.
     shards: Box<[CachePadded<Shard<E>>]>,
     limbo: StdArc<Limbo<E>>,
 }
@@ -50,7 +52,7 @@ struct Counts {
     tombstones: usize,
 }
 
-/// An array of a power of two of places, some of which are always empty.
+/// An array has a power of two of places, some of which are always empty.
 struct Places<E>(Box<[AtomicPtr<Entry<E>>]>);
 
 struct Entry<E> {
@@ -58,18 +60,19 @@ struct Entry<E> {
     item: E,
 }
 
-/// In the place of an entry that has been removed: probing goes on behind it. No entry has this address.
+/// Returns the mark in the place of an entry that has been removed: probing goes on behind it. No entry has this
+/// address.
 fn tombstone<E>() -> *mut Entry<E> {
     ptr::without_provenance_mut(1)
 }
 
-/// Whether a place holds an entry.
+/// Returns whether a place holds an entry.
 fn is_entry<E>(entry: *mut Entry<E>) -> bool {
     !entry.is_null() && entry != tombstone()
 }
 
 impl<E: Send + Sync + 'static> Table<E> {
-    /// An empty table of so many shards, a power of two.
+    /// Returns an empty table with this number of shards, a power of two.
     pub fn new(shard_count: usize) -> Self {
         debug_assert!(shard_count.is_power_of_two());
         let shard = |_| {
@@ -82,13 +85,13 @@ impl<E: Send + Sync + 'static> Table<E> {
         Self { shards: (0..shard_count).map(shard).collect(), limbo: StdArc::new(Limbo::new()) }
     }
 
-    /// The shard by the highest bits; places are found by the lowest ones.
+    /// Returns the shard by the highest bits of the hash; places are found by the lowest bits.
     fn shard(&self, hash: u64) -> &Shard<E> {
         let bits = self.shards.len().trailing_zeros();
         &self.shards[hash.rotate_left(bits) as usize & (self.shards.len() - 1)]
     }
 
-    /// The item of this hash for which `is` holds. `is` may be user code.
+    /// Returns the item of this hash for which `is` holds. `is` may be user code.
     #[inline]
     pub fn find<'s>(&'s self, hash: u64, _: &'s Section<'_>, is: impl Fn(&E) -> bool) -> Option<&'s E> {
         // Ordering: Acquire; pairs with the Release store in `Writer::rebuild`: the array is whole.
@@ -113,7 +116,7 @@ impl<E: Send + Sync + 'static> Table<E> {
         None
     }
 
-    /// Looks at each item, in no order. One that is there all the time comes once.
+    /// Looks at each item, in no order. An item that is in the table all the time comes once.
     pub fn for_each<'s>(&'s self, _: &'s Section<'_>, mut look: impl FnMut(&'s E)) {
         for shard in &self.shards {
             // Ordering: Acquire; as in `find`.
@@ -131,10 +134,11 @@ impl<E: Send + Sync + 'static> Table<E> {
         }
     }
 
-    /// Counts the changes of the shard that this hash belongs to: to be read before a look, see
-    /// [`Writer::is_unchanged`].
+    /// Returns the count of changes of the shard that this hash belongs to. The version is to be read before a look:
+    /// see [`Writer::is_unchanged`].
     pub fn version(&self, hash: u64) -> u64 {
-        // Ordering: Acquire; pairs with the Release store in `Writer::changed`: who reads it sees the changes counted.
+        // Ordering: Acquire; pairs with the Release store in `Writer::changed`: a thread that reads a version sees the
+        // changes that it counts.
         self.shard(hash).version.load(Ordering::Acquire)
     }
 
@@ -147,12 +151,13 @@ impl<E: Send + Sync + 'static> Table<E> {
         Writer { shard, counts: Some(lock(&shard.counts)), old: Vec::new(), limbo: &self.limbo }
     }
 
-    /// Takes each shard's lock once, one after the other: whoever held one is done with what it did.
+    /// Takes each shard's lock once, one after the other. Each thread that held such a lock before has finished under
+    /// it.
     pub fn pass_through(&self) {
         self.shards.iter().for_each(|shard| drop(lock(&shard.counts)));
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(&shard.counts).living).sum()
     }
@@ -163,7 +168,7 @@ impl<E> Places<E> {
         Self((0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect())
     }
 
-    /// Where an entry of this hash may lie, in order.
+    /// Returns the places where an entry of this hash may lie, in order.
     #[inline]
     fn probe(&self, hash: u64) -> impl Iterator<Item = usize> + use<E> {
         let mask = self.0.len() - 1;
@@ -171,7 +176,7 @@ impl<E> Places<E> {
         (0..=mask).map(move |step| first.wrapping_add(step) & mask)
     }
 
-    /// The first place for a new entry, and whether a tombstone stands there.
+    /// Returns the first place for a new entry, and whether a tombstone stands there.
     fn free_place(&self, hash: u64) -> Option<(usize, bool)> {
         // Relaxed: the shard's lock orders what writers read.
         let entries = self.probe(hash).map(|at| (at, self.0[at].load(Ordering::Relaxed)));
@@ -180,20 +185,20 @@ impl<E> Places<E> {
     }
 }
 
-/// Who may change a shard.
+/// A writer holds a shard's lock, and may change the shard.
 pub struct Writer<'t, E: Send + Sync + 'static> {
     shard: &'t Shard<E>,
-    /// `None` once the lock is given back.
+    /// `None` once the lock is released.
     counts: Option<MutexGuard<'t, Counts>>,
-    /// What goes to the limbo when the lock has been given back.
+    /// The values that go to the limbo when the lock has been released.
     old: Vec<Old<E>>,
     limbo: &'t StdArc<Limbo<E>>,
 }
 
 impl<E: Send + Sync + 'static> Writer<'_, E> {
-    /// Whether nobody has changed the shard since this [version](Table::version) was read.
+    /// Returns whether the shard is unchanged since this [version](Table::version) was read.
     pub fn is_unchanged(&self, version: u64) -> bool {
-        // Relaxed: written under the lock, which we hold.
+        // Relaxed: written under the lock, which the writer holds.
         self.shard.version.load(Ordering::Relaxed) == version
     }
 
@@ -208,11 +213,11 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
     }
 
     fn places(&self) -> Option<&Places<E>> {
-        // SAFETY: it is replaced under the lock alone, which we hold. Relaxed for the same reason.
+        // SAFETY: it is replaced under the lock alone, which the writer holds. Relaxed for the same reason.
         unsafe { self.shard.places.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Inserts an item whose key is in no other.
+    /// Inserts an item whose key no other item has.
     pub fn insert(&mut self, hash: u64, item: E) {
         let used = self.counts().living + self.counts().tombstones;
         if self.places().is_none_or(|places| (used + 1) * 4 > places.0.len() * 3) {
@@ -230,7 +235,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         self.changed();
     }
 
-    /// Whether there is an item of this hash for which `is` holds, which is no user code.
+    /// Returns whether there is an item of this hash for which `is` holds. `is` is no user code.
     pub fn has(&self, hash: u64, is: impl Fn(&E) -> bool) -> bool {
         self.place_of(hash, is).is_some()
     }
@@ -240,13 +245,13 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         // Relaxed: the shard's lock orders what writers read.
         let entries = places.probe(hash).map(|at| (at, places.0[at].load(Ordering::Relaxed)));
         let mut entries = entries.take_while(|(_, entry)| !entry.is_null());
-        // SAFETY: an entry that has a place is alive, and places are changed under our lock alone.
+        // SAFETY: an entry that has a place is alive, and places are changed under the writer's lock alone.
         entries
             .find(|(_, entry)| is_entry(*entry) && unsafe { (**entry).hash == hash && is(&(**entry).item) })
     }
 
-    /// Puts `with` in the place of the item of this hash for which `is` holds, or removes it. False if there is none.
-    /// `is` is no user code.
+    /// Puts `with` in the place of the item of this hash for which `is` holds, or removes the item. Returns false if
+    /// there is no such item. `is` is no user code.
     pub fn replace(&mut self, hash: u64, is: impl Fn(&E) -> bool, with: Option<E>) -> bool {
         let (Some(places), Some((at, entry))) = (self.places(), self.place_of(hash, is)) else {
             return false;
@@ -274,7 +279,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         }
     }
 
-    /// Publishes an array of at least so many places with the entries of the one before.
+    /// Publishes an array of at least this number of places, with the entries of the array before.
     fn rebuild(&mut self, place_count: usize) {
         let count = place_count.max(PLACES_MIN).next_power_of_two();
         let new = Places::new(count);
@@ -301,7 +306,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
 
 impl<E: Send + Sync + 'static> Drop for Writer<'_, E> {
     fn drop(&mut self) {
-        // What is freed may come back here, so not under the lock.
+        // Freeing a value may run user code that uses this table again, so it is done without the lock.
         self.counts = None;
         for old in self.old.drain(..) {
             self.limbo.retire(old);
@@ -312,17 +317,17 @@ impl<E: Send + Sync + 'static> Drop for Writer<'_, E> {
 impl<E> Drop for Table<E> {
     fn drop(&mut self) {
         for shard in &self.shards {
-            // Ordering: Relaxed, here and below; who has it exclusively comes after all who have changed it.
+            // Ordering: Relaxed, here and below; the exclusive access comes after all changes.
             let places = shard.places.load(Ordering::Relaxed);
             if places.is_null() {
                 continue;
             }
-            // SAFETY: it came from a box, and whoever reads or writes it borrows the table, which is ending.
+            // SAFETY: it came from a box, and every reader or writer borrows the table, which is ending.
             let places = unsafe { Box::from_raw(places) };
             for place in &places.0 {
                 let entry = place.load(Ordering::Relaxed);
                 if is_entry(entry) {
-                    // SAFETY: as above; what has a place is in no bag.
+                    // SAFETY: as above; an entry that has a place is in no bag.
                     drop_guarded(unsafe { Box::from_raw(entry) });
                 }
             }
@@ -330,25 +335,25 @@ impl<E> Drop for Table<E> {
     }
 }
 
-/// Where old entries and arrays wait until nobody reads them.
+/// The limbo keeps old entries and arrays until no thread reads them.
 struct Limbo<E>(Mutex<Bags<E>>);
 
 struct Bags<E> {
     filling: Vec<Old<E>>,
-    /// A bag is on the list of replaced values.
+    /// A bag is on the process-wide list of replaced values.
     is_one_out: bool,
 }
 
-/// What nobody finds any more. Plain pointers: readers may still hold references.
+/// An old value is found by no reader any more. Plain pointers: readers may still hold references.
 enum Old<E> {
     Entry(*mut Entry<E>),
     Places(*mut Places<E>),
 }
 
-// SAFETY: the right to free a value, which may be done in any thread if the items may go there.
+// SAFETY: it is the right to free a value, which any thread may do if the items may go to other threads.
 unsafe impl<E: Send> Send for Old<E> {}
 
-/// What is freed together.
+/// A bag holds values that are freed together.
 struct Bag<E: Send + Sync + 'static> {
     content: Vec<Old<E>>,
     limbo: StdArc<Limbo<E>>,
@@ -375,21 +380,21 @@ impl<E: Send + Sync + 'static> Limbo<E> {
         }
     }
 
-    /// What has been put in the bag so far, if none is out.
+    /// Returns the values that have been put in the bag so far, if no bag is on the list.
     fn next_bag(self: &StdArc<Self>, bags: &mut Bags<E>) -> Option<Garbage> {
         if bags.is_one_out || bags.filling.is_empty() {
             return None;
         }
         bags.is_one_out = true;
         let bag = Box::new(Bag { content: std::mem::take(&mut bags.filling), limbo: self.clone() });
-        // SAFETY: nobody finds the content any more, nobody else frees it, and it may be dropped anywhere.
+        // SAFETY: no reader finds the content any more, no other code frees it, and it may be dropped anywhere.
         Some(unsafe { Garbage::new(Box::into_raw(bag).cast(), free_bag::<E>) })
     }
 }
 
 /// # Safety
 ///
-/// `bag` comes from `Box::<Bag<E>>::into_raw`, is used no more, and nobody reads its content any more.
+/// `bag` comes from `Box::<Bag<E>>::into_raw`, is used no more, and no thread reads its content any more.
 unsafe fn free_bag<E: Send + Sync + 'static>(bag: *mut ()) {
     // SAFETY: by contract.
     let bag = unsafe { Box::from_raw(bag.cast::<Bag<E>>()) };
@@ -400,8 +405,8 @@ unsafe fn free_bag<E: Send + Sync + 'static>(bag: *mut ()) {
     let next = {
         let mut bags = lock(&bag.limbo.0);
         bags.is_one_out = false;
-        // A model ends its process-wide domain at its own end, and nothing can be given to it then: there the next
-        // bag waits for one more change.
+        // A model ends its process-wide domain at its own end, and that domain takes nothing then. In a model the next
+        // bag therefore waits for one more change.
         if crate::sync::EXPLORED { None } else { bag.limbo.next_bag(&mut bags) }
     };
     if let Some(next) = next {
@@ -412,10 +417,10 @@ unsafe fn free_bag<E: Send + Sync + 'static>(bag: *mut ()) {
 impl<E> Old<E> {
     /// # Safety
     ///
-    /// Nobody finds the value any more, nobody reads it, and this is called once.
+    /// No thread finds or reads the value any more, and this is called once.
     unsafe fn free(self) {
         match self {
-            // SAFETY: it came from a box; by contract it is ours.
+            // SAFETY: it came from a box; by contract this call owns it.
             Old::Entry(entry) => drop_guarded(unsafe { Box::from_raw(entry) }),
             // SAFETY: as above.
             Old::Places(places) => drop(unsafe { Box::from_raw(places) }),
@@ -428,7 +433,7 @@ impl<E> Drop for Limbo<E> {
         // The table has gone, and its readers with it.
         let left = std::mem::take(&mut lock(&self.0).filling);
         for old in left {
-            // SAFETY: whoever reads borrows the table; what is in a bag is in no place, and it leaves the bag here.
+            // SAFETY: a reader borrows the table; a value in a bag is in no place, and it leaves the bag here.
             unsafe { old.free() };
         }
     }
@@ -538,8 +543,8 @@ mod tests {
     #[test]
     fn what_is_removed_is_freed_while_the_table_lives() {
         let (table, freed) = (Table::new(1), StdArc::new(AtomicUsize::new(0)));
-        // More than one bag: what is put in while one is out goes with the next. Put in by threads that have ended when it
-        // is freed.
+        // More than one bag: values that are put in while a bag is out go with the next bag. The threads that put them
+        // in have ended when the values are freed.
         let reads = section();
         thread::scope(|scope| {
             let remove = || {

@@ -1,27 +1,70 @@
-//! Groups: actors of one kind, one for each key, created when their first message comes.
+//! Groups are level two of the routing: a group runs an actor for each key, and takes messages to the actors of keys.
+//!
+//! ```text
+//!              reference      key router                key table
+//!   sender ──▶ ActorRef<M> ── Outcome::Unicast(k) ────▶ actor of key k ──▶ mailbox
+//!                                                       created if absent
+//! ```
+//!
+//! All actors of a group are of a single kind. The group's reference is an [`ActorRef`](crate::ActorRef). The sender's
+//! thread routes each message: the group's key router answers with an [`Outcome`](outcome::Outcome) that names keys,
+//! and the message goes straight into the mailboxes of their actors. An absent actor is created on the way. At most one
+//! actor is created for a key, however many senders race, and the message that created the actor is its first message.
+//!
+//! Level one, routes between groups, is in [`topology`](crate::topology). Two-level routing is elfo's; the typed form
+//! is ours.
+//!
+//! The user's side:
+//!
+//! * `builder.rs` describes and creates a group, and `group.rs` is its handle.
+//! * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
+//! * `key_router.rs` is the trait of key routers, and `outcome.rs` is their answer.
+//!
+//! A message's way:
+//!
+//! * `route.rs` takes a message to its keys.
+//! * `key_table.rs` finds the actor of a key.
+//! * `state.rs` is shared by the references, the handle and the head, and creates the actor of a key.
+//! * `entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
+//!   actor's state.
+//! * `successors.rs` keeps the actors that wait for the end of a passivated actor, and `forward.rs` takes a waiting
+//!   message to the next actor of its key.
+//!
+//! Failures and ends:
+//!
+//! * `head.rs` is the parent of the actors, and `supervision.rs` decides about failed and ended actors.
+//! * `restart_policy.rs` says when an actor comes again, and `effective_policy.rs` says which policy counts.
+//! * `pending_restarts.rs` lists the actors that wait for their restart, and `delayed_restart.rs` restarts them.
+//! * `termination.rs` ends a group.
+//!
+//! Statuses and configuration:
+//!
+//! * `status.rs` keeps the statuses of actors and tells subscribers, and `subscribe.rs` adds subscribers.
+//! * `self_report.rs` lets an actor set its own status and restart policy.
+//! * `config.rs` is a group's section of the configuration, and `config_hooks.rs` lets a group follow it.
 
-pub(crate) mod builder; // describes and creates a group
-pub(crate) mod group; // the handle
-pub(crate) mod key; // what tells actors apart
-pub(crate) mod key_name; // what an actor is called by its key
-pub(crate) mod key_router; // which keys a message is for
-pub(crate) mod outcome; // what a key router answers
-pub(crate) mod state; // what the references, the handle and the head share
-pub(crate) mod key_table; // the actor of each key
-pub(crate) mod entry; // what an actor is made from, over all its lives
-pub(crate) mod recipe; // makes it
-pub(crate) mod route; // a message on its way to its keys
-pub(crate) mod forward; // a message that goes on to the next actor of its key
-pub(crate) mod successors; // actors that wait for the end of those before them
-pub(crate) mod head; // the parent of the actors
-pub(crate) mod supervision; // what the head does about failures and ends
-pub(crate) mod restart_policy; // when an actor is created again
-pub(crate) mod effective_policy; // which policy counts
-pub(crate) mod pending_restarts; // actors that wait for their restart, as data
-pub(crate) mod delayed_restart; // what happens when their time has come
-pub(crate) mod termination; // how a group ends
-pub(crate) mod status; // how actors are, and who is told
-pub(crate) mod subscribe; // subscriptions to that
-pub(crate) mod self_report; // what an actor says of itself
-pub(crate) mod config; // the section of a group
-pub(crate) mod config_hooks; // groups that go by a section
+pub(crate) mod builder;
+pub(crate) mod group;
+pub(crate) mod key;
+pub(crate) mod key_name;
+pub(crate) mod key_router;
+pub(crate) mod outcome;
+pub(crate) mod state;
+pub(crate) mod key_table;
+pub(crate) mod entry;
+pub(crate) mod recipe;
+pub(crate) mod route;
+pub(crate) mod forward;
+pub(crate) mod successors;
+pub(crate) mod head;
+pub(crate) mod supervision;
+pub(crate) mod restart_policy;
+pub(crate) mod effective_policy;
+pub(crate) mod pending_restarts;
+pub(crate) mod delayed_restart;
+pub(crate) mod termination;
+pub(crate) mod status;
+pub(crate) mod subscribe;
+pub(crate) mod self_report;
+pub(crate) mod config;
+pub(crate) mod config_hooks;

@@ -1,51 +1,54 @@
-//! What an inner router answers.
+//! An outcome is the answer of a key router.
 
-/// Which actors of a group get a message: the answer of the group's inner router.
+/// An outcome names the actors of a group that get a message. It is the answer of the group's key router.
 ///
-/// What each means depends on whether an actor of that key is present, and takes messages:
+/// The effect depends on whether the key has an actor, and whether that actor takes messages:
 ///
 /// | outcome | absent | present | its actor is ending |
 /// |---|---|---|---|
 /// | [`Unicast`](Self::Unicast) | is created, and gets the message as its first | gets it | closed |
-/// | [`GentleUnicast`](Self::GentleUnicast) | closed | gets it | the same |
-/// | [`Multicast`](Self::Multicast) | all that are absent are created first | get a copy | the same, that copy alone |
-/// | [`GentleMulticast`](Self::GentleMulticast) | are passed over | get a copy | the same, that copy alone |
-/// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | the same, that copy alone |
+/// | [`GentleUnicast`](Self::GentleUnicast) | closed | gets it | closed |
+/// | [`Multicast`](Self::Multicast) | all that are absent are created first | get a copy | closed, that copy alone |
+/// | [`GentleMulticast`](Self::GentleMulticast) | are passed over | get a copy | closed, that copy alone |
+/// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | closed, that copy alone |
 /// | [`Discard`](Self::Discard), [`Default`](Self::Default) | discarded | discarded | discarded |
 ///
-/// Where an actor is about to be created again, the group [says](crate::topology::WhileRestarting) what becomes of the message.
+/// For an actor that waits for its restart, the group's [`WhileRestarting`](crate::topology::WhileRestarting) says what
+/// happens to the message.
 ///
 /// *Closed* means that the message comes back as [`SendError::Closed`](crate::SendError::Closed), or is a dead letter
-/// of `tell`. Of several copies it is enough that one is taken: the others are dead letters then. An empty list is
-/// closed; a key that comes twice in a list gets two copies.
+/// of `tell`. Of several copies it is enough that a single copy is taken: the refused copies are dead letters then. An
+/// empty list is closed. A key that is twice in a list gets two copies.
 ///
-/// *Discarded* is the same as [`SendError::Discarded`](crate::SendError::Discarded): elfo's closed, told apart. A router
-/// among whose routees the group is takes it for final, where for a closed message it chooses another routee.
+/// *Discarded* means the same as closed, with [`SendError::Discarded`](crate::SendError::Discarded); elfo does not tell
+/// the two apart. A router that has the group as a routee takes a discarded message as final, whereas it chooses
+/// another routee for a closed message.
 ///
 /// The outcomes are elfo's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<K> {
-    /// The actor of this key, which is created if there is none.
+    /// The message goes to the actor of this key, which is created if it is absent.
     Unicast(K),
-    /// The actor of this key, if there is one.
+    /// The message goes to the actor of this key, if there is such an actor.
     GentleUnicast(K),
-    /// The actors of these keys: those that are absent first, which are created, and then the others, each in this order.
+    /// The message goes to the actors of these keys: first to those that are absent, which are created, and then to the
+    /// present ones, each in this order.
     Multicast(Vec<K>),
-    /// Those of these keys that there are, in this order.
+    /// The message goes to those of these keys that have an actor, in this order.
     GentleMulticast(Vec<K>),
-    /// All that there are.
+    /// The message goes to all actors of the group.
     Broadcast,
-    /// Nobody.
+    /// The message goes to no actor.
     Discard,
-    /// The router has no opinion: for a message as [`Discard`](Self::Discard), unless [`or`](Self::or) says
-    /// otherwise.
+    /// The key router has no opinion: the message is handled as by [`Discard`](Self::Discard), unless [`or`](Self::or)
+    /// gives another outcome.
     Default,
 }
 
 const _: () = assert!(size_of::<Outcome<u128>>() <= 32 && size_of::<Outcome<u64>>() <= 32);
 
 impl<K> Outcome<K> {
-    /// The same with what `change` makes of each key.
+    /// Returns the outcome with each key replaced by the result of `change`.
     ///
     /// ```
     /// use pointsman::topology::Outcome;
@@ -66,7 +69,7 @@ impl<K> Outcome<K> {
         }
     }
 
-    /// This, or `other` instead of [`Default`](Self::Default).
+    /// Returns this outcome, or `other` in the place of [`Default`](Self::Default).
     ///
     /// ```
     /// use pointsman::topology::Outcome;

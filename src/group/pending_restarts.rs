@@ -1,4 +1,4 @@
-//! The actors of a group that wait for their restart, as data.
+//! A pending restart records an actor of a group that waits for its restart.
 
 use crate::core::any_ref::AnyRef;
 use crate::failure::Failure;
@@ -7,27 +7,28 @@ use crate::sync::HashMap;
 use crate::time::timers::TimerHandle;
 use std::sync::Arc as StdArc;
 
-/// Those who wait, by the address of their seeds.
+/// This map holds the pending restarts by the addresses of their key entries.
 pub struct Waiting<K> {
     pub(crate) all: HashMap<usize, One<K>>,
-    /// How many waits have begun.
+    /// The number of waits that have begun.
     pub(crate) begun: u64,
 }
 
 pub(crate) struct One<K> {
-    /// Which of all waits it is: the timer of an earlier one may be firing already when it is cancelled.
+    /// The number of this wait among all waits: the timer of an earlier wait may be firing already when it is
+    /// cancelled.
     pub(crate) number: u64,
-    /// Keeps the address.
+    /// Keeps the key entry alive, so that no other key entry gets its address.
     pub(crate) seed: StdArc<Seed<K>>,
     pub(crate) how: How,
     pub(crate) timer: TimerHandle,
 }
 
-/// How it is restarted.
+/// This type says how the actor is restarted.
 pub enum How {
-    /// It is created anew: it has ended.
+    /// The actor has ended, and is re-created.
     Anew,
-    /// It has failed, and gets its verdict.
+    /// The actor has failed, and is restarted in its place.
     InPlace(AnyRef, Failure),
 }
 
@@ -42,7 +43,7 @@ impl<K> Waiting<K> {
         self.all.remove(&(StdArc::as_ptr(seed) as usize))
     }
 
-    /// Takes the wait of this number, if it has not ended otherwise.
+    /// Takes the pending restart of this number, if it is still there.
     pub(crate) fn take_numbered(&mut self, seed: &StdArc<Seed<K>>, number: u64) -> Option<One<K>> {
         let is_it = self.all.get(&(StdArc::as_ptr(seed) as usize)).is_some_and(|one| one.number == number);
         if is_it { self.take(seed) } else { None }

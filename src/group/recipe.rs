@@ -1,4 +1,4 @@
-//! The recipe of an actor of a group.
+//! A group recipe makes the state of an actor of a group from its key.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -10,7 +10,7 @@ use crate::group::key::GroupKey;
 use crate::group::status::{ActorStatus, Statuses};
 use std::sync::Arc as StdArc;
 
-/// Makes the actor of a seed by the group's recipe, and tells how it is.
+/// This recipe makes the actor of a key entry by the group's recipe, and notes its statuses.
 pub struct Sown<F, K> {
     recipe: StdArc<F>,
     seed: StdArc<Seed<K>>,
@@ -44,10 +44,10 @@ where
             seed.life(|life| life.tries.end(now));
         }
         match stage {
-            // One that has been alarming since its start stays so.
+            // An actor that has been alarming since its start stays alarming.
             Stage::Started => statuses
                 .change_if(seed, ActorStatus::Normal, |before| before == Some(&ActorStatus::Initialising)),
-            // A state that is not to be made before its time is no failure: see `Seed::begin`.
+            // A state that is not made before its time is no failure: see `Seed::begin`.
             Stage::Failed if seed.life(|life| life.waits.is_some()) => {}
             Stage::Failed => statuses.change(seed, ActorStatus::Failed),
             Stage::Ending => statuses.change(seed, ActorStatus::Terminating),

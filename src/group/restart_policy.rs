@@ -1,13 +1,13 @@
-//! When an actor of a group is created again, and how long that waits.
+//! A restart policy says when an actor of a group comes again, and how long that waits.
 
 use std::time::Duration;
 
 const FACTOR_DEFAULT: f64 = 2.0;
 
-/// Whether an actor of a group that has ended is created again, and after how long.
+/// A restart policy says whether an actor of a group that has failed or ended comes again, and after which wait.
 ///
-/// The k-th restart in a row, from 0, waits for `min × factor^k`, and no longer than `max`. An actor that has lived
-/// for [a while](Self::auto_reset) is restarted at once, and the count begins anew.
+/// The k-th restart in a row, counted from 0, waits for `min × factor^k`, and no longer than `max`. An actor that has
+/// lived for [long enough](Self::auto_reset) is restarted at once, and the count begins anew.
 ///
 /// ```
 /// use pointsman::topology::RestartPolicy;
@@ -35,35 +35,35 @@ pub(crate) enum When {
     Always,
 }
 
-/// What becomes of messages for an actor that has failed or ended and is about to be created again.
+/// This mode says what happens to messages for an actor that has failed or ended and waits for its restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WhileRestarting {
-    /// They are refused as closed, and what the actor had in its mailbox is dead letters. elfo's way.
+    /// Messages are refused as closed, and the messages in the actor's mailbox become dead letters. elfo does the same.
     Refuse,
-    /// They wait in its mailbox, within its capacity, and the actor keeps what it had there when it fails: it is
-    /// restarted in its place, with the same reference. If it is given up, they are dead letters. An actor that ends
-    /// by itself is created anew, and those messages wait that come from then on.
+    /// Messages wait in the actor's mailbox, within its capacity. An actor that fails is restarted in its place, with
+    /// the same reference, and keeps the messages in its mailbox; if the actor is given up, these messages become dead
+    /// letters. An actor that ends by itself is re-created, and messages wait that come after its end.
     #[default]
     Queue,
-    /// The first one creates the actor at once, instead of when the wait is over. What the actor had in its mailbox
-    /// is dead letters.
+    /// The first message creates the actor at once, before the wait is over. The messages in the mailbox of the former
+    /// actor become dead letters.
     SpawnAnew,
 }
 
 impl RestartPolicy {
-    /// Nothing is restarted: the key is free when its actor has ended.
+    /// Restarts nothing: the key is free when its actor has ended.
     pub fn never() -> Self {
         Self::new(When::Never, Duration::ZERO, Duration::ZERO)
     }
 
-    /// Restarts what has failed: panicked, or returned an error. `max` is not below `min`.
+    /// Restarts an actor that has failed, by a panic or by an error. `max` must not be below `min`.
     pub fn on_failure(min: Duration, max: Duration) -> Self {
         Self::new(When::OnFailure, min, max)
     }
 
-    /// Restarts whatever has ended, for any reason but its [retirement](crate::Context::retire) or the group's end.
-    /// `max` is not below `min`.
+    /// Restarts an actor that has failed or ended for any reason but its [passivation](crate::Context::retire) or the
+    /// group's end. `max` must not be below `min`.
     pub fn always(min: Duration, max: Duration) -> Self {
         Self::new(When::Always, min, max)
     }
@@ -72,8 +72,8 @@ impl RestartPolicy {
         Self { when, min, max, factor: FACTOR_DEFAULT, max_retries: None, auto_reset: None }
     }
 
-    /// By how much each wait is longer than the one before; 2 unless said otherwise. What is negative or no number
-    /// counts as 0, so that each wait is the shortest, and is logged.
+    /// Sets the factor by which each wait is longer than the wait before; the default is 2. A factor that is negative
+    /// or not a number counts as 0, which makes each wait the shortest, and is logged.
     pub fn factor(mut self, factor: f64) -> Self {
         self.factor = if factor >= 0.0 {
             factor
@@ -84,18 +84,20 @@ impl RestartPolicy {
         self
     }
 
-    /// Gives an actor up when it has been restarted so often in a row; never, unless said otherwise. The key is free
-    /// then, and the next message that asks for it creates its actor afresh.
+    /// Limits the restarts of an actor in a row; the default is no limit. An actor beyond the limit is given up: its
+    /// key is free, and the next message for the key creates the actor afresh.
     ///
-    /// Refused where no life is too short for the count to begin anew: where `min` is 0, and [`auto_reset`](Self::auto_reset)
-    /// is not said.
+    /// [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn) refuses a limit above 0 if every life, however short,
+    /// would begin the count anew: if `min` is 0 and [`auto_reset`](Self::auto_reset) is not set, or if `auto_reset` is
+    /// 0.
     pub fn max_retries(mut self, count: u32) -> Self {
         self.max_retries = Some(count);
         self
     }
 
-    /// How long an actor has to live for the count to begin anew; `min` unless said otherwise. Its life ends when it
-    /// fails, or begins to end: to wait for a restart is no part of it, nor what [`stopped`](crate::Actor::stopped) does.
+    /// Sets how long an actor has to live for the count to begin anew; the default is `min`. A life ends when the actor
+    /// fails, or begins to end. The wait for a restart is no part of a life, and neither is the work of
+    /// [`stopped`](crate::Actor::stopped).
     pub fn auto_reset(mut self, lived: Duration) -> Self {
         self.auto_reset = Some(lived);
         self
@@ -118,14 +120,14 @@ impl RestartPolicy {
         }
     }
 
-    /// How long a life begins the count anew.
+    /// Returns how long an actor has to live for the count to begin anew.
     fn lived_enough(&self) -> Duration {
         self.auto_reset.unwrap_or(self.min)
     }
 
-    /// How long the next restart waits; `None` if there is none. Counts it.
+    /// Counts the next restart, and returns its wait; `None` if there is no further restart.
     pub(crate) fn next(&self, tries: &mut Tries) -> Option<Duration> {
-        // Each life is counted once: to be stopped while waiting for a restart is the end of no other.
+        // Each life is counted once: an actor that is stopped while it waits for a restart ends no second life.
         let lived = std::mem::take(&mut tries.lived);
         let begins_anew = lived >= self.lived_enough();
         if begins_anew {
@@ -140,19 +142,19 @@ impl RestartPolicy {
         }
         let seconds = self.min.as_secs_f64() * self.factor.powi(tries.power);
         tries.power = tries.power.saturating_add(1);
-        // Zero times a power without bound is no number.
+        // Zero times an unbounded power is not a number.
         let longest = if self.min.is_zero() { Duration::ZERO } else { self.max };
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or(longest);
         Some(wait.clamp(self.min, self.max))
     }
 }
 
-/// The restarts of one actor in a row.
+/// Tries count the restarts of a single actor in a row.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tries {
-    /// When its present life began; `None` while it has none.
+    /// The start of the present life; `None` between two lives.
     began: Option<Duration>,
-    /// How long its last life was, until that is counted.
+    /// The length of the last life, until `RestartPolicy::next` has counted it.
     lived: Duration,
     count: u32,
     power: i32,
@@ -163,7 +165,8 @@ impl Tries {
         self.began = Some(now);
     }
 
-    /// It has failed, or begins to end; what it does until it has ended is no part of its life.
+    /// Ends the present life: the actor has failed, or begins to end. The actor's work until it has ended is no part of
+    /// its life.
     pub fn end(&mut self, now: Duration) {
         if let Some(began) = self.began.take() {
             self.lived = now.saturating_sub(began);
@@ -177,7 +180,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The waits of an actor that lives for so many seconds each time.
+    /// Returns the waits of an actor that lives for this number of seconds each time.
     fn waits(policy: RestartPolicy, lives: &[u32]) -> Vec<Option<f64>> {
         let (mut tries, mut now) = (Tries::default(), Duration::ZERO);
         let wait = |&life: &u32| {

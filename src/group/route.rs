@@ -1,4 +1,4 @@
-//! A message on its way through a group: the outcome of the inner router, and the state of each key.
+//! Routing in a group takes a message to its keys, by the outcome of the key router and the state of each key.
 
 use crate::core::actor_ref::{ActorRef, Load};
 use crate::core::any_ref::AnyRef;
@@ -19,25 +19,25 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::sync::Arc as StdArc;
 
-/// What stands behind the reference to a group. Aligned to a line, since all who send to the group read it and the heap
-/// puts anything beside it.
+/// This recipient stands behind the reference to a group. Aligned to a cache line, since all senders to the group read
+/// it and the heap puts unrelated data beside it.
 #[repr(align(64))]
 pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);
 
-/// What stands behind the reference to a key.
+/// This recipient stands behind the reference to a key.
 pub struct ToKey<M: Send + 'static, K: GroupKey> {
     board: StdArc<Board<M, K>>,
     key: K,
     hash: u64,
 }
 
-/// What a copy has found at its key.
+/// This type says what a copy has found at its key.
 enum Met<M> {
-    /// An actor, to whom it was offered.
+    /// The copy was offered to an actor.
     Actor(Result<(), M>),
-    /// One that waits to be created again.
+    /// The actor of the key waits to be re-created.
     Waiting(M),
-    /// One that has retired. The copy counts as sent, and is to be offered or refused.
+    /// The actor of the key is passivated. The copy counts as sent, and is to be offered or refused.
     Retired(M),
     Nobody(M),
 }
@@ -52,8 +52,9 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         self.table.find(hash, section, |seat| seat.seed.key == *key)
     }
 
-    /// Puts a message into the mailbox of the key's actor if it is there and has room, which is all that most messages
-    /// need. What else is to be done, whoever gets it back does. Keys are compared while the message is `counted`.
+    /// Puts a message into the mailbox of the key's actor, if the actor is there and has room. Most messages need
+    /// nothing else; the caller does the rest for a message that it gets back. Keys are compared while the message is
+    /// `counted`.
     #[inline]
     fn push_at_once(&self, key: &K, hash: u64, message: M, counted: Counted<'_>) -> Result<(), M> {
         let section = reclaim::section();
@@ -65,8 +66,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Offers a copy to the actor that has the key now. If it waits there for room and the actor retires, it goes on to
-    /// the next one, which `creates` says may be created.
+    /// Offers a copy to the actor that has the key now. If the copy waits there for room and the actor is passivated,
+    /// the copy goes on to the next actor of the key, if `creates` allows its creation.
     #[inline]
     fn meet(
         self: &StdArc<Self>,
@@ -93,7 +94,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Offers the message to the actor of the key, which is created if there is none.
+    /// Offers the message to the actor of the key, which is created if it is absent.
     #[inline]
     pub fn to_key(
         self: &StdArc<Self>,
@@ -129,7 +130,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// As [`to_key`](Self::to_key), but nobody is created.
+    /// As [`to_key`](Self::to_key), but no actor is created.
     fn gently(
         self: &StdArc<Self>,
         key: &K,
@@ -144,9 +145,9 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Creates the actor of the key, with this message as its first; or offers it to whoever was faster. `counts` is
-    /// whether it is to be offered or refused in any case: one of several copies, which is a delivery whatever becomes of
-    /// the others, or a message that was offered to one that has retired.
+    /// Creates the actor of the key with this message as its first, or offers the message to the actor that another
+    /// thread has created meanwhile. If `counts` is set, the message is offered or refused in any case: it is one of
+    /// several copies, which is a delivery regardless of the other copies, or it was offered to a passivated actor.
     #[cold]
     #[inline(never)]
     fn to_new(
@@ -183,21 +184,20 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             match self.meet(&seed.key, hash, again, true, delivery) {
                 Met::Actor(done) => return done,
                 Met::Waiting(again) if !takes_over => return self.refuse(again, delivery),
-                // It has gone meanwhile.
+                // The actor has gone meanwhile.
                 Met::Waiting(again) | Met::Nobody(again) => message = Some(again),
                 Met::Retired(again) => (message, counts) = (Some(again), true),
             }
         }
     }
 
-    /// A copy for a key whose actor takes nothing at the moment.
+    /// Refuses a copy for a key whose actor takes nothing at the moment.
     fn refuse(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         delivery.refuse(|| self.head.path());
         Err(message)
     }
 
-    /// One copy for each key of the list. Those that are absent are created first, each with its copy as its first
-    /// message.
+    /// Sends a copy to each key of the list. Absent actors are created first, each with its copy as its first message.
     fn to_each(self: &StdArc<Self>, keys: Vec<K>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         let copy = self.copy.expect("whoever names several keys can clone messages");
         let mut left = keys.len();
@@ -227,7 +227,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         copies.left_over()
     }
 
-    /// One copy for each of these seats.
+    /// Sends a copy to the actor of each of these key slots.
     fn to_seats<'s>(
         &self,
         visit: impl FnOnce(&mut dyn FnMut(&'s Seat<M, K>)),
@@ -239,7 +239,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     {
         let copy = self.copy.expect("whoever names several keys can clone messages");
         let mut copies = Copies::of(message);
-        // Only when the next one is found is it known that this one is not the last.
+        // Each actor gets its copy when the next actor is found: only then is its copy known not to be the last.
         let mut held: Option<&ActorRef<M>> = None;
         visit(&mut |seat| match &seat.actor {
             Some(actor) => {
@@ -257,7 +257,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         copies.left_over()
     }
 
-    /// Passes a message on to whom the inner router names.
+    /// Passes a message on to the keys that the key router names.
     fn route(self: &StdArc<Self>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         if self.openness() == Openness::Closed {
             delivery.refuse(|| self.head.path());
@@ -267,7 +267,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         self.route_as(outcome, message, delivery)
     }
 
-    /// Passes a message on to whom this outcome names.
+    /// Passes a message on to the keys that this outcome names.
     fn route_as(
         self: &StdArc<Self>,
         outcome: Outcome<K>,
@@ -397,8 +397,8 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         self.board.is_closed()
     }
 
-    /// As much as its actor has to do; what would be created, also in the place of one that has retired, has nothing to
-    /// do.
+    /// Returns the load of the key's actor. An actor that would be created has nothing to do, also in the place of a
+    /// passivated actor.
     fn load(&self) -> Load {
         if self.board.is_closed() {
             return Load::Closed;
@@ -407,7 +407,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         match self.board.find(&self.key, self.hash, &section) {
             Some(Seat { actor: Some(actor), .. }) if !actor.is_retired() => actor.load(),
             Some(Seat { actor: None, .. }) => Load::Suspended,
-            // Without the lock that `spawns` takes: what is refused all the same goes to the next.
+            // Without the lock that `spawns` takes: a message that is refused nevertheless goes to the next routee.
             Some(_) | None if self.board.openness() == Openness::Open => Load::Idle,
             Some(_) | None => Load::Closed,
         }
@@ -430,7 +430,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
     }
 }
 
-/// One key of one group is one address.
+/// References to the same key of the same group are alike.
 impl<M: Send + 'static, K: GroupKey> Alike for ToKey<M, K> {
     fn is_like(&self, other: &Self) -> bool {
         StdArc::ptr_eq(&self.board, &other.board) && self.hash == other.hash && self.key == other.key
@@ -440,7 +440,7 @@ impl<M: Send + 'static, K: GroupKey> Alike for ToKey<M, K> {
         state.write_u64(self.hash);
     }
 
-    /// By the names of the actors, which are those of the keys.
+    /// Orders by the group, and then by the printed key, which the name of the actor is made from.
     fn order(&self, other: &Self) -> Ordering {
         let board = |at: &Self| StdArc::as_ptr(&at.board) as usize;
         let by_name = || self.key.to_string().cmp(&other.key.to_string());

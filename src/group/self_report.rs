@@ -1,4 +1,4 @@
-//! What an actor of a group says of itself, by its context.
+//! A self report lets an actor of a group set its own status and restart policy, by its context.
 
 use crate::actor::context::Context;
 use crate::core::any_ref::AnyRef;
@@ -10,7 +10,7 @@ use crate::group::supervision::Keeper;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
-/// The head of a group, as its actors find it.
+/// The parent of an actor takes the actor's self reports by this trait.
 pub trait Ward: Send + Sync + 'static {
     fn say_status(&self, actor: &AnyRef, status: ActorStatus);
 
@@ -29,7 +29,7 @@ impl<M: Send + 'static, K: GroupKey> Ward for Keeper<M, K> {
         let is_at_work = |before: Option<&ActorStatus>| {
             use crate::group::status::ActorStatus::{Alarming, Initialising, Normal};
             match status {
-                // While it starts it is not normal yet.
+                // An actor that is starting is not normal yet.
                 Normal => matches!(before, Some(Alarming(_))),
                 _ => matches!(before, Some(Initialising | Normal | Alarming(_))),
             }
@@ -49,34 +49,34 @@ impl<M: Send + 'static> Context<M> {
         self.parent()?.core().children.keeper()
     }
 
-    /// Says that something is wrong with this actor, which works on: whoever has
-    /// [subscribed](crate::topology::Group::subscribe_statuses) to its group is told. It holds until
-    /// [`set_normal`](Self::set_normal), another reason, or the end of this state. Nothing happens for actors of no
-    /// [group](crate::topology::Group), or while the actor has failed or ends.
+    /// Reports that something is wrong with this actor, which continues to work. The
+    /// [subscribers](crate::topology::Group::subscribe_statuses) of its group are told. The report holds until
+    /// [`set_normal`](Self::set_normal), another reason, or the end of the present state. Nothing happens for an actor
+    /// that is in no [group](crate::topology::Group), has failed, or is ending.
     pub fn set_alarming(&self, reason: &str) {
         if let Some(ward) = self.ward() {
             ward.say_status(&self.me().any_local(), ActorStatus::Alarming(reason.into()));
         }
     }
 
-    /// Takes back what [`set_alarming`](Self::set_alarming) has said.
+    /// Takes back the report of [`set_alarming`](Self::set_alarming).
     pub fn set_normal(&self) {
         if let Some(ward) = self.ward() {
             ward.say_status(&self.me().any_local(), ActorStatus::Normal);
         }
     }
 
-    /// Has this actor restarted by another policy than its [group's](crate::topology::GroupPlan::restart), or by that
-    /// one again (`None`). Holds for the present state: the next one begins with the group's. Nothing happens for actors
-    /// of no [group](crate::topology::Group).
+    /// Sets a restart policy for this actor alone, in the place of its [group's](crate::topology::GroupPlan::restart);
+    /// `None` returns to the group's policy. The policy holds for the present state: the next state begins with the
+    /// group's policy. Nothing happens for an actor that is in no [group](crate::topology::Group).
     ///
-    /// The order of precedence is elfo's: what the actor says goes before what the
-    /// [configuration](crate::topology::Group::set_restart_policy) says, and that before the plan.
+    /// The order of precedence is elfo's: the actor's own policy goes before the policy of the
+    /// [configuration](crate::topology::Group::set_restart_policy), which goes before the plan's.
     ///
     /// # Errors
     ///
-    /// What is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn). Then nothing
-    /// changes.
+    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn).
+    /// Nothing changes then.
     pub fn set_restart_policy(
         &self,
         policy: Option<RestartPolicy>,

@@ -1,4 +1,4 @@
-//! What a group's references, its handle and its head share; and how an actor comes to its key.
+//! Group state is shared by a group's references, its handle and its head, and creates the actor of a key.
 
 use crate::actor::spawn::Held;
 use crate::core::actor_ref::ActorRef;
@@ -31,7 +31,7 @@ use std::sync::Arc as StdArc;
 /// Creates the actor of a key under this name, before its first turn. Runs under the lock of a shard.
 pub type Make<M, K> = dyn Fn(&AnyRef, String, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
 
-/// How one more copy is made where messages can be cloned.
+/// Makes one more copy, in groups whose messages can be cloned.
 pub type Copy<M> = fn(&Delivery<'_, M>, &M) -> M;
 
 pub struct Board<M: Send + 'static, K: GroupKey> {
@@ -42,49 +42,49 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub policy: RestartPolicy,
-    /// What the configuration has said since.
+    /// The policy that the configuration has set since.
     pub configured_policy: Mutex<Option<RestartPolicy>>,
     pub statuses: StdArc<Statuses<K>>,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn Configured<M, K>>>,
-    /// The key of a group of one, which a configuration mounts.
+    /// The key of a group of a single actor, which a configuration mounts.
     pub only: Option<K>,
-    /// How many names keys that print alike have been set apart by.
+    /// The number of names that tell keys apart which print alike.
     twins: AtomicUsize,
-    /// Sets the hashes of this group apart from those of others.
+    /// The salt makes the hashes of this group differ from those of other groups.
     salt: u64,
     openness: AtomicU8,
-    /// What the mailboxes' capacity has been changed to; 0 if it has not.
+    /// The capacity that the mailboxes have been changed to; 0 before the first change.
     capacity: AtomicUsize,
-    /// The actors that have not ended. Locked after a shard, if both are. On lines of its own, as `waiting`: it changes
-    /// when keys come and go, and each message reads its neighbours.
+    /// The actors that have not ended. This lock is taken after a shard's lock, where both are taken. The field, as
+    /// `waiting`, has cache lines of its own: it changes when keys come and go, and each message reads its neighbours.
     pub living: CachePadded<Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>>,
     pub waiting: CachePadded<Mutex<Waiting<K>>>,
     pub heirs: Heirs<M>,
 }
 
-/// Who has a key.
+/// A key slot holds the entry of a key and its present actor.
 pub struct Seat<M: Send + 'static, K> {
     pub seed: StdArc<Seed<K>>,
-    /// `None` while it waits to be created again.
+    /// `None` while the actor waits to be re-created.
     pub actor: Option<ActorRef<M>>,
 }
 
-/// How far a group's end has come. Only ever goes on.
+/// The openness says how far a group's end has come, and only ever advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Openness {
     Open,
     /// No actor is created any more.
     NoSpawn,
-    /// As before, and the actors are told to end.
+    /// No actor is created any more, and the actors are told to end.
     Terminating,
     /// No message is taken.
     Closed,
 }
 
-/// What a group is made of, apart from its head.
+/// The parts make up a group, apart from its head.
 pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub router: Box<dyn InnerRouter<M, K>>,
     pub copy: Option<Copy<M>>,
@@ -98,21 +98,21 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub only: Option<K>,
 }
 
-/// Who has had the key of an actor that is being created.
+/// The former holder of a key is known by this type while the next actor of the key is created.
 enum Former<K> {
     Nobody,
-    /// One that waits to be created again.
+    /// An actor that waits to be re-created.
     Waiting(StdArc<Seed<K>>),
-    /// One that has retired and may not have ended.
+    /// An actor that is passivated and may not have ended.
     Retired(AnyRef),
 }
 
-/// What came of an attempt to create the actor of a key.
+/// This type says how an attempt to create the actor of a key has ended.
 pub enum Created {
     Done,
-    /// Somebody has the key.
+    /// Another actor has the key.
     Taken,
-    /// No actor is created any more, or this one cannot be, which has been logged.
+    /// The group creates no more actors, or this actor cannot be created, which has been logged.
     Refused(SpawnError),
 }
 
@@ -121,15 +121,15 @@ impl<M: Send + 'static, K: GroupKey> Seat<M, K> {
         self.actor.as_ref().is_some_and(|own| actor.is(own))
     }
 
-    /// Whether an actor of this seed waits in it to be created again.
+    /// Returns whether an actor of this key entry waits in this slot to be re-created.
     pub fn awaits(&self, seed: &StdArc<Seed<K>>) -> bool {
         self.actor.is_none() && StdArc::ptr_eq(&self.seed, seed)
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> Drop for Board<M, K> {
-    /// What makes a group is the user's, and each part may panic when it is dropped: of two panics at once the second
-    /// would abort the process.
+    /// Drops the parts that are the user's, each under a guard. Each part may panic when it is dropped, and of two
+    /// panics at once the second would abort the process.
     fn drop(&mut self) {
         drop_guarded(mem::replace(&mut self.router, Box::new(|_: &M| Outcome::Discard)));
         let never = |head: &AnyRef, _: String, _: &StdArc<Seed<K>>| {
@@ -178,7 +178,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     #[inline]
     pub fn openness(&self) -> Openness {
-        // Relaxed: whoever has to know for sure looks under the lock of a shard, or of those who wait.
+        // Relaxed: a caller that needs a certain answer reads this under the lock of a shard, or of the pending
+        // restarts.
         match self.openness.load(Ordering::Relaxed) {
             0 => Openness::Open,
             1 => Openness::NoSpawn,
@@ -187,9 +188,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Goes on to `next`; returns what was before. When this returns, no actor is being created that has not seen it.
+    /// Advances the openness to `next`, and returns the openness before. When this returns, no actor is being created
+    /// by a thread that has not seen `next`.
     pub fn advance(&self, next: Openness) -> Openness {
-        // Relaxed: the locks taken below put it before whatever is done under them later.
+        // Relaxed: the locks taken below put this before all later work under them.
         let before = self.openness.fetch_max(next as u8, Ordering::Relaxed);
         self.table.pass_through();
         match before {
@@ -200,14 +202,17 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Whether actors are created, and created again.
+    /// Returns whether actors are created and re-created.
     pub fn spawns(&self) -> bool {
         self.openness() == Openness::Open && !self.head.core().children.is_closed()
     }
 
-    /// Creates the actor of a key that nobody has, and lets `first` have it before anybody finds it, and before its
-    /// first turn. If somebody waits to be created again for the key, it is done now, when `takes_over`. If the one who
-    /// has the key has retired, the new one has its first turn when that one has ended.
+    /// Creates the actor of a free key, and passes it to `first` before any thread finds the actor, and before its
+    /// first turn.
+    ///
+    /// * If an actor waits to be re-created for the key, and `takes_over` is set, it is re-created now.
+    /// * If the key's actor is passivated, the new actor is its successor, and has its first turn when the passivated
+    ///   actor has ended.
     ///
     /// `first` runs under the lock of the shard, so it runs no user code.
     pub fn create(
@@ -239,7 +244,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 drop_guarded(former);
                 return Created::Refused(SpawnError::ParentStopped { path: self.head.path().to_string() });
             }
-            // Whoever waits keeps the count of its restarts.
+            // An actor that waits to be re-created keeps the count of its restarts.
             let seed = if let Former::Waiting(waiting) = &former { waiting } else { seed };
             if let Former::Retired(retired) = &former {
                 self.head.core().children.pass_on_name(retired);
@@ -249,7 +254,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Err(error) => {
                     drop(shard);
                     self.log(&error);
-                    // It may be the last to have a key of the user's: before the error lies where it is returned.
+                    // `former` may be the last owner of a key of the user's: drop it before the error lies in the place
+                    // of the return value.
                     drop_guarded(former);
                     return Created::Refused(error);
                 }
@@ -264,7 +270,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 }
                 Former::Retired(retired) => {
                     shard.replace(seed.hash, |seat| seat.is_of(retired), Some(seat));
-                    // Its end is not noticed before the lock is given back: it looks at the seat.
+                    // The head looks at the slot when the passivated actor ends, so it waits for this lock.
                     self.heirs.add(retired, now.take());
                 }
             }
@@ -272,18 +278,19 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             if let Former::Waiting(waiting) = &former {
                 self.forget_waiting(waiting);
             }
-            // Its first turn, unless that has to wait.
+            // The actor has its first turn now, unless it is a successor.
             drop(now);
             return Created::Done;
         }
     }
 
-    /// Creates the actor of this seed under the first of its names that is free.
+    /// Creates the actor of this key entry under the first of its names that is free.
     pub fn make(&self, seed: &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> {
         let mut number = 0;
         loop {
             match (self.make)(&self.head, set_apart(&seed.name, number), seed) {
-                // A key that prints alike has it. No number is given twice, so that nobody tries those of others.
+                // A key that prints alike has this name. No number is given twice, so no key tries the number of
+                // another key.
                 // Relaxed: only different numbers matter.
                 Err(SpawnError::NameTaken { .. }) => {
                     number = self.twins.fetch_add(1, Ordering::Relaxed) as u64 + 1
@@ -293,7 +300,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// Notes a new actor, and makes its seat.
+    /// Notes a new actor, and returns its key slot.
     pub fn seat(&self, seed: &StdArc<Seed<K>>, held: &Held<M>) -> Seat<M, K> {
         let mut living = lock(&self.living);
         living.insert(held.actor().any_local(), seed.clone());
@@ -305,12 +312,12 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         Seat { seed: seed.clone(), actor: Some(held.actor().clone()) }
     }
 
-    /// Changes the capacity of all mailboxes, also of those that are yet to be.
+    /// Changes the capacity of all mailboxes, also of those that are yet to be created.
     pub fn set_capacity(&self, capacity: NonZeroUsize) {
         let living = lock(&self.living);
         // Relaxed: written under the lock under which it is read.
         self.capacity.store(capacity.get(), Ordering::Relaxed);
-        // Under the lock, too: of two changes at once the same one counts for all.
+        // The loop runs under the lock, too: of two changes at once the same change counts for all mailboxes.
         for actor in living.keys() {
             if let Ok(actor) = actor.typed::<M>() {
                 actor.set_capacity(capacity);
@@ -318,7 +325,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         }
     }
 
-    /// The actors that have not ended, in the order of their creation.
+    /// Returns the actors that have not ended, in the order of their creation.
     pub fn actors(&self) -> Vec<AnyRef> {
         let mut actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
         actors.sort_unstable_by_key(AnyRef::uid);
@@ -333,19 +340,19 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 }
 
-/// What a group makes of its configuration.
+/// This trait decodes and applies the configuration of a group.
 pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
-    /// Reads it.
+    /// Decodes the group's section.
     fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
 
-    /// Goes by what was read.
+    /// Applies a section that was decoded.
     fn apply(&self, group: &Group<M, K>, decoded: Box<dyn Any>);
 }
 
-/// How the actors of a group are told to end.
+/// This type says how the actors of a group are told to end.
 pub enum Termination<M> {
-    /// Their mailboxes close behind what is in them.
+    /// Each mailbox closes behind the messages in it.
     Closing,
-    /// They get this message, and end when they think fit.
+    /// Each actor gets this message, and decides when it ends.
     Manual(Box<dyn Fn(&str) -> M + Send + Sync>),
 }

@@ -1,13 +1,14 @@
-//! Who is told how the actors of a group are, and in what order.
+//! Status reports tell subscribers how the actors of a group are, in a fixed order for each key.
 //!
-//! A key's status lies in its [`Seed`], under the seed's lock, whether anybody wants to know or not. Where somebody does,
-//! each change is noted in one list for the group, under that lock, and whoever finds the list without a deliverer
-//! delivers it, in its order and with nothing locked. So a subscriber gets the changes of a key in their order,
-//! also those of the actors that have it one after the other: the end of one is noted under the lock of the shard under
-//! which the next is put in its place.
+//! A key's status lies in its [`Seed`], under the lock of that key entry, with or without subscribers. If there are
+//! subscribers, each change is also noted in a single list of the group, under that lock. A thread that finds the list
+//! without a deliverer delivers it, in its order and with nothing locked. A subscriber therefore gets the changes of a
+//! key in their order, across all actors that have the key one after the other: the end of an actor is noted under the
+//! lock of the shard under which the next actor is put in its place.
 //!
-//! A key tells a subscriber what it is when it first meets it: at a change, or when the subscriber looks at all keys,
-//! whichever is first. [`Life::told`](crate::group::entry::Life) is the number of the last subscription that it has met.
+//! A key reports its present status to a subscriber at their first meeting: at a change, or when the subscriber looks
+//! at all keys, whichever is first. [`Life::told`](crate::group::entry::Life) is the number of the last subscription
+//! that the key has met.
 
 use crate::core::actor_ref::ActorRef;
 use crate::failure::guarded;
@@ -20,7 +21,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// How the actor of a key is.
+/// An actor status says how the actor of a key is.
 ///
 /// ```text
 /// Initialising ─▶ Normal ◀─▶ Alarming            of its own accord
@@ -32,22 +33,23 @@ use std::sync::Arc as StdArc;
 ///      └──────────── Terminating ─▶ Terminated   restarted anew, or the key is free
 /// ```
 ///
-/// From each of the upper row it may go to `Terminating` directly. The states are elfo's.
+/// From each state of the upper row an actor may go to `Terminating` directly. The states are elfo's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActorStatus {
-    /// Its state is being made, or its [`started`](crate::Actor::started) runs.
+    /// The actor's state is being made, or its [`started`](crate::Actor::started) runs.
     Initialising,
-    /// It handles messages.
+    /// The actor handles messages.
     Normal,
-    /// It handles messages, and [says](crate::Context::set_alarming) that something is wrong.
+    /// The actor handles messages, and [reports](crate::Context::set_alarming) that something is wrong.
     Alarming(StdArc<str>),
-    /// It has failed. It is restarted, now or when its time has come, or terminates.
+    /// The actor has failed. The actor is restarted, now or when its time has come, or terminates.
     Failed,
-    /// It takes no more messages, or handles no more.
+    /// The actor takes no more messages, or handles no more.
     Terminating,
-    /// It has ended, and the key is free, or another actor's already: a message for it creates the next one. Not told of
-    /// one that is restarted. (In elfo the key may still refuse messages when this is told.)
+    /// The actor has ended. Its key is free, or belongs to another actor already: a message for a free key creates the
+    /// next actor. This status is not reported for an actor that is restarted or re-created. (In elfo the key may still
+    /// refuse messages when this status is reported.)
     Terminated,
 }
 
@@ -64,35 +66,36 @@ impl fmt::Display for ActorStatus {
     }
 }
 
-/// Tells how the actor of a key is: the message that a [subscriber](crate::topology::Group::subscribe_statuses) gets.
+/// A status report tells a [subscriber](crate::topology::Group::subscribe_statuses) how the actor of a key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusReport<K> {
-    /// The group: the name of its head, or its name in the [topology](super::Topology) if that was subscribed to.
+    /// The group: the name of its head, or its name in the [topology](crate::topology::Topology) if the subscription is
+    /// to the topology.
     pub group: StdArc<str>,
-    /// Whose actor it is.
+    /// The actor's key.
     pub key: K,
-    /// How it is.
+    /// The actor's status.
     pub status: ActorStatus,
 }
 
-/// Passes a report on, if there is one; false if there is nobody any more.
+/// Passes a report on, if there is a report. Returns false if the subscriber has ended.
 pub(crate) type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Sync;
 
-/// The subscriptions to one group.
+/// Statuses hold the subscriptions to a single group.
 pub struct Statuses<K> {
-    /// As in [`Books`]. 0 while there never was a subscription.
+    /// The same number as in [`Books`]; 0 until the first subscription.
     begun: AtomicU64,
     books: Mutex<Books<K>>,
 }
 
 struct Books<K> {
-    /// How many subscriptions have begun; the last one's number.
+    /// The number of subscriptions that have begun, and of the last one.
     begun: u64,
     subscribers: Vec<Subscriber<K>>,
-    /// What is to be told, in this order.
+    /// The reports to be delivered, in this order.
     queue: VecDeque<Noted<K>>,
-    /// Somebody is telling it.
+    /// A thread is delivering the reports.
     is_delivered: bool,
 }
 
@@ -104,7 +107,7 @@ struct Subscriber<K> {
 struct Noted<K> {
     seed: StdArc<Seed<K>>,
     status: ActorStatus,
-    /// For subscriptions with numbers above the first one, up to the second.
+    /// The report is for subscriptions with numbers above `above`, up to `to`.
     above: u64,
     to: u64,
 }
@@ -117,7 +120,7 @@ impl<K> Default for Statuses<K> {
 }
 
 impl<K: GroupKey> Statuses<K> {
-    /// Notes a change, and tells of it.
+    /// Notes a change, and delivers it.
     pub fn change(&self, seed: &StdArc<Seed<K>>, status: ActorStatus) {
         self.change_if(seed, status, |_| true);
     }
@@ -134,7 +137,8 @@ impl<K: GroupKey> Statuses<K> {
         }
     }
 
-    /// Notes a change, to be [told](Self::deliver) by whoever holds no lock. Runs no user code.
+    /// Notes a change. Returns whether a thread that holds no lock is to [deliver](Self::deliver) it. Runs no user
+    /// code.
     pub fn note(
         &self,
         seed: &StdArc<Seed<K>>,
@@ -146,8 +150,8 @@ impl<K: GroupKey> Statuses<K> {
                 return false;
             }
             life.status = Some(status.clone());
-            // Relaxed: a subscriber takes the seed's lock after it has written this. If it has done so already, the lock
-            // shows it here; otherwise it finds the new status.
+            // Relaxed: a subscriber takes the lock of the key entry after it has written this count. If the subscriber
+            // has had the lock already, the lock shows the count here; otherwise the subscriber finds the new status.
             if self.begun.load(Ordering::Relaxed) == 0 {
                 return false;
             }
@@ -161,7 +165,8 @@ impl<K: GroupKey> Statuses<K> {
         })
     }
 
-    /// Tells what has been noted, unless somebody does already. Called without any lock; never unwinds.
+    /// Delivers the noted reports, unless another thread is delivering them. The caller holds no lock. This never
+    /// unwinds.
     pub fn deliver(&self) {
         let mut is_mine = false;
         loop {
@@ -184,7 +189,7 @@ impl<K: GroupKey> Statuses<K> {
                 (noted, tells)
             };
             for (number, tell) in &tells {
-                // The subscriber may be a function, and the key's `Clone` is the user's.
+                // The subscriber may be a function, and the key's `Clone` is user code.
                 let told = guarded(|| Ok(tell(Some((&noted.seed.key, noted.status.clone())))));
                 if matches!(told, Ok(false)) {
                     self.forget(*number);
@@ -195,7 +200,7 @@ impl<K: GroupKey> Statuses<K> {
         }
     }
 
-    /// Where nothing changes nobody is told, and so it is not noticed who has ended.
+    /// Forgets ended subscribers: in a group without changes, no delivery notices that a subscriber has ended.
     fn forget_ended(&self) {
         let known: Vec<_> = {
             let books = lock(&self.books);
@@ -215,7 +220,7 @@ impl<K: GroupKey> Statuses<K> {
         drop_guarded(gone);
     }
 
-    /// One more subscriber, who is told of every change from now on.
+    /// Adds a subscriber, which is told of every change from now on.
     pub(crate) fn add(&self, tell: StdArc<Tell<K>>) {
         self.forget_ended();
         let mut books = lock(&self.books);
@@ -240,7 +245,7 @@ impl<K: GroupKey> Statuses<K> {
     }
 }
 
-/// Sends reports to an actor, of keys as `key` makes them.
+/// Returns a function that sends reports to an actor, with keys as `key` makes them.
 pub fn reports_to<K: GroupKey, N: Send + 'static>(
     group: &str,
     subscriber: &ActorRef<StatusReport<N>>,

@@ -1,4 +1,4 @@
-//! Subscriptions to the statuses of actors: of one group.
+//! A subscription to a group tells an actor the statuses of the group's actors.
 
 use crate::core::actor_ref::ActorRef;
 use crate::group::group::Group;
@@ -11,13 +11,13 @@ use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Tells an actor how the actors of this group are: at once each that there is, and from then on each change, until
-    /// the subscriber has ended. An actor that is created and has not had its first turn counts as none yet. Who
-    /// subscribes twice is told twice.
+    /// Subscribes an actor to the statuses of this group's actors. The subscriber is told at once of each present
+    /// actor, and from then on of each change, until the subscriber has ended. An actor that has been created and has
+    /// not had its first turn does not count as present. An actor that subscribes twice is told twice.
     ///
-    /// The reports of one key come in their order, those of different keys in any. They are messages as others: what the
-    /// subscriber's mailbox refuses is a dead letter. Nothing is kept for groups without subscribers but each key's
-    /// status, and nothing at all happens when messages are sent or handled.
+    /// The reports of a single key come in their order, and the reports of different keys in any order. Reports are
+    /// ordinary messages: a report that the subscriber's mailbox refuses is a dead letter. A group without subscribers
+    /// keeps only each key's status, and does nothing at all when messages are sent or handled.
     ///
     /// elfo's `SubscribeToActorStatuses`.
     ///
@@ -56,7 +56,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    /// Has the subscriber told how each actor is, and of all changes.
+    /// Subscribes this function to the status of each actor, and to all changes.
     pub fn subscribe(&self, tell: StdArc<Tell<K>>) {
         self.statuses.add(tell);
         let mut seeds = Vec::new();
@@ -64,7 +64,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             let section = reclaim::section();
             self.table.for_each(&section, |seat| seeds.push(seat.seed.clone()));
         }
-        // In this order: who gives its seat to an heir meanwhile is among these until it has ended.
+        // In this order: an actor that gives its key slot to a successor meanwhile is among the living actors until it
+        // has ended.
         let mut living: Vec<_> =
             lock(&self.living).iter().map(|(actor, seed)| (actor.uid(), seed.clone())).collect();
         living.sort_unstable_by_key(|(uid, _)| *uid);

@@ -1,16 +1,18 @@
-//! Those who are to have their first turns when the retired actors before them have ended.
+//! A successor is the next actor of a key, and has its first turn when the passivated actor before it has ended.
 //!
-//! An actor that [retires](crate::Context::retire) keeps its seat until it has ended. Whoever sends to the key
-//! meanwhile is refused by a closed mailbox, and puts the next actor, its heir, into the seat: under the
-//! name of the one that retires, with the message in its mailbox, and without its first turn. The head gives it that
-//! when the former one has ended. The lock of the shard decides: either the head finds the seat changed, and an heir
-//! here, or it takes the seat away and the sender finds the key free.
+//! An actor that [passivates itself](crate::Context::retire) keeps its key slot until it has ended, with a closed
+//! mailbox. The next sender to the key is refused by that mailbox, and puts the successor into the key slot: under the
+//! name of the passivated actor, with the message in its mailbox, and without its first turn. The head starts that turn
+//! when the passivated actor has ended.
+//!
+//! The lock of the shard decides the race. Either the head finds the key slot changed, and a successor here; or the
+//! head removes the key slot, and the sender finds the key free.
 
 use crate::actor::spawn::Held;
 use crate::core::any_ref::AnyRef;
 use crate::sync::{HashMap, Mutex, lock};
 
-/// By whose end they wait for.
+/// This map holds the successors, keyed by the passivated actor whose end each successor waits for.
 pub struct Heirs<M: Send + 'static>(Mutex<HashMap<AnyRef, Held<M>>>);
 
 impl<M: Send + 'static> Default for Heirs<M> {
@@ -24,7 +26,7 @@ impl<M: Send + 'static> Heirs<M> {
         lock(&self.0).extend(heir.map(|heir| (retired.clone(), heir)));
     }
 
-    /// It has ended: its heir, if there is one, has its first turn.
+    /// Starts the first turn of the successor of this actor, which has ended, if there is a successor.
     pub fn begin_after(&self, ended: &AnyRef) {
         let heir = lock(&self.0).remove(ended);
         drop(heir);

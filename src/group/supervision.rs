@@ -1,14 +1,14 @@
-//! What a group's head does about its actors' failures and ends.
+//! Group supervision decides about failed and ended actors of a group.
 //!
 //! | the actor | policy | then |
 //! |---|---|---|
-//! | fails | never, or the group ends | it stops |
+//! | fails | never, or the group creates no more actors | it stops |
 //! | fails | messages queue while it restarts | it stays suspended until its time has come, and restarts in its place |
-//! | fails | otherwise | it stops, and is restarted as one that has ended |
+//! | fails | otherwise | it stops, and is restarted as an actor that has ended |
 //! | has ended | it is not to be restarted | its key is free |
-//! | has ended | it has retired | its key is free, or its heir begins |
-//! | has ended | messages queue while it restarts | it is created anew at once, and makes no state before its time |
-//! | has ended | otherwise | its seat is kept until its time has come; then it is created anew |
+//! | has ended | it was passivated | its key is free, or its successor begins |
+//! | has ended | messages queue while it restarts | it is re-created at once, and makes no state before its time |
+//! | has ended | otherwise | its key slot is kept until its time has come; then it is re-created |
 
 use crate::actor::child_hooks::Foster;
 use crate::core::any_ref::AnyRef;
@@ -32,7 +32,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
         let seed = lock(&board.living).get(&child).cloned();
         let Some(seed) = seed else { return child.stop() };
         if let Some(wait) = seed.life(|life| life.waits.take()) {
-            // A new life whose state is not to be made yet.
+            // The actor is re-created, and its state is not to be made yet.
             return self.restart_in_place(&seed, child, failure, wait);
         }
         log_failure(&child, &failure);
@@ -56,7 +56,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
         let board = &self.0;
         let seed = lock(&board.living).remove(&child);
         if let Some(seed) = seed {
-            // It was stopped while it waited for its verdict.
+            // The actor may have been stopped while it waited for its restart.
             board.forget_waiting(&seed);
             let end = seed.life(|life| std::mem::take(&mut life.end));
             let is_restarted = match board.policy_of(&seed).when {
@@ -70,7 +70,7 @@ impl<M: Send + 'static, K: GroupKey> Foster for Keeper<M, K> {
                 board.free(&seed, &child);
                 board.heirs.begin_after(&child);
             }
-            // The key is the user's, and what follows is to be done in any case.
+            // The key is the user's: a panic of its drop must not skip the steps that follow.
             drop_guarded(seed);
         }
         board.stop_if_over();
@@ -92,7 +92,7 @@ impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
         }
     }
 
-    /// Restarts one that has ended; false if the group ends.
+    /// Restarts an actor that has ended. Returns false if the actor cannot be re-created at once.
     fn restart(&self, seed: &StdArc<Seed<K>>, ended: &AnyRef, wait: Duration) -> bool {
         let board = &self.0;
         if wait.is_zero() || board.while_restarting == WhileRestarting::Queue {
@@ -104,7 +104,7 @@ impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
         if let Err(how) = board.wait(seed, How::Anew, wait) {
             board.give_up(seed, how);
         } else if !board.table.lock(seed.hash).has(seed.hash, |seat| seat.awaits(seed)) {
-            // A message has created it before it was among those who wait.
+            // A message has created the actor before its pending restart was in the list.
             board.forget_waiting(seed);
         }
         true

@@ -1,4 +1,4 @@
-//! How a group ends.
+//! Termination ends a group.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
@@ -14,7 +14,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::topology::Group::terminate).
     pub fn terminate(&self, reason: &str) {
         match &self.termination {
-            // Of several first calls at once only one advances it.
+            // Of several first calls at once a single call advances the openness.
             Termination::Manual(make) if self.advance(Openness::Terminating) < Openness::Terminating => {
                 self.give_up_waiting();
                 for actor in self.actors() {
@@ -30,8 +30,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         self.stop_if_over();
     }
 
-    /// Tells an actor to end by the user's message; one that cannot be told so ends once it has handled what
-    /// it has.
+    /// Tells an actor to end by the user's message. If that fails, the actor's mailbox closes, and the actor ends when
+    /// it has handled the messages that it has.
     fn tell_to_end(&self, actor: AnyRef, make: &(dyn Fn(&str) -> M + Send + Sync), reason: &str) {
         let told = guarded(|| {
             if let Ok(actor) = actor.typed::<M>() {
@@ -51,7 +51,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 }
 
-/// Tells an actor although its mailbox may be full.
+/// Sends a message to an actor, beyond the capacity of its mailbox if need be.
 fn tell_beyond<M: Send + 'static>(actor: &ActorRef<M>, system: &SystemCore, message: M) {
     let way = Way::new(system, Mode::Unbounded);
     let left = way.delivery(None).offer(actor, message).err();

@@ -1,30 +1,32 @@
-//! Pinning threads to cores, and no others than are to be pinned.
+//! Pins threads to cores, and keeps threads that pinned threads start from being pinned as well.
 //!
-//! On Linux a new thread begins with the cores of the one that starts it. Many of the engine's start when they are needed,
-//! on whichever thread needs them, and on a pinned worker they would all begin with its core alone. So a pinned thread
-//! remembers what it had before, and whatever the engine starts on it begins with [`unpinned`].
+//! On Linux a new thread starts with the set of cores of the thread that starts it. The engine starts many threads on
+//! demand, on the thread that needs them. Started on a pinned worker, such a thread would have the worker's core alone.
+//! So a pinned thread remembers the set that it had before, and each thread that the engine starts begins with
+//! [`unpinned`].
 
 use crate::sync::{EXPLORED, per_thread, thread};
 use core_affinity::CoreId;
 use std::cell::Cell;
 use std::ffi::c_ulong;
 
-/// Core numbers from here on don't fit into the set that the operating system takes; asking would panic.
+/// The core numbers from this one on don't fit into the set that the operating system takes; asking for such a core
+/// would panic.
 const CORE_COUNT_MAX: usize = if cfg!(windows) { 64 } else { 1024 };
 
 /// Cores in a word of a set.
 const WORD: usize = c_ulong::BITS as usize;
 
 per_thread! {
-    /// What the thread had before it was pinned; `None` in one that is not.
+    /// The set of cores and the thread count from before the thread was pinned; `None` in a thread that is not pinned.
     static BEFORE: Cell<Option<Free>> = Cell::new(None);
 }
 
-/// What a thread has that is not pinned.
+/// The cores of a thread that is not pinned.
 #[derive(Clone, Copy, Debug)]
 struct Free {
     cores: Cores,
-    /// As many threads as the operating system recommends there.
+    /// The number of threads that the operating system recommends for these cores.
     thread_count: usize,
 }
 
@@ -32,10 +34,10 @@ struct Free {
 #[derive(Clone, Copy, Debug)]
 struct Cores([c_ulong; CORE_COUNT_MAX.div_ceil(WORD)]);
 
-/// The cores on which the calling thread may run, or could before it was pinned.
+/// Returns the cores on which the calling thread may run, or could run before it was pinned.
 ///
-/// The list is for error messages. It does not decide: cores kept out of the usual mask (`isolcpus`) are
-/// not in it and can be had all the same.
+/// The list is for error messages and decides nothing: cores kept out of the usual mask (`isolcpus`) are not in the
+/// list, and a thread can be pinned to them all the same.
 pub fn available_cores() -> Vec<usize> {
     match before() {
         Some(free) => (0..CORE_COUNT_MAX).filter(|core| free.cores.has(*core)).collect(),
@@ -43,7 +45,7 @@ pub fn available_cores() -> Vec<usize> {
     }
 }
 
-/// As many threads as the operating system recommends, where nothing is pinned.
+/// Returns as many threads as the operating system recommends to a thread that is not pinned.
 pub fn recommended_thread_count() -> usize {
     match before() {
         Some(free) => free.thread_count,
@@ -51,7 +53,7 @@ pub fn recommended_thread_count() -> usize {
     }
 }
 
-/// Pins the calling thread; `false` if the core cannot be had.
+/// Pins the calling thread; returns `false` if the core cannot be had.
 pub fn pin_current(core: usize) -> bool {
     let free = before().unwrap_or_else(|| Free {
         cores: Cores::of(present_cores()),
@@ -64,7 +66,8 @@ pub fn pin_current(core: usize) -> bool {
     is_pinned
 }
 
-/// The body of a thread that the calling one is about to start, which may be pinned: the new one is not.
+/// Wraps the body of a thread that the calling thread is about to start: the new thread is not pinned, even if the
+/// calling thread is.
 pub fn unpinned<R>(body: impl FnOnce() -> R) -> impl FnOnce() -> R {
     let before = before();
     move || {
@@ -83,7 +86,7 @@ fn before() -> Option<Free> {
     BEFORE.try_with(Cell::get).ok().flatten()
 }
 
-/// The cores on which the calling thread may run, pinned or not.
+/// Returns the cores on which the calling thread may run, pinned or not.
 fn present_cores() -> Vec<usize> {
     core_affinity::get_core_ids().unwrap_or_default().into_iter().map(|core| core.id).collect()
 }
@@ -101,16 +104,16 @@ impl Cores {
         self.0[core / WORD] >> (core % WORD) & 1 == 1
     }
 
-    /// Lets the calling thread run on these. Where that fails, as after the process was moved to other cores, it has those
-    /// that it began with.
+    /// Lets the calling thread run on these cores. If that fails, as after the process was moved to other cores, the
+    /// thread keeps the cores that it started with.
     #[cfg(all(target_os = "linux", not(any(miri, pointsman_loom, pointsman_shuttle))))]
     fn set_for_current(&self) {
         let this_thread = 0;
-        // SAFETY: the kernel reads as many bytes as it is told that there are, and they are the array's.
+        // SAFETY: the kernel reads as many bytes as the length says, and all of these bytes belong to the array.
         let _ = unsafe { libc::sched_setaffinity(this_thread, size_of_val(&self.0), self.0.as_ptr().cast()) };
     }
 
-    /// Elsewhere threads don't begin with the cores of others.
+    /// Does nothing: on other systems a thread does not start with the cores of the thread that starts it.
     #[cfg(not(all(target_os = "linux", not(any(miri, pointsman_loom, pointsman_shuttle)))))]
     fn set_for_current(&self) {}
 }

@@ -1,28 +1,28 @@
-//! What whoever runs turns does about a task that waits for a sender: one that has claimed a place in the mailbox, and has
-//! lost its core before it filled that.
+//! Back-off for a turn that meets a half-finished send: the sender has claimed a slot in the mailbox but was preempted
+//! before it wrote the slot.
 
 use crate::sync::{hint, thread};
 use std::time::Duration;
 
-/// After so many doublings a nap is as long as any may be.
+/// A nap is not doubled more often than this.
 const DOUBLINGS_MAX: u32 = 5;
 
-/// The next thing to do to give the sender the time.
+/// The next step of a thread that gives the sender time to finish.
 ///
-/// Spinning and yielding help only against a sender that runs. One of lower priority gets the core when this thread
-/// sleeps, so after a while it does.
+/// Spinning and yielding help only if the sender runs. A sender of lower priority gets the core only when this thread
+/// sleeps, so this thread sleeps after a while.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
     Spin,
     Yield,
-    /// Sleep for so long, unless there is something else to do.
+    /// Sleep for this long, unless there is something else to do.
     Nap(Duration),
 }
 
 impl Wait {
-    /// After so many in a row.
+    /// Returns the step after `run` waits in a row.
     pub fn after(run: u32) -> Self {
-        // Models yield at once, since nothing else lets the sender run, and then nap.
+        // Models yield at once, since nothing else lets the sender run in a model, and then nap.
         let (spin_max, yield_max) = if crate::sync::EXPLORED { (0, 1) } else { (8, 40) };
         if run < spin_max {
             Self::Spin
@@ -35,7 +35,7 @@ impl Wait {
     }
 }
 
-/// Gives a sender that has claimed a place and not yet filled it the time to do so, as after so many such waits in a row.
+/// Gives a sender time to write the slot that it has claimed; `busy_run` is the number of such waits in a row so far.
 #[cold]
 pub(crate) fn wait_for_sender(busy_run: u32) {
     match Wait::after(busy_run) {

@@ -1,11 +1,11 @@
-//! The idle word of a group of workers: who is asleep and how many are searching, in one atomic.
+//! The idle word of a group of workers says which workers sleep and how many search, in one atomic.
 //!
-//! Both facts share a word so that each transition of the sleep protocol ([`super::sleep`]) is one
-//! read-modify-write, and nobody can see a worker that is neither searching nor asleep on its way from
-//! one to the other.
+//! Both facts share a word so that each transition of the sleep protocol ([`super::sleep`]) is one read-modify-write.
+//! So no thread sees a worker between searching and asleep, in neither state.
 //!
-//! That no task is left is the doing of the `SeqCst` fences around these accesses, which are Relaxed therefore. But who
-//! takes a sleeper's bit must find the handle by which it is unparked: for that the bit is announced and taken.
+//! The `SeqCst` fences around these accesses ensure that no task is left, so the accesses are Relaxed. One exception is
+//! the bit of a sleeper: the thread that takes the bit must find the handle to unpark. So the bit is announced with
+//! Release and taken with Acquire.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ const SLEEPERS: u64 = SEARCHER - 1;
 const _: () = assert!(SEAT_COUNT_MAX < 1 << 16);
 const _: () = assert!(SLEEPERS.count_ones() as usize == SEAT_COUNT_MAX);
 
-/// The shared word of one group. Written by read-modify-writes only.
+/// The shared word of one group, written by read-modify-writes only.
 #[derive(Debug)]
 pub struct IdleWord {
     /// ```text
@@ -29,39 +29,39 @@ pub struct IdleWord {
     word: AtomicU64,
 }
 
-/// The word as it was at one instant.
+/// The value of the word at one instant.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Idle(u64);
 
-/// What the end of a search asks of the worker.
+/// The duty of a worker at the end of its search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "the last searcher owes the others a look"]
 pub enum SearchEnded {
-    /// Nobody in the group is left searching: look once more, for pushers may have counted on us.
+    /// No worker of the group searches any more: look once more, because pushers may have relied on this search.
     Last,
-    /// Others go on.
+    /// Other workers of the group still search.
     OthersSearch,
 }
 
-/// How taking back one's own announcement went.
+/// The result of taking back an announcement of sleep.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "a worker whose bit was taken has been woken and owes a search"]
 pub enum Retracted {
     /// The bit was still there and is cleared.
     Own,
-    /// A waker had taken it and counted us as searching.
+    /// A waker had taken the bit and counted the worker as searching.
     TakenByWaker,
 }
 
-/// What a waker found.
+/// The result of a look for a sleeper.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "a worker whose bit was taken must be unparked"]
 pub enum Wake {
-    /// This seat's bit was taken and its worker counted as searching: unpark it.
+    /// The bit of this seat was taken and its worker is counted as searching: unpark it.
     Unpark(usize),
-    /// As many search as the waker asked for; they will find the task or notify in our place.
+    /// As many workers search as the waker asked for; they find the task, or notify in the waker's place.
     EnoughSearch,
-    /// All are busy; each of them looks for work before it sleeps.
+    /// All workers are busy; each of them looks for tasks before it sleeps.
     NobodySleeps,
 }
 
@@ -74,13 +74,13 @@ impl Idle {
         (self.0 >> 32) as usize
     }
 
-    /// Whether the worker of this seat has announced sleep and nobody has taken the bit.
+    /// Returns whether the worker of this seat has announced sleep and no waker has taken the bit.
     #[inline]
     pub fn is_asleep(self, seat: usize) -> bool {
         self.0 & bit(seat) != 0
     }
 
-    /// Lowest seat that sleeps.
+    /// Returns the lowest seat whose worker sleeps.
     #[inline]
     fn first_sleeper(self) -> Option<usize> {
         match self.0 & SLEEPERS {
@@ -106,18 +106,19 @@ impl IdleWord {
 
     #[inline]
     pub fn load(&self) -> Idle {
-        // Ordering: Relaxed, for a waker's fence lies before this and a sleeper's after its announcement. A worker that
-        // finds its bit taken may look too early for what was pushed; not so before it sleeps again.
+        // Ordering: Relaxed, since a waker's fence lies before this and a sleeper's fence after its announcement. A
+        // worker that finds its bit taken may look too early for the pushed task; it looks again before it sleeps
+        // again.
         Idle(self.word.load(Ordering::Relaxed))
     }
 
     /// Counts the caller as searching.
     pub fn begin_search(&self) {
-        // Ordering: Relaxed; what a pusher relies on is the fence behind the end of the search.
+        // Ordering: Relaxed; a pusher relies on the fence behind the end of the search.
         self.word.fetch_add(SEARCHER, Ordering::Relaxed);
     }
 
-    /// Counts the caller as searching no more, because it found work or leaves.
+    /// Counts the caller as no longer searching, because it found a task or leaves.
     pub fn end_search(&self) -> SearchEnded {
         // Ordering: Relaxed; the fence of `Sleep::end_search` follows.
         let before = Idle(self.word.fetch_sub(SEARCHER, Ordering::Relaxed));
@@ -131,18 +132,19 @@ impl IdleWord {
     /// Announces that the worker of `seat` is about to sleep; a searcher stops searching in the same step.
     pub fn announce(&self, seat: usize, searching: bool) {
         let change = if searching { bit(seat).wrapping_sub(SEARCHER) } else { bit(seat) };
-        // Ordering: Release; pairs with the Acquire exchange in `wake_one_from`: who takes the bit finds the handle that
-        // this worker has put in its place before. The fence of `Sleep::fall_asleep` follows.
+        // Ordering: Release; pairs with the Acquire exchange in `wake_one_from`: the thread that takes the bit finds
+        // the handle that this worker has stored before. The fence of `Sleep::fall_asleep` follows.
         let before = Idle(self.word.fetch_add(change, Ordering::Release));
         debug_assert!(!before.is_asleep(seat), "seat {seat} announced twice: {before:?}");
     }
 
-    /// Takes the announcement back and searches: either way the caller is counted as searching then.
+    /// Takes the announcement back and searches: the caller is counted as searching afterwards, whether or not a waker
+    /// was faster.
     pub fn retract_and_search(&self, seat: usize) -> Retracted {
         self.retract(seat, SEARCHER)
     }
 
-    /// Takes the announcement back; only when a waker was faster is the caller counted as searching.
+    /// Takes the announcement back; the caller is counted as searching afterwards only if a waker was faster.
     pub fn retract_and_go_on(&self, seat: usize) -> Retracted {
         self.retract(seat, 0)
     }
@@ -164,7 +166,7 @@ impl IdleWord {
         Retracted::TakenByWaker
     }
 
-    /// Takes one sleeper's bit, unless `enough` search already; at least 1.
+    /// Takes one sleeper's bit, unless `enough` workers already search; `enough` is at least 1.
     #[inline]
     pub fn wake_one(&self, enough: usize) -> Wake {
         let seen = self.load();
@@ -179,8 +181,8 @@ impl IdleWord {
         loop {
             let verdict = seen.verdict(enough);
             let Wake::Unpark(seat) = verdict else { return verdict };
-            // Ordering: Acquire; pairs with the Release of `announce`, whatever the word went through since, by
-            // read-modify-writes: the worker's handle is there. Relaxed on failure: as in `load`.
+            // Ordering: Acquire; pairs with the Release of `announce`, and the read-modify-writes of the word since
+            // then continue that release sequence: the worker's handle is there. Relaxed on failure: as in `load`.
             match self.word.compare_exchange_weak(
                 seen.0,
                 seen.0 - bit(seat) + SEARCHER,

@@ -1,4 +1,4 @@
-//! What the calling thread is to the scheduler.
+//! Tells whether the calling thread is a worker, and of which pool.
 
 use crate::scheduler::pool::Pool;
 use crate::scheduler::worker::Core;
@@ -12,7 +12,7 @@ per_thread! {
     static WORKER: Cell<*const Core> = Cell::new(ptr::null());
 }
 
-/// Makes the calling thread known as a worker until it is dropped.
+/// Marks the calling thread as a worker until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached(());
 
@@ -28,7 +28,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // In a thread whose thread-locals are gone nobody can ask any more.
+        // A thread whose thread-locals are gone is never asked again.
         let _ = WORKER.try_with(|worker| worker.set(ptr::null()));
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
     ask(unsafe { worker.as_ref() })
 }
 
-/// Whether the calling thread is a work-stealing worker, of any pool: such a thread must not wait.
+/// Returns whether the calling thread is a work-stealing worker of any pool; such a thread must not wait.
 #[inline]
 pub fn on_worker() -> bool {
     #[cfg(feature = "testkit")]
@@ -54,12 +54,12 @@ pub fn on_worker() -> bool {
 
 #[cfg(feature = "testkit")]
 per_thread! {
-    /// Whether a test's thread runs a turn that a worker would run in service.
+    /// Whether a thread of a test runs a turn that a worker would run in production.
     static STANDS_FOR_WORKER: Cell<bool> = Cell::new(false);
 }
 
-/// Runs a turn, which never unwinds, on a thread that stands for a worker or, within such a turn, for a thread
-/// that may wait.
+/// Runs a turn, which never unwinds. With `worker` set, the thread stands for a worker meanwhile; with `worker` unset,
+/// within such a turn, it stands for a thread that may wait.
 #[cfg(feature = "testkit")]
 pub fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
     let before = STANDS_FOR_WORKER.with(|stands| stands.replace(worker));
@@ -68,14 +68,14 @@ pub fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether the calling thread is a worker of this pool.
+/// Returns whether the calling thread is a worker of this pool.
 #[inline]
 pub fn is_worker_of(pool: &Pool) -> bool {
     with_worker(|worker| worker.is_some_and(|worker| worker.belongs_to(pool)))
 }
 
-/// Runs `act`, and leaves the tasks that it schedules where every worker of the pool can take them: they do
-/// not wait for the running turn.
+/// Runs `act`; each task that `act` schedules goes where every worker of the pool can take it, and does not wait for
+/// the running turn.
 pub fn aside<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::step_aside);
@@ -85,10 +85,10 @@ pub fn aside<R>(act: impl FnOnce() -> R) -> R {
 
 /// Runs `act`, which may block, after handing the calling worker's other tasks to its peers.
 ///
-/// Without it a task in the LIFO slot, which nobody can steal, would wait for as long as `act` does, and
-/// for ever if `act` waits for that very task. Tasks woken inside `act` go where they can be stolen, too.
-/// The worker rests meanwhile, so that it doesn't keep the old routee tables of the whole process alive.
-/// On a thread that is no worker this only runs `act`.
+/// A task in the LIFO slot cannot be stolen. Without this function such a task would wait for as long as `act` does,
+/// and for ever if `act` waits for that very task. Tasks woken inside `act` also go where other workers can steal them.
+/// The worker rests meanwhile, so that the worker doesn't keep the old routee tables of the whole process alive. On a
+/// thread that is no worker, this function only runs `act`.
 pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::step_aside);

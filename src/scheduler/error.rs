@@ -1,32 +1,32 @@
-//! Why a pool of threads cannot be started or joined.
+//! The reasons for which a pool of threads cannot be started or joined.
 
 use std::{error, fmt, io};
 
-/// Why threads could not be started.
+/// The reason for which threads could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The number of threads is 0 or above the bound.
     ThreadCount {
-        /// What was asked for.
+        /// The number that was asked for.
         requested: usize,
-        /// The most that is possible.
+        /// The largest possible number.
         max: usize,
     },
     /// The range of thread numbers is empty.
     EmptyThreadRange {
-        /// Its lower end.
+        /// The lower end.
         min: usize,
-        /// Its upper end, which is less.
+        /// The upper end, which is less.
         max: usize,
     },
-    /// A turn of 0 messages would never handle any.
+    /// The throughput is 0: a turn of 0 messages would never handle any.
     ZeroThroughput,
-    /// There must be one core per thread.
+    /// The number of cores named is not the number of threads.
     PinCount {
-        /// Threads asked for.
+        /// Threads that were asked for.
         thread_count: usize,
-        /// Cores named.
+        /// Cores that were named.
         core_count: usize,
     },
     /// The operating system refused to pin a worker to this core.
@@ -40,7 +40,7 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// Refusals of the operating system are equal if they are of one kind and have one code.
+/// Compares refusals of the operating system by their kind and code.
 impl PartialEq for StartError {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -66,7 +66,7 @@ impl PartialEq for StartError {
     }
 }
 
-/// Why threads could not be joined.
+/// The reason for which threads could not be joined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {

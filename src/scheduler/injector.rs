@@ -1,11 +1,11 @@
-//! The way in for tasks scheduled by threads that are not workers of the pool.
+//! Takes tasks from threads that are not workers of the pool.
 //!
-//! An intrusive Treiber stack linked through the tasks themselves, emptied as a whole:
+//! The injector is an intrusive Treiber stack, linked through the tasks themselves and emptied as a whole:
 //! 1. A push allocates nothing and is one compare-exchange.
-//! 2. Only "take everything" removes, so the ABA problem of single pops does not exist.
-//! 3. A task is in at most one queue ([`super::task`], rule 1), so its one link is enough; whoever took
-//!    the list reads a task's link before passing that task on.
-//! 4. The taker turns the list round: tasks leave in the order in which they came.
+//! 2. The only removal is "take everything", so the ABA problem of single pops does not exist.
+//! 3. A task is in at most one queue ([`super::task`], rule 1), so one link per task is enough. The thread that took
+//!    the list reads the link of a task before it passes that task on.
+//! 4. The taker reverses the list: tasks leave in the order in which they came.
 
 use crate::scheduler::task::{Task, TaskRef};
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -28,7 +28,7 @@ impl Injector {
         Self { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Adds a task; the caller notifies the pool afterwards. Returns whether others waited already.
+    /// Adds a task; the caller notifies the pool afterwards. Returns whether other tasks already waited.
     #[inline]
     pub fn push(&self, task: TaskRef) -> bool {
         let task = task.into_raw();
@@ -54,8 +54,8 @@ impl Injector {
         }
     }
 
-    /// Whether nothing is there. After a `SeqCst` fence this sees every push that came before an earlier
-    /// one ([`super::sleep`]).
+    /// Returns whether the injector is empty. After a `SeqCst` fence this sees every push that came before an earlier
+    /// fence ([`super::sleep`]).
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Ordering: Relaxed; the caller's fence orders it.
@@ -65,7 +65,7 @@ impl Injector {
     /// Takes everything.
     #[inline]
     pub fn take(&self) -> Batch {
-        // The look first spares the usual case, an empty injector, the read-modify-write.
+        // An empty injector is the usual case; the look first spares that case the read-modify-write.
         if self.is_empty() {
             return Batch { oldest: None };
         }

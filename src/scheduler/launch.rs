@@ -1,11 +1,11 @@
-//! Starting threads all or none.
+//! Starts all threads of a pool or none.
 
 use crate::scheduler::affinity::unpinned;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use std::io;
 
-/// Where starting workers report and wait for the word to go.
+/// The meeting point of a start: each worker reports here and waits for the decision to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch(Arc<Shared>);
 
@@ -20,7 +20,7 @@ struct State {
     reported_count: usize,
     /// The first core that could not be had.
     fault: Option<usize>,
-    /// Whether the workers shall run, once that is known.
+    /// Whether the workers shall run; `None` until that is decided.
     go: Option<bool>,
 }
 
@@ -29,7 +29,8 @@ impl Launch {
         Self(Arc::new(Shared { state: Mutex::new(State::default()), changed: Condvar::new() }))
     }
 
-    /// A worker is in its place, or could not have its core; answers whether it shall run.
+    /// Reports that a worker is in its place, or which core the worker could not have. Returns whether the worker shall
+    /// run.
     pub(crate) fn report(&self, fault: Option<usize>) -> bool {
         let mut state = lock(&self.0.state);
         state.reported_count += 1;
@@ -43,7 +44,7 @@ impl Launch {
         }
     }
 
-    /// Waits for so many reports; the first core that could not be had.
+    /// Waits for `count` reports; returns the first core that could not be had.
     pub(crate) fn wait_for_all(&self, count: usize) -> Option<usize> {
         let mut state = lock(&self.0.state);
         while state.reported_count < count {
@@ -58,7 +59,7 @@ impl Launch {
     }
 }
 
-/// Starts a thread called after its pool.
+/// Starts a thread named after its pool.
 pub(crate) fn spawn(
     pool: &str,
     index: usize,
@@ -69,8 +70,9 @@ pub(crate) fn spawn(
     thread::Builder::new().name(name).spawn(unpinned(body))
 }
 
-/// Joins a thread of ours. They don't unwind; if one does, the message is on stderr already and whoever
-/// shuts down shall go on to the other threads. One whose thread-locals end the pool cannot wait for itself.
+/// Joins a thread of the engine. Such a thread does not unwind. If one does, its message is on stderr already, and the
+/// caller goes on to the other threads. A thread whose thread-locals end the pool cannot wait for itself, so it is
+/// skipped.
 pub(crate) fn join(thread: JoinHandle<()>) {
     if thread.thread().id() != thread::current().id() {
         let _ = thread.join();

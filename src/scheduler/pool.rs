@@ -1,4 +1,4 @@
-//! The pool of work-stealing workers.
+//! A pool runs work-stealing workers.
 
 use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Most workers in one pool.
 pub const WORKER_COUNT_MAX: usize = 1024;
 
-/// How a pool of work-stealing workers is made.
+/// The settings of a pool of work-stealing workers.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of the threads, followed by their number.
@@ -30,9 +30,9 @@ pub struct Settings {
     pub pin_to: Option<Vec<usize>>,
     /// Messages per turn, at least 1.
     pub throughput: u32,
-    /// How long a turn may go on handling messages; `None`: as long as they take.
+    /// How long a turn may go on handling messages; `None`: until its messages or its throughput are used up.
     pub deadline: Option<Duration>,
-    /// How long a worker without work searches before it sleeps; zero: one look at everything.
+    /// How long a worker without work searches before it sleeps; zero: a single sweep over all queues.
     pub spin: Duration,
     /// Whether the task woken last on a worker runs next there.
     pub lifo: bool,
@@ -40,17 +40,18 @@ pub struct Settings {
     pub group_size: usize,
 }
 
-/// What a worker does for reclamation at the seams of its turns.
+/// The hooks by which a worker reports to memory reclamation between its turns.
 ///
-/// A worker is online from its start, but for what runs in [`blocking`], during which its thread rests
-/// ([`grace::rest_here`](crate::util::reclaim::rest_here)). It is built and used on the worker's own thread only.
+/// A worker is online from its start, except in [`blocking`], during which its thread rests
+/// ([`reclaim::rest_here`](crate::util::reclaim::rest_here)). The hooks are built and used on the worker's own thread
+/// only.
 pub trait TurnHooks {
-    /// Between two turns: the thread holds on to nothing that it read before.
+    /// Reports, between two turns, that the thread holds nothing that it read before.
     fn quiescent(&mut self);
-    /// The thread is about to sleep and reads nothing until `resume`. False if it must not sleep yet: it may have woken
-    /// tasks here.
+    /// Reports that the thread is about to sleep and reads nothing until `resume`. Returns false if the thread must not
+    /// sleep yet, because this call may have woken tasks on this worker.
     fn rest(&mut self) -> bool;
-    /// The thread is awake again, or was not to sleep.
+    /// Reports that the thread is awake again, or that it did not sleep after all.
     fn resume(&mut self);
 }
 
@@ -98,7 +99,7 @@ impl TurnHooks for () {
 }
 
 impl Settings {
-    /// The defaults, for so many workers.
+    /// Returns the default settings for `thread_count` workers.
     pub fn new(name: impl Into<String>, thread_count: usize) -> Self {
         Self {
             name: name.into(),
@@ -146,7 +147,7 @@ impl Pool {
         let settings = &pool.settings;
         let available = settings.pin_to.as_ref().map(|_| affinity::available_cores());
         let launch = Launch::new();
-        // std's count: it only keeps the factory alive.
+        // The `Arc` of std, since the count only keeps the factory alive.
         let hooks = std::sync::Arc::new(hooks);
         let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
@@ -211,8 +212,8 @@ impl Pool {
 
     /// Hands a task to the pool, from any thread.
     ///
-    /// On a worker of this pool it goes to the worker's LIFO slot and the task that was there to the
-    /// worker's deque; elsewhere it goes to an injector.
+    /// On a worker of this pool, the task goes to the worker's LIFO slot, and the task that was in the slot goes to the
+    /// worker's deque. On any other thread, the task goes to an injector.
     #[inline]
     pub fn schedule(&self, task: TaskRef) {
         current::with_worker(|worker| match worker {
@@ -223,8 +224,9 @@ impl Pool {
 
     /// Tells the workers to end once they find nothing more to run. Never blocks.
     ///
-    /// The caller sees to it that nobody outside schedules any more: a task that comes after the workers
-    /// have left would stay. What runs may still schedule, and is run to its end.
+    /// The caller makes sure that no thread outside the pool schedules any more: a task that comes after the workers
+    /// have ended would stay in its queue. Running turns may still schedule, and the pool runs those tasks to their
+    /// end.
     pub fn stop(&self) {
         // Ordering: Relaxed; the fence in `unpark_all` orders it before the look at the handles, and
         // nothing is read on the strength of it.
@@ -236,7 +238,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// On a worker of this very pool, which would wait for itself; nothing has happened then.
+    /// On a worker of this very pool, which would wait for itself; nothing has been done then.
     pub fn join(&self) -> Result<(), JoinError> {
         if is_worker_of(self) {
             return Err(JoinError::OwnThread);
@@ -248,7 +250,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether every worker has left its thread, after [`Pool::stop`].
+    /// Returns whether every worker has ended, after [`Pool::stop`].
     pub fn has_ended(&self) -> bool {
         lock(&self.threads).iter().all(thread_has_ended)
     }
@@ -257,11 +259,12 @@ impl Pool {
     fn inject(&self, task: TaskRef) {
         let group = match self.injectors.len() {
             1 => 0,
-            // Foreign threads spread over the groups.
+            // Threads outside the pool spread over the groups.
             group_count => thread_index::current().unwrap_or(0) % group_count,
         };
         if self.injectors[group].push(task) {
-            // Whoever searches would have taken those before us, if it ran.
+            // A running searcher would have taken the waiting tasks before this push. So the searchers may be without a
+            // core.
             self.sleep.notify_of_waiting(group);
         } else {
             self.sleep.notify(group);
@@ -269,16 +272,16 @@ impl Pool {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Relaxed; a worker about to sleep has a fence before this, and others look again.
+        // Ordering: Relaxed; a worker about to sleep has a fence before this, and the other callers look again.
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Whether any queue that a worker can take from holds a task.
+    /// Returns whether any queue that a worker can take from holds a task.
     pub(crate) fn has_work(&self) -> bool {
         self.has_injected() || self.stealers.iter().any(|stealer| !stealer.is_empty())
     }
 
-    /// The same for a worker that knows of what lies in its own deque.
+    /// Returns the same for a worker that knows the content of its own deque: looks at all queues but that deque.
     pub(crate) fn has_work_beside(&self, worker: usize) -> bool {
         let mut others = self.stealers.iter().enumerate().filter(|&(index, _)| index != worker);
         self.has_injected() || others.any(|(_, stealer)| !stealer.is_empty())

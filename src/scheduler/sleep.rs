@@ -6,16 +6,16 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::{CachePadded, OnceLock};
 use std::time::Duration;
 
-/// Who sleeps in a pool, by groups of neighbours.
+/// The sleepers and searchers of a pool, by groups of neighbours.
 #[derive(Debug)]
 pub struct Sleep {
     groups: Box<[CachePadded<IdleWord>]>,
-    /// Each worker's handle, set by itself before it first announces sleep.
+    /// The handle of each worker, set by the worker itself before it first announces sleep.
     threads: Box<[OnceLock<Thread>]>,
     seats_per_group: usize,
 }
 
-/// Where a worker sleeps.
+/// The place of a worker: its group, and its seat in the group.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub group: usize,
@@ -47,25 +47,25 @@ impl Sleep {
         first..(first + self.seats_per_group).min(self.threads.len())
     }
 
-    /// Makes the calling thread the one to unpark for this worker. Called once, before anything else.
+    /// Sets the calling thread as the thread to unpark for this worker. A worker calls this once, before anything else.
     pub fn take_seat(&self, worker: usize) {
         let taken = self.threads[worker].set(thread::current());
         assert!(taken.is_ok(), "worker {worker} took its seat twice");
     }
 
-    /// Sees to it that somebody looks for a task that the caller has just pushed, beginning with the
-    /// workers of `group`.
+    /// Makes sure that a worker looks for a task that the caller has just pushed, beginning with the workers of
+    /// `group`.
     #[inline]
     pub fn notify(&self, group: usize) {
-        // Ordering: SeqCst fence between our push and our look at the idle words; pairs with the fence in
-        // `fall_asleep`, between announcement and last look. Ours first: the sleeper sees the task.
-        // Theirs first: we see the sleeper.
+        // Ordering: SeqCst fence between the caller's push and its look at the idle words; pairs with the fence in
+        // `fall_asleep`, between announcement and last look. If this fence is first, the sleeper sees the task. If the
+        // other fence is first, the caller sees the sleeper.
         fence(Ordering::SeqCst);
         self.wake_one(group, 1);
     }
 
-    /// As [`notify`](Self::notify), where the task before the caller's still waits to be found. The operating system
-    /// may have taken the core from a searcher, or given it none yet, so a single one is not relied upon.
+    /// As [`notify`](Self::notify), for a push behind a task that still waits to be found. A single searcher is not
+    /// relied upon here: the operating system may have taken its core, or may not have given it one yet.
     #[cold]
     pub fn notify_of_waiting(&self, group: usize) {
         // Ordering: SeqCst fence; as in `notify`.
@@ -73,7 +73,7 @@ impl Sleep {
         self.wake_one(group, 2);
     }
 
-    /// Wakes a sleeper unless there are `enough` who search; the caller's fence is behind it.
+    /// Wakes a sleeper unless `enough` workers search. The caller has executed its fence.
     #[inline]
     fn wake_one(&self, group: usize, enough: usize) {
         match self.groups[group].wake_one(enough) {
@@ -83,7 +83,7 @@ impl Sleep {
         }
     }
 
-    /// The rest of `wake_one`, if its own group is all busy.
+    /// The rest of `wake_one`, for a group whose workers are all busy: tries the other groups.
     #[inline]
     fn wake_neighbour(&self, own: usize) {
         for group in (own + 1..self.groups.len()).chain(0..own) {
@@ -102,26 +102,27 @@ impl Sleep {
 
     /// Unparks every worker that has taken its seat, after the stop flag was set.
     pub fn unpark_all(&self) {
-        // Ordering: SeqCst fence between the store of the stop flag and the look at the handles; pairs
-        // with the fence in `fall_asleep`. Ours first: the worker sees the flag. Theirs first: its
+        // Ordering: SeqCst fence between the store of the stop flag and the look at the handles; pairs with the fence
+        // in `fall_asleep`. If this fence is first, the worker sees the flag. If the other fence is first, the worker's
         // handle is there.
         fence(Ordering::SeqCst);
         self.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
     }
 
-    /// Whether one more worker of the group may search: at most half of them (rounded up) do, for they
-    /// disturb each other and those who work; but two always may, since one may be without a core.
+    /// Returns whether one more worker of the group may search. At most half of the group (rounded up) searches,
+    /// because searchers disturb each other and the working workers. Two workers always may, since one of them may be
+    /// without a core.
     pub fn may_search(&self, group: usize) -> bool {
         let searcher_count = self.groups[group].load().searcher_count();
         searcher_count < 2 || 2 * searcher_count < self.members(group).len()
     }
 
-    /// Whether nobody is counted as searching or asleep.
+    /// Returns whether no worker is counted as searching or asleep.
     pub fn is_deserted(&self) -> bool {
         self.groups.iter().all(|group| group.load() == Idle::NOBODY)
     }
 
-    /// Whether a worker has announced sleep and nobody has woken it.
+    /// Returns whether a worker has announced sleep and no waker has taken its bit.
     #[cfg(all(test, not(pointsman_loom)))]
     pub fn is_asleep(&self, worker: usize) -> bool {
         let at = self.place(worker);
@@ -132,8 +133,11 @@ impl Sleep {
         self.groups[group].begin_search();
     }
 
-    /// Ends a search. The last searcher of a group looks once more and wakes another if there is anything:
-    /// pushers saw that somebody searched and left it at that, and with us that somebody is gone.
+    /// Ends a search. The last searcher of a group looks once more and wakes another worker if there is a task: a
+    /// pusher that saw a searcher woke no worker, and now that searcher is gone.
+    ///
+    /// Without the look, each task that comes alone would wake two workers in turns: the second worker finds nothing
+    /// and still searches, so the first worker goes to sleep and has to be woken for the next task.
     ///
     /// Without the look, each task that comes alone would wake two workers, and they would take turns: the one that
     /// found nothing still searches, so the other goes to sleep and has to be woken for the next task.
@@ -141,8 +145,9 @@ impl Sleep {
         match self.groups[group].end_search() {
             SearchEnded::OthersSearch => {}
             SearchEnded::Last => {
-                // Ordering: SeqCst fence between the end of our search and our look; pairs with the fence in
-                // `notify`. Ours first: the pusher sees that nobody searches. Theirs first: we see the task.
+                // Ordering: SeqCst fence between the end of the search and the look; pairs with the fence in `notify`.
+                // If this fence is first, the pusher sees that no worker searches. If the other fence is first, the
+                // look sees the task.
                 fence(Ordering::SeqCst);
                 if look() {
                     self.wake_one(group, 1);
@@ -151,11 +156,10 @@ impl Sleep {
         }
     }
 
-    /// Sleeps until woken, or not at all. The caller is counted as searching afterwards, however it comes
-    /// back.
+    /// Sleeps until woken, or returns without sleeping. The caller is counted as searching afterwards, in each case.
     ///
-    /// `look` is the last look, called once: whether there is anything to do, a stop included. `stopping` is asked
-    /// after each return from the park.
+    /// `look` is the last look, called once: it returns whether there is anything to do, a stop included. `stopping` is
+    /// asked after each return from the park.
     pub fn fall_asleep(
         &self,
         at: Place,
@@ -166,16 +170,17 @@ impl Sleep {
         let word = &self.groups[at.group];
         word.announce(at.seat, searching);
         // Ordering: SeqCst fence between announcement and last look; pairs with the fences in `notify` and
-        // `unpark_all`. Ours first: the pusher sees our bit. Theirs first: we see the task.
+        // `unpark_all`. If this fence is first, the pusher sees the bit. If the other fence is first, the look sees the
+        // task.
         fence(Ordering::SeqCst);
         if look() {
-            // Both answers leave us counted as searching, which is all that we need to know.
+            // Both answers leave this worker counted as searching; nothing else matters here.
             let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
             return;
         }
         loop {
             thread::park();
-            // A return without our bit taken is spurious, or a token left from an earlier unpark.
+            // A return from the park with the bit still set is spurious, or has used the token of an earlier unpark.
             if !word.load().is_asleep(at.seat) {
                 return;
             }
@@ -186,8 +191,8 @@ impl Sleep {
         }
     }
 
-    /// Sleeps for a while, or until woken. Says whether a waker took the bit: then the caller is counted
-    /// as searching.
+    /// Sleeps for `length`, or until woken. Returns whether a waker took the bit: if so, the caller is counted as
+    /// searching.
     pub fn nap(&self, at: Place, length: Duration, look: impl Fn() -> bool) -> bool {
         let word = &self.groups[at.group];
         word.announce(at.seat, false);
@@ -229,7 +234,7 @@ mod tests {
         let sleep = Sleep::new(1, 1);
         sleep.take_seat(0);
         let at = sleep.place(0);
-        // The last look finds something both times, so nobody parks.
+        // The last look finds something both times, so the worker does not park.
         assert!(!sleep.nap(at, Duration::MAX, || true));
         assert!(sleep.is_deserted());
         let woken = sleep.nap(at, Duration::MAX, || {
@@ -241,7 +246,7 @@ mod tests {
         assert!(sleep.is_deserted());
     }
 
-    /// Whichever way the pusher tells of the task, and the worker goes to sleep.
+    /// For each way in which a pusher notifies, and each way in which a worker goes to sleep.
     #[test]
     fn the_sleeper_sees_the_task_or_the_pusher_sees_the_sleeper() {
         for _ in 0..if cfg!(miri) { 3 } else { 200 } {
@@ -264,10 +269,10 @@ mod tests {
             let pusher = Cell::new(Some(pusher));
             let look = || {
                 let found = is_pushed.load(Ordering::Relaxed);
-                // Not by a channel, which has fences of its own.
+                // Not by a channel, since a channel has fences of its own.
                 pusher.take().expect("one look").join().expect("no panic");
                 assert!(found || !sleep.is_asleep(0), "the worker would sleep beside a task");
-                // So that nobody parks.
+                // Prevents the park.
                 true
             };
             let at = sleep.place(0);

@@ -1,22 +1,23 @@
-//! What the scheduler runs: an erased task and the one token that allows to run it.
+//! A task is the type-erased form of an actor that the scheduler runs, together with the one token that allows its
+//! holder to run it.
 //!
-//! 1. A task has exactly one ownership token. It lies either in the task itself (an idle actor) or in
-//!    one [`TaskRef`], and a `TaskRef` is never copied: so a task sits in at most one queue, its link is
-//!    written by at most one thread, and at most one thread runs it.
-//! 2. Whoever made the task keeps its memory alive while a `TaskRef` exists.
-//! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may
-//!    schedule, run and free it, so the runner touches it no more.
+//! 1. A task has exactly one ownership token. The token lies either in the task itself (an idle actor) or in one
+//!    [`TaskRef`], and a `TaskRef` is never copied. So a task sits in at most one queue, at most one thread writes its
+//!    link, and at most one thread runs it.
+//! 2. The maker of the task keeps its memory alive while a `TaskRef` exists.
+//! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may schedule, run and
+//!    free the task, so the runner touches the task no more.
 
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::time::{Duration, Instant};
 
-/// So many messages a turn may handle beside a filled LIFO slot before its length matters.
+/// The number of messages that a turn may handle beside a filled LIFO slot before the length of the turn matters.
 const LOOKS: u32 = 8;
 
-/// A turn that takes longer than this beside a filled LIFO slot ends early. Much longer than a switch of
-/// actors costs, and than a full turn of handlers that only compute and send.
+/// A turn that takes longer than this beside a filled LIFO slot ends early: much longer than a switch of actors, and
+/// than a full turn of handlers that only compute and send.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Runs one turn of a task.
@@ -24,51 +25,51 @@ const PATIENCE: Duration = Duration::from_micros(100);
 /// # Safety
 ///
 /// * The pointer is the one that the [`TaskRef`] was made of, with its provenance.
-/// * The caller holds the task's token and gives it up to the call; the answer tells who has it then.
+/// * The caller holds the task's token and gives it up to the call; the answer says who holds the token then.
 pub type RunFn = unsafe fn(NonNull<Task>, &Turn) -> Ran;
 
-/// The head of everything that can be scheduled; an actor's cell begins with it.
+/// The head of each value that can be scheduled; an actor's cell begins with it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Task {
-    /// Link of the injector's list. Written and read only by the holder of the token, through whichever
-    /// queue handed the token over; atomic because the list is built by compare-exchange.
+    /// The link of the injector's list. Only the holder of the token writes and reads it, through the queue that handed
+    /// the token over. The link is atomic because the list is built by compare-exchange.
     next: AtomicPtr<Task>,
     run: RunFn,
 }
 
-/// How a turn ended and who holds the token now.
+/// The end of a turn, and the holder of the token then.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "the token must go where the turn says"]
 pub enum Ran {
     /// The token went back into the task, which must not be touched again.
     Idle,
-    /// The budget is used up, or the turn was asked to [yield](Turn::should_yield); the runner still has the
-    /// token and queues the task behind its peers.
+    /// The budget is used up, or the turn was asked to [yield](Turn::should_yield). The runner still has the token and
+    /// queues the task behind its peers.
     Requeue,
-    /// Nothing can be done until some sender finishes what it began; the runner still has the token.
+    /// The task cannot go on until a sender finishes its half-finished send. The runner still has the token.
     Busy,
 }
 
-/// What a task may know about the turn that it is given.
+/// The limits of a turn, as far as its task may know them.
 ///
-/// It belongs to the thread that runs the turns, which uses it for one after the other.
+/// A `Turn` belongs to the thread that runs turns, which uses it for one turn after the other.
 #[derive(Debug)]
 pub struct Turn {
     throughput: u32,
     /// How long a turn may go on handling messages.
     deadline: Option<Duration>,
-    /// When the running turn came to its first message; read only for a deadline.
+    /// The time of the first message of the running turn; read only for a deadline.
     first_look: Cell<Option<Instant>>,
     patience: Duration,
-    /// Whether anything but the throughput may end the turn: a deadline, or a task in the slot. One flag, so
-    /// that a turn without either pays one look for both.
+    /// Whether anything but the throughput may end the turn: a deadline, or a task in the slot. Both share this flag,
+    /// so a turn without either pays for one look.
     watched: Cell<bool>,
-    /// A task waits in the worker's LIFO slot for this turn to end, and nobody can steal it.
+    /// Whether a task waits in the worker's LIFO slot for this turn to end; no other worker can steal that task.
     slot_waits: Cell<bool>,
     /// Looks since the slot was filled last.
     looks: Cell<u32>,
-    /// When half of [`LOOKS`] were done.
+    /// The time at which half of [`LOOKS`] were done.
     began: Cell<Instant>,
 }
 
@@ -78,7 +79,7 @@ pub struct Turn {
 #[must_use = "a dropped token leaves its task unscheduled for ever"]
 pub struct TaskRef(NonNull<Task>);
 
-/// What is left after a turn: the token, if the task did not keep it.
+/// The end of a turn with the token, unless the task kept the token.
 #[derive(Debug)]
 #[must_use = "the token must go where the turn says"]
 pub(crate) enum Outcome {
@@ -87,7 +88,7 @@ pub(crate) enum Outcome {
     Busy(TaskRef),
 }
 
-/// Ends the process when it is dropped: a turn unwound.
+/// Ends the process when it is dropped, that is when a turn has unwound.
 struct AbortOnUnwind;
 
 // SAFETY: a `TaskRef` is a right to run the task, and `TaskRef::new` demands that the task may be run on
@@ -116,26 +117,26 @@ impl Turn {
         }
     }
 
-    /// Gives each turn so much time for messages, counted from the first one; `None`: as much as they take.
+    /// Gives each turn a time limit for its messages, counted from the first one; `None`: no time limit.
     pub fn with_deadline(self, deadline: Option<Duration>) -> Self {
         Self { deadline, watched: Cell::new(deadline.is_some()), ..self }
     }
 
-    /// How many messages the task may handle before it returns [`Ran::Requeue`].
+    /// Returns how many messages the task may handle before it returns [`Ran::Requeue`].
     pub fn throughput(&self) -> u32 {
         self.throughput
     }
 
-    /// Whether the task should return [`Ran::Requeue`] before its budget is used up, because its deadline has
-    /// passed, or because another one waits in the worker's LIFO slot and this turn takes long. To be asked
-    /// before each message, and not otherwise: the first question of a turn starts the time of its deadline,
-    /// so each turn handles one message at least.
+    /// Returns whether the task should return [`Ran::Requeue`] before its budget is used up: its deadline has passed,
+    /// or another task waits in the worker's LIFO slot and this turn takes long. The task asks before each message, and
+    /// at no other time: the first question of a turn starts the time of its deadline, so each turn handles at least
+    /// one message.
     #[inline]
     pub fn should_yield(&self) -> bool {
         self.watched.get() && (self.is_overdue() || (self.slot_waits.get() && self.takes_long()))
     }
 
-    /// A new turn begins.
+    /// Begins a new turn.
     #[inline]
     fn begin(&self) {
         if self.deadline.is_some() {
@@ -154,7 +155,7 @@ impl Turn {
         }
     }
 
-    /// The slot has a new task, which begins to wait.
+    /// Notes that the slot has a new task, which begins to wait.
     #[inline]
     pub(crate) fn slot_was_filled(&self) {
         self.slot_waits.set(true);
@@ -162,21 +163,22 @@ impl Turn {
         self.looks.set(0);
     }
 
-    /// Nobody waits in the slot any more.
+    /// Notes that no task waits in the slot any more.
     #[inline]
     pub(crate) fn slot_was_emptied(&self) {
         self.slot_waits.set(false);
         self.watched.set(self.deadline.is_some());
     }
 
-    /// Counts looks, since a clock read costs as much as a short handler: there are few, and none in a turn
-    /// that fills the slot again with each message.
+    /// Returns whether this turn takes long beside a filled slot. The function counts looks and reads the clock rarely,
+    /// since a clock read costs as much as a short handler; a turn that fills the slot again with each message never
+    /// reads it.
     fn takes_long(&self) -> bool {
         let looks = self.looks.get() + 1;
         if looks == LOOKS / 2 {
             self.began.set(Instant::now());
         } else if looks % LOOKS == 0 && self.began.get().elapsed() >= self.patience {
-            // Not counted, so that the answer stays.
+            // This look is not counted, so that the answer stays the same.
             return true;
         }
         self.looks.set(looks);
@@ -197,21 +199,21 @@ impl TaskRef {
         Self(task)
     }
 
-    /// Gives the raw form; the token travels with it.
+    /// Returns the raw form; the token travels with it.
     pub fn into_raw(self) -> NonNull<Task> {
         self.0
     }
 
-    /// Where the task is, to tell it from others.
+    /// Returns the address of the task, which tells the task from other tasks.
     pub(crate) fn address(&self) -> *const Task {
         self.0.as_ptr()
     }
 
     /// Runs one turn.
     ///
-    /// By contract a turn never unwinds: the cell catches what user code throws. Should it happen all the
-    /// same, the token would be lost, and with it every message in that mailbox, in silence. So the
-    /// process is ended instead, with a message.
+    /// By contract a turn never unwinds: the cell catches panics of user code. If a turn unwound all the same, the
+    /// token would be lost in silence, and every message in that mailbox with it. So the process is aborted instead,
+    /// with a message.
     pub(crate) fn run(self, turn: &Turn) -> Outcome {
         let guard = AbortOnUnwind;
         turn.begin();
@@ -227,13 +229,13 @@ impl TaskRef {
         }
     }
 
-    /// The injector's link in this task.
+    /// Returns the injector's link in this task.
     ///
     /// # Safety
     ///
     /// The caller holds the token of `task` (a raw pointer gained by [`TaskRef::into_raw`]).
     pub(crate) unsafe fn link<'a>(task: NonNull<Task>) -> &'a AtomicPtr<Task> {
-        // SAFETY: whoever holds the token finds the task alive.
+        // SAFETY: the task is alive while its token is held, and the caller holds the token.
         let task = unsafe { task.as_ref() };
         &task.next
     }

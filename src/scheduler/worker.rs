@@ -1,4 +1,4 @@
-//! A worker's main loop: where the next task comes from, and where it goes after its turn.
+//! A worker's main loop takes the next task, runs a turn of it, and queues the task again if the task has more to do.
 
 use crate::scheduler::backoff::Wait;
 use crate::scheduler::current;
@@ -12,66 +12,67 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Every so many turns a worker looks into the injector although it has work of its own, so that tasks
+/// The number of turns after which a worker looks into the injector although it has tasks of its own, so that tasks
 /// from outside are not starved. A prime, as in Go's and tokio's schedulers: no rhythm of turns hits it.
 const INJECTOR_INTERVAL: u32 = 61;
 
-/// So many tasks in a row may come from the LIFO slot while others wait in the deque.
+/// The number of tasks in a row that may come from the LIFO slot while other tasks wait in the deque.
 const LIFO_RUN_MAX: u32 = 3;
 
-/// The longest pause between two sweeps of a search, in spin hints: about a microsecond. The pauses before, of half,
-/// a quarter and so on, take as long together.
+/// The longest pause between two sweeps of a search, in spin hints: about a microsecond. The shorter pauses before it
+/// (half, a quarter and so on) take as long together.
 const PAUSE_MAX: u32 = 32;
 
-/// The pause before the injector is looked at again where several tasks lay in it the last time: less than two
-/// microseconds. More of them gather meanwhile, and each task more of its messages: a sender that is slower than the
-/// workers would schedule an actor with each message otherwise, which costs it twice what the message does.
+/// The pause, in spin hints, before a worker looks again into an injector that held several tasks the last time: less
+/// than two microseconds. More tasks gather meanwhile, and more messages for each task. Without the pause, a sender
+/// that is slower than the workers would schedule an actor with each message, which costs the sender twice what the
+/// message does.
 const GATHER: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
-/// So long a worker searches where tasks come sooner than that, if the settings do not say longer: to be woken would cost
-/// as much, and one that is awake finds a task whose other finder has lost its core.
+/// The time for which a worker searches where tasks come sooner than that, if the settings do not say longer. To sleep
+/// and be woken would cost as much, and an awake worker finds a task whose other finder has lost its core.
 const SOON: Duration = Duration::from_micros(20);
 
-/// So many searches in a row, about, decide whether tasks come soon.
+/// The number of searches in a row, roughly, that decides whether tasks come soon.
 const SOON_MAX: u32 = 4;
 
-/// A worker, not yet running; [`Worker::run`] turns the calling thread into it.
+/// A worker that does not run yet; [`Worker::run`] turns the calling thread into it.
 #[derive(Debug)]
 #[must_use = "a pool needs all its workers"]
 pub struct Worker {
     pub(crate) core: Core,
 }
 
-/// A worker's private state. Shared with nobody: what is woken on the worker's own thread reaches it
-/// through a thread-local pointer.
+/// The private state of a worker, shared with no other thread. Code that wakes a task on the worker's own thread
+/// reaches this state through a thread-local pointer.
 pub struct Core {
     pool: Arc<Pool>,
     index: usize,
     place: Place,
     deque: deque::Worker<TaskRef>,
-    /// The task woken last by this worker; runs next, and cannot be stolen.
+    /// The task woken last by this worker; it runs next and cannot be stolen.
     slot: Cell<Option<TaskRef>>,
-    /// What the running task is told; knows whether `slot` is filled while it runs.
+    /// The limits that the running task is told; also records whether `slot` is filled while the task runs.
     turn: Turn,
     /// Tasks taken from `slot` in a row.
     lifo_run: Cell<u32>,
-    /// Tasks lie in `deque` of which no other worker was told.
+    /// Whether tasks lie in `deque` for which no other worker was notified.
     untold: Cell<bool>,
-    /// Counted as searching in the group's idle word.
+    /// Whether this worker is counted as searching in the group's idle word.
     searching: Cell<bool>,
-    /// Number of [`StepAside`] guards alive: the running turn may block.
+    /// The number of [`StepAside`] guards alive; above 0 the running turn may block.
     aside: Cell<u32>,
     /// Busy turns since anything else happened.
     busy_run: Cell<u32>,
-    /// Several tasks came from the injector the last time.
+    /// Whether several tasks came from the injector the last time.
     crowded: Cell<bool>,
-    /// How often of late a task came within [`SOON`], 0 to [`SOON_MAX`].
+    /// How often a task recently came within [`SOON`], 0 to [`SOON_MAX`].
     soon: Cell<u32>,
     tick: Cell<u32>,
     random: Cell<u64>,
 }
 
-/// While it lives, nothing that this worker schedules waits for the running turn.
+/// A guard during whose life no task that this worker schedules waits for the running turn.
 #[derive(Debug)]
 pub(crate) struct StepAside<'a>(&'a Core);
 
@@ -95,26 +96,29 @@ impl Worker {
                 crowded: Cell::new(false),
                 soon: Cell::new(0),
                 tick: Cell::new(0),
-                // Any odd number does for xorshift; neighbours begin their theft at different victims.
+                // Xorshift takes any odd number; with different numbers, neighbours begin to steal at different
+                // victims.
                 random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             },
         }
     }
 
-    /// Works until the pool is stopped and nothing is left to run.
+    /// Runs tasks until the pool is stopped and no task is left.
     pub fn run(self, mut hooks: impl TurnHooks) {
         let core = self.core;
         core.pool.sleep.take_seat(core.index);
-        // SAFETY: `core` stays in its place to the end of this function, and the guard, declared after
-        // it, is dropped before it.
+        // SAFETY: `core` stays in its place to the end of this function, and the guard, declared after `core`, is
+        // dropped before `core`.
         let _attached = unsafe { current::Attached::new(&core) };
         core.main_loop(&mut hooks);
-        // Before the thread is a worker no more: the hooks may free what is a user's, who must not wait here.
+        // The hooks are dropped while the thread still counts as a worker: they may free values of a user, whose
+        // destructors must not wait here.
         drop(hooks);
         debug_assert!(core.deque.is_empty(), "worker {} left tasks behind", core.index);
     }
 
-    /// Takes what was pushed from outside before it runs; whether the others will be told of it before its first turn.
+    /// Takes the injected tasks before the worker runs; returns whether the worker will notify for them before its
+    /// first turn.
     #[cfg(all(test, not(pointsman_loom)))]
     pub(crate) fn takes_injected_and_will_tell(&self) -> bool {
         self.core.slot.set(self.core.take_injected(self.core.place.group));
@@ -132,8 +136,8 @@ impl Core {
     #[inline]
     pub(crate) fn schedule(&self, task: TaskRef) {
         let to_deque = if self.pool.settings.lifo && self.aside.get() == 0 {
-            // An empty slot is filled without telling anyone: this worker runs it next, and asks a long turn
-            // to end for it.
+            // An empty slot is filled without a notify: this worker runs the task next, and asks a long turn to end for
+            // it.
             self.turn.slot_was_filled();
             self.slot.replace(Some(task))
         } else {
@@ -145,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Makes all that waits for this worker available to others, until the guard is dropped.
+    /// Makes all tasks that wait for this worker available to the other workers, until the guard is dropped.
     pub(crate) fn step_aside(&self) -> StepAside<'_> {
         self.aside.set(self.aside.get() + 1);
         if let Some(task) = self.slot.take() {
@@ -167,8 +171,8 @@ impl Core {
                 Outcome::Requeue(task) => {
                     self.busy_run.set(0);
                     self.push_untold(task);
-                    // It used its turn to the full, which is long: who came from outside meanwhile does not wait for
-                    // more of those.
+                    // A turn that was used to the full is long, and tasks from outside that came meanwhile do not wait
+                    // for more such turns: the next look is into the injector.
                     self.tick.set(INJECTOR_INTERVAL - 1);
                 }
                 Outcome::Busy(task) => {
@@ -184,14 +188,14 @@ impl Core {
         self.next_own().or_else(|| self.take_gathered()).or_else(|| self.find(hooks))
     }
 
-    /// The next task that needs no other worker, nor, mostly, the injector.
+    /// Returns the next task that takes no other worker and, mostly, no injector to find.
     #[inline]
     fn next_own(&self) -> Option<TaskRef> {
         let tick = self.tick.get().wrapping_add(1);
         self.tick.set(tick);
         if tick % INJECTOR_INTERVAL == 0 {
             if let Some(task) = self.take_injected(self.place.group) {
-                // The slot's task would wait where nobody can help it.
+                // The task in the slot would wait where no other worker can steal it.
                 if let Some(waiting) = self.slot.take() {
                     self.push_untold(waiting);
                 }
@@ -210,17 +214,17 @@ impl Core {
         self.deque.pop()
     }
 
-    /// Queues a task of which the others are told only if this worker turns to something else first.
+    /// Queues a task without a notify; this worker notifies only if it runs another task first.
     #[inline]
     fn push_untold(&self, task: TaskRef) {
         self.deque.push(task);
         self.untold.set(true);
     }
 
-    /// Pays what is owed to the others before user code runs, for as long as it likes.
+    /// Ends the search and makes up for omitted notifies before user code runs, for as long as that code likes.
     #[inline]
     fn before_turn(&self) {
-        // Whatever lay in the slot is what runs now, or was queued.
+        // The task of the slot either runs now or was queued.
         self.turn.slot_was_emptied();
         self.leave_search();
         if self.untold.take() && !self.deque.is_empty() {
@@ -228,9 +232,11 @@ impl Core {
         }
     }
 
-    /// Counts this worker as searching, unless enough others are and it need not; true if it is counted then.
+    /// Counts this worker as searching, unless enough other workers search and this search is not `needed`. Returns
+    /// true if the worker is counted then.
     ///
-    /// Never twice: it leaves once, and pushers would rely for ever on a searcher that there is not.
+    /// A worker is never counted twice: it leaves the search once, and pushers would rely for ever on a searcher that
+    /// does not exist.
     fn join_search(&self, needed: bool) -> bool {
         if !self.searching.get() && (needed || self.pool.sleep.may_search(self.place.group)) {
             self.pool.sleep.begin_search(self.place.group);
@@ -246,17 +252,18 @@ impl Core {
         }
     }
 
-    /// Takes what was pushed from outside into the worker's own group, after a pause if there is a crowd.
+    /// Takes the tasks that were injected into the worker's own group, after a pause if there were several the last
+    /// time.
     fn take_gathered(&self) -> Option<TaskRef> {
         if self.crowded.take() && !self.pool.settings.spin.is_zero() {
-            // Those who push meanwhile need wake nobody.
+            // While this worker counts as searching, pushers need not wake another worker.
             self.join_search(false);
             (0..GATHER).for_each(|_| hint::spin_loop());
         }
         self.take_injected(self.place.group)
     }
 
-    /// Takes all that was pushed from outside into a group: the first to run, the rest to the deque.
+    /// Takes all tasks that were injected into a group: returns the first to run and queues the rest in the deque.
     fn take_injected(&self, group: usize) -> Option<TaskRef> {
         let injector: &Injector = &self.pool.injectors[group];
         let mut batch = injector.take();
@@ -265,21 +272,23 @@ impl Core {
         Some(first)
     }
 
-    /// Queues the rest of what was pushed from outside; whether there was any.
+    /// Queues the rest of the injected tasks; returns whether there were any.
     #[inline(never)]
     fn queue_rest(&self, mut rest: impl Iterator<Item = TaskRef>) -> bool {
         let Some(second) = rest.next() else { return false };
         self.deque.push(second);
-        // After the first push, not the last: moving a long list takes a while, and others can begin.
+        // The notify comes after the first push, not the last: moving a long list takes a while, and other workers can
+        // begin.
         self.pool.sleep.notify(self.place.group);
         for task in rest {
-            // Whoever was woken may have taken the first one alone, and be in a long turn.
+            // The woken worker may have taken the first task alone and be in a long turn, so these tasks get a notify
+            // of their own.
             self.push_untold(task);
         }
         true
     }
 
-    /// Searches and sleeps until there is a task; `None` when the pool stops and nothing is left.
+    /// Searches and sleeps until there is a task; returns `None` when the pool stops and no task is left.
     #[cold]
     fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
         let sleep = &self.pool.sleep;
@@ -299,7 +308,7 @@ impl Core {
             sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
-                // What is freed at the last moment may have scheduled actors here, for which the next search looks.
+                // A destructor that runs in `rest` may schedule actors on this worker; then the next search finds them.
                 || self.pool.has_work() || self.pool.is_stopping() || !hooks.rest(),
                 || self.pool.is_stopping(),
             );
@@ -310,8 +319,9 @@ impl Core {
 
     /// Sweeps over the whole pool at least once, and again for as long as the settings say, or as tasks come [`SOON`].
     ///
-    /// Ever longer pauses come between the first sweeps, for each sweep takes the injector's line from whoever pushes.
-    /// Then it yields, to whoever may share the core: the very sender, where there are fewer cores than threads.
+    /// The first sweeps have ever longer pauses between them, since each sweep takes the cache line of the injector
+    /// from the pushing threads. After these pauses the worker yields instead, to a thread that may share its core: to
+    /// the very sender, where there are fewer cores than threads.
     fn search(&self, hooks: &mut impl TurnHooks, idle_since: &mut Option<Instant>) -> Option<TaskRef> {
         let spin = self.pool.settings.spin;
         let length = if self.soon.get() > SOON_MAX / 2 { spin.max(SOON) } else { spin };
@@ -321,10 +331,11 @@ impl Core {
             if let Some(task) = self.sweep() {
                 return Some(task);
             }
-            // A search holds nothing that the running turns could not spare. Behind the last sweep, too: what a worker that
-            // had lost its core kept from being freed nobody might free while all sleep.
+            // A search holds nothing that running turns could not spare. The report also follows the last sweep: memory
+            // that a worker without a core kept from being freed might stay while all workers sleep.
             hooks.quiescent();
-            // What was freed may have scheduled actors here, where no sweep looks and no last look before a sleep.
+            // A destructor may have scheduled actors on this worker, where no sweep looks, and no last look before a
+            // sleep.
             if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
                 return Some(task);
             }
@@ -345,8 +356,8 @@ impl Core {
         }
     }
 
-    /// A task was found, by a worker that had nothing to do since then: asleep in between, perhaps, but would a longer
-    /// search have found it?
+    /// Learns from a found task whether tasks come soon. `idle_since` is when the worker ran out of tasks. The worker
+    /// may have slept since; the question is whether a longer search would have found the task.
     fn learn_from(&self, idle_since: Option<Instant>) {
         let Some(since) = idle_since else { return };
         let came_soon = since.elapsed() < SOON;
@@ -354,7 +365,7 @@ impl Core {
         self.soon.set(if came_soon { (soon + 1).min(SOON_MAX) } else { soon / 2 });
     }
 
-    /// Looks at every deque and injector once, own group first.
+    /// Looks at every deque and injector once, its own group first.
     fn sweep(&self) -> Option<TaskRef> {
         let group_count = self.pool.sleep.group_count();
         let own = self.place.group;
@@ -371,21 +382,21 @@ impl Core {
             loop {
                 match self.pool.stealers[victim].steal_batch_and_pop(&self.deque) {
                     Steal::Success(task) => {
-                        // The rest of the batch lies in our deque now.
+                        // The rest of the batch lies in this worker's deque now.
                         self.untold.set(true);
                         return Some(task);
                     }
                     Steal::Empty => return None,
-                    // Another thief was faster: somebody made progress.
+                    // Another thief was faster, so another worker has made progress.
                     Steal::Retry => hint::spin_loop(),
                 }
             }
         })
     }
 
-    /// A number below `bound`, by xorshift; good enough to choose a victim.
+    /// Returns a number below `bound`, by xorshift; good enough to choose a victim.
     fn random_below(&self, bound: usize) -> usize {
-        // One victim order in models: which one comes first is no race.
+        // Models have a single order of victims: the order is no race.
         if cfg!(pointsman_loom) {
             return 0;
         }
@@ -397,13 +408,13 @@ impl Core {
         (random % bound as u64) as usize
     }
 
-    /// Gives a sender that has claimed a place and not yet filled it the time to do so.
-    /// Whoever schedules meanwhile wakes this thread.
+    /// Gives a sender time to write the slot that it has claimed. A thread that schedules a task meanwhile wakes this
+    /// worker.
     #[cold]
     fn wait_for_sender(&self) {
         let run = self.busy_run.get();
         self.busy_run.set(run.saturating_add(1));
-        // Something else is runnable here: do that first.
+        // Another task is runnable on this worker and comes first.
         if self.has_slot_task() {
             return;
         }
@@ -411,7 +422,7 @@ impl Core {
             Wait::Spin => hint::spin_loop(),
             Wait::Yield => thread::yield_now(),
             Wait::Nap(length) => {
-                // The deque holds nothing but such tasks, so look elsewhere before sleeping on them.
+                // The deque holds only tasks that wait for senders, so the worker looks elsewhere before it sleeps.
                 if let Some(task) = self.sweep() {
                     self.slot.set(Some(task));
                 } else if self.pool.sleep.nap(self.place, length, || self.pool.has_work_beside(self.index)) {
@@ -431,7 +442,7 @@ impl Core {
 
 impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The rest is the owner's alone.
+        // The other fields belong to the owning thread alone.
         f.debug_struct("Core").field("index", &self.index).field("place", &self.place).finish_non_exhaustive()
     }
 }

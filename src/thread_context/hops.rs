@@ -1,27 +1,28 @@
-//! How far one message may go from router to router, and how many routers its copies may visit.
+//! A hop count bounds how far one message may go from router to router, and a visit count bounds how many routers its
+//! copies may visit.
 //!
-//! Both bounds catch circles. The hops bound the stack, and the visits what a circle of routers that send to several
-//! makes of one message within one call.
+//! Both bounds catch cycles of routers. The hops bound the stack. The visits bound the number of copies that a cycle of
+//! multi-recipient routers makes of one message within one call.
 
 use crate::sync::per_thread;
 use std::cell::Cell;
 
-/// So many routers behind each other are a circle.
+/// The largest number of routers behind each other; more routers are a cycle.
 const HOPS_MAX: u32 = 16;
 
-/// So many routers one outermost send may visit behind the first one, by all its copies and by the questions for loads.
-/// More are a circle in which each message to several multiplies it: four groups, each with the others as routees, would
-/// make 43 million copies within sixteen hops.
+/// The largest number of routers that one outermost send may visit behind the first router, by all its copies and by
+/// the questions for loads. More visits are a cycle in which each message to several routees multiplies: four groups,
+/// each with the other three as routees, would make 43 million copies within sixteen hops.
 const VISITS_MAX: u32 = 65_536;
 
-/// In [`HOPS`], one visit. Below it stand the hops.
+/// One visit in [`HOPS`]. The bits below hold the hops.
 const VISIT: u32 = 1 << 8;
 
 const _: () = assert!(HOPS_MAX < VISIT && VISITS_MAX < u32::MAX / VISIT);
 
 per_thread! {
-    /// Routers that the message being sent on this thread has gone through; and, in units of [`VISIT`], those that the
-    /// outermost send has visited behind its first one. 0 when nothing is sent by a router.
+    /// The number of routers that the message being sent on this thread has gone through; and, in units of [`VISIT`],
+    /// the number of routers that the outermost send has visited behind its first router. 0 when no router sends.
     static HOPS: Cell<u32> = Cell::new(0);
 }
 
@@ -29,7 +30,7 @@ per_thread! {
 pub struct Hop(());
 
 impl Hop {
-    /// `None` if there have been too many.
+    /// Takes a hop; returns `None` if there have been too many.
     #[inline]
     pub fn take() -> Option<Self> {
         let taken = HOPS.try_with(|hops| match hops.get() {
@@ -39,12 +40,13 @@ impl Hop {
             }
             before => Self::take_next(hops, before),
         });
-        // In a thread whose thread-locals are gone a circle would end by its stack.
-        // Made only where it was taken, since its drop takes it back.
+        // In a thread whose thread-locals are gone, only the stack would end a cycle.
+        // A `Hop` is made only where it was taken, since its drop takes it back.
         taken.unwrap_or(true).then(|| Self(()))
     }
 
-    /// The hop of a router behind another. Visits are counted here only, so that most messages do not pay for it.
+    /// Takes the hop of a router behind another router. Visits are counted here only, so that most messages do not pay
+    /// for the count.
     #[cold]
     fn take_next(hops: &Cell<u32>, before: u32) -> bool {
         let is_free = before % VISIT < HOPS_MAX && before / VISIT < VISITS_MAX;
@@ -56,7 +58,7 @@ impl Hop {
 
     #[cold]
     fn give_back(hops: &Cell<u32>, now: u32) {
-        // With the outermost hop its visits go, too.
+        // The visits of a send end with its outermost hop.
         let left = now.saturating_sub(1);
         hops.set(if left % VISIT == 0 { 0 } else { left });
     }
@@ -72,13 +74,13 @@ impl Drop for Hop {
     }
 }
 
-/// How many routers the message being sent on this thread has gone through.
+/// Returns how many routers the message being sent on this thread has gone through.
 pub fn hops() -> u32 {
     HOPS.try_with(Cell::get).unwrap_or(0) % VISIT
 }
 
-/// Sends what has gone through so many routers already, before it was kept for a while. What it visits counts for the
-/// send that this thread is within, if there is one.
+/// Sends a message that has already gone through `count` routers and was kept for a while. The message's visits count
+/// for the outer send that runs on this thread, if there is one.
 pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
     struct Back(u32);
     impl Drop for Back {
@@ -98,8 +100,8 @@ pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
     send()
 }
 
-/// Runs what begins on this thread by itself, whatever this thread sends at the moment: a turn on the thread of a sender.
-/// Each send of it is an outermost one.
+/// Runs code that is no part of the send in progress on this thread: a turn on the thread of a sender. Each send of
+/// that code is an outermost send.
 pub fn apart<R>(run: impl FnOnce() -> R) -> R {
     struct Back(u32);
     impl Drop for Back {

@@ -1,4 +1,5 @@
-//! What is under way on the calling thread.
+//! The thread context says which actor sends on the calling thread, and how many routers the message being sent has
+//! gone through.
 
 pub(crate) mod sender; // which actor sends, and its positions in routers
 pub(crate) mod hops; // how many routers a message has gone through

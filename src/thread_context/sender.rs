@@ -1,8 +1,10 @@
-//! Who sends: an actor in its turn, or else a thread; and where an actor that routes stands with each router.
+//! The sender is the actor whose turn runs on the calling thread, or else the thread; an actor that routes has a
+//! position in each router.
 //!
-//! A thread has its cursors in the routers ([`PerThread`](crate::util::per_thread::PerThread)). An actor moves between threads, so
-//! it carries its cursors in its cell, where only the holder of its ownership token touches them. A turn tells its thread
-//! where they are, and what is routed on that thread until the turn ends goes by them.
+//! A thread has its cursors in the routers ([`PerThread`](crate::util::per_thread::PerThread)). An actor moves between
+//! threads, so it carries its cursors in its cell, where only the holder of its ownership token touches them. A turn
+//! tells its thread where the cursors of its actor are, and each message that is routed on that thread until the turn
+//! ends uses them.
 //!
 //! An actor that never routes in turn pays for one empty pointer, and a turn for two writes to a thread-local.
 
@@ -27,7 +29,7 @@ per_thread! {
     static IS_WITHIN: Cell<bool> = Cell::new(false);
 }
 
-/// In debug builds: what is done with cursors does not come back for them.
+/// Checks in debug builds that code that uses cursors does not ask for cursors again.
 #[cfg(debug_assertions)]
 struct Within;
 
@@ -47,13 +49,13 @@ impl Drop for Within {
     }
 }
 
-/// Where one sender stands in the table of one router.
+/// The position of one sender in the table of one router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The index to be used next.
     pub index: usize,
-    /// The addresses of the routee at `index` and of the one before, where the position survives changes of the table; 0
-    /// at the start. An address that is used again for another routee leads to a wrong place, which is no harm.
+    /// The addresses of the routee at `index` and of the routee before it, where the position survives changes of the
+    /// table; 0 at the start. An address that is reused for another routee leads to a wrong place, which does no harm.
     pub next: usize,
     pub last: usize,
 }
@@ -63,9 +65,10 @@ pub struct Position {
 pub struct Cursors {
     /// The address of the identity that was used last, 0 at the start.
     latest: usize,
-    /// What belongs to that one. Its entry has what it was when another was used last.
+    /// The position that belongs to that identity. The entry of the identity has its position from before, when another
+    /// identity was used last.
     position: Position,
-    /// By address of the identity, which stays in use as long as the entry.
+    /// Sorted by the address of the identity, which stays in use as long as the entry.
     entries: Vec<Entry>,
 }
 
@@ -88,7 +91,7 @@ impl Default for Cursors {
 }
 
 impl Cursors {
-    /// The position that belongs to this identity, made by `start` if there is none yet.
+    /// Returns the position that belongs to this identity, made by `start` if there is none yet.
     #[inline(always)]
     pub fn of(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) -> &mut Position {
         if self.latest != StdArc::as_ptr(identity) as usize {
@@ -109,7 +112,7 @@ impl Cursors {
             Ok(place) => self.entries[place].position,
             Err(_) => {
                 if self.entries.len() == self.entries.capacity() {
-                    // Those of routers that are gone make room, so that an actor that outlives many routers does not
+                    // Entries of routers that are gone make room, so that an actor that outlives many routers does not
                     // grow.
                     self.entries.retain(|entry| entry.of.strong_count() > 0);
                 }
@@ -122,37 +125,37 @@ impl Cursors {
         self.latest = address;
     }
 
-    /// Where the entry of the identity at this address is, or would be.
+    /// Returns where the entry of the identity at this address is, or would be.
     fn place_of(&self, address: usize) -> Result<usize, usize> {
         self.entries.binary_search_by_key(&address, |entry| entry.of.as_ptr() as usize)
     }
 
-    /// How many routers it knows.
+    /// Returns how many routers the cursors have positions in.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.entries.len()
     }
 }
 
-/// A turn begins: its actor sends from now on, until [`leave`].
+/// Begins a turn: its actor sends from now on, until [`leave`].
 ///
 /// # Safety
 ///
-/// The caller runs the actor that has these cursors, by its ownership token, and calls [`leave`] on this thread before it
-/// gives up the token, or what keeps the cell alive.
+/// The caller runs the actor that has these cursors, by its ownership token. The caller calls [`leave`] on this thread
+/// before it gives up the token, or the value that keeps the cell alive.
 #[inline]
 pub unsafe fn enter(cursors: &CursorsSlot) {
     let _ = SENDER.try_with(|sender| sender.set(cursors));
 }
 
-/// The turn is over: the thread sends.
+/// Ends a turn: the thread sends again.
 #[inline]
 pub fn leave() {
     let _ = SENDER.try_with(|sender| sender.set(ptr::null()));
 }
 
-/// While it lives, turns may run within what the calling thread is doing, maybe a turn: afterwards the thread sends again
-/// as it did before.
+/// A guard during whose life turns may run within the code of the calling thread, possibly itself a turn. After the
+/// guard, the sender is the same as before.
 #[derive(Debug)]
 pub struct Aside(*const CursorsSlot);
 
@@ -170,9 +173,9 @@ impl Drop for Aside {
     }
 }
 
-/// Hands the cursors of the actor that sends to `act`, and a number that tells it from others that live; or `None` where
-/// the thread does. `act` runs no user code, which may route and so come back here: not even by asking a routee whether
-/// it has stopped.
+/// Hands the cursors of the sending actor to `act`, with a number that tells the actor from other living actors; hands
+/// over `None` if the thread sends. `act` runs no user code, which may route and so come back here: `act` does not even
+/// ask a routee whether it has stopped.
 #[inline(always)]
 pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> R {
     #[cfg(debug_assertions)]
@@ -181,8 +184,8 @@ pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> 
     // SAFETY: not null only between `enter` and `leave`, on this very thread, so the cell is alive.
     let Some(slot) = (unsafe { sender.as_ref() }) else { return act(None) };
     slot.with_mut(|cursors| {
-        // SAFETY: this thread has the token (`enter`), and no other reference is alive: `act` does not come back here, which
-        // debug builds look at.
+        // SAFETY: this thread has the token (`enter`), and no other reference is alive: `act` does not come back here,
+        // which debug builds check.
         let cursors = unsafe { &mut *cursors }.get_or_insert_default();
         act(Some((sender as usize, cursors)))
     })

@@ -1,7 +1,7 @@
-//! Where a system gets its time from.
+//! A clock tells a system the time.
 //!
-//! A system measures everything timed by one [`Clock`]: by a [`SystemClock`] in service, by a [`ManualClock`]
-//! in tests, where time passes only when told to.
+//! A system measures every time by one [`Clock`]: by a [`SystemClock`] in production, by a [`ManualClock`] in tests,
+//! where time passes only when the test moves the clock.
 
 use std::fmt;
 // The counts of type-erased subscribers are no part of a protocol, and loom's `Arc` holds no `dyn`.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Arc, Mutex, lock};
 
-/// What a clock calls when it has been moved, with the time that it was moved to.
+/// The function that a clock calls when it has been moved, with the time that the clock was moved to.
 pub type OnAdvance = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// A source of time for an actor system.
@@ -42,20 +42,20 @@ pub type OnAdvance = Box<dyn Fn(Duration) + Send + Sync>;
 /// assert!(clock.now() >= Duration::from_secs(3600));
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time since the clock's start.
+    /// Returns the time since the clock's start.
     ///
-    /// Never less than an earlier call returned, on whichever threads the two were made.
+    /// The time is never less than an earlier call returned, on any two threads.
     fn now(&self) -> Duration;
 
-    /// Whether the clock moves by itself and as fast as the time that threads sleep by; `true` by default.
+    /// Returns whether the clock moves by itself and as fast as the time that threads sleep by; `true` by default.
     ///
-    /// For a real clock, timers sleep until the next deadline. For any other they sleep until the clock calls
-    /// what was handed to [`on_advance`](Self::on_advance).
+    /// For a real clock, timers sleep until the next deadline. For any other clock, timers sleep until the clock calls
+    /// the function that was handed to [`on_advance`](Self::on_advance).
     fn is_real(&self) -> bool {
         true
     }
 
-    /// Takes a function to call whenever the clock has been moved. By default it is dropped, which is right
+    /// Takes a function to call whenever the clock has been moved. By default the function is dropped, which is right
     /// for a real clock only.
     ///
     /// The clock keeps the function as long as it lives, so the function should hold what it wakes weakly.
@@ -110,7 +110,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     now: Duration,
-    /// Replaced, never changed, so that a move can call them without the lock.
+    /// Replaced, never changed, so that a move can call the subscribers without the lock.
     subscribers: StdArc<[StdArc<OnAdvance>]>,
 }
 
@@ -141,11 +141,10 @@ impl ManualClock {
 
     /// Moves the clock forward, then calls each subscriber with the new time, in the order of subscription.
     ///
-    /// The time stops at [`Duration::MAX`] instead of overflowing. To move by zero is to call the subscribers
-    /// once more.
+    /// The time stops at [`Duration::MAX`] instead of overflowing. A move by zero calls the subscribers once more.
     ///
     /// # Panics
-    /// When a subscriber does. The clock has moved by then; subscribers behind that one hear of it with the
+    /// When a subscriber does. The clock has moved by then; subscribers behind that one hear of the new time with the
     /// next move.
     ///
     /// # Concurrency
@@ -224,7 +223,7 @@ mod tests {
         clock.advance(SECOND);
         clock.advance(Duration::ZERO);
         assert_eq!(*lock(&seen), [2 * SECOND, 2 * SECOND]);
-        // A clock that its own subscriber holds would never go.
+        // A clock that its own subscriber holds would never be freed.
         lock(&watched).take();
     }
 
@@ -234,7 +233,7 @@ mod tests {
         let (record, seen) = recorder();
         let once = Mutex::new(Some((clock.clone(), record)));
         clock.on_advance(Box::new(move |_| {
-            // Its own statement: the lock must not be held when the move below comes back to here.
+            // A statement of its own: the lock must not be held when the move below comes back to here.
             let once = lock(&once).take();
             if let Some((handle, record)) = once {
                 handle.on_advance(record);

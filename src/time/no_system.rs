@@ -1,4 +1,4 @@
-//! The clock and the alarms of asks through references that belong to no system.
+//! The clock and the alarms here serve asks through references that belong to no system.
 
 use crate::sync::process_wide;
 use crate::time::alarm::{AlarmKey, Alarms};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The clock of asks through references that belong to no system.
 pub static NO_SYSTEM: NoSystem = NoSystem;
 
-/// Measures by the machine's clock, and rings alarms from a thread that starts with the first of them and never ends.
+/// Measures by the machine's clock, and rings alarms from a thread that starts with the first alarm and never ends.
 pub struct NoSystem;
 
 process_wide! {
@@ -43,7 +43,7 @@ impl Alarms for NoSystem {
     fn wake_at(&self, at: Duration, waker: Waker) -> AlarmKey {
         match ALARMS.start() {
             Ok(()) => ALARMS.wake_at(at, waker),
-            // Without a thread the future is woken by its answer alone.
+            // Without a thread, only its answer wakes the future.
             Err(_) => AlarmKey((0, 0)),
         }
     }

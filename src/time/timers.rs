@@ -1,11 +1,11 @@
-//! The timers of one system: a wheel behind a lock, and one thread that sleeps until the next deadline.
+//! The timers of a system are a wheel behind a lock, and one thread that sleeps until the next deadline.
 //!
-//! The thread starts with the system: setting a timer asks the machine for nothing, and so cannot be refused. It
-//! sleeps while no timer waits. With a clock that is moved by hand there is no thread at all: whoever moves the clock
-//! fires what has come due, before [`ManualClock::advance`](crate::ManualClock::advance) returns.
+//! The thread starts with the system, so setting a timer asks the machine for nothing and cannot be refused. The thread
+//! sleeps while no timer waits. With a clock that is moved by hand there is no thread at all: the thread that moves the
+//! clock fires each timer that has come due, before [`ManualClock::advance`](crate::ManualClock::advance) returns.
 //!
-//! The lock is held for the wheel's own work only. What fires, or is cancelled, is run and dropped outside
-//! it, since wakers and messages are user code.
+//! The lock is held for the wheel's own work only. Timers that fire or are cancelled are run and dropped without the
+//! lock, since wakers and messages are user code.
 
 use crate::scheduler::affinity::unpinned;
 use crate::sync::{Condvar, Mutex, lock};
@@ -24,9 +24,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub struct TimerHandle(Key);
 
-/// What ticks are sent to: an actor.
+/// The target of ticks: an actor.
 pub trait TickTarget: Send + 'static {
-    /// Takes the tick `number`. A target that has ended needs none.
+    /// Takes the tick `number`. A target that has ended needs no tick.
     fn tick(self, number: u64);
 }
 
@@ -37,18 +37,18 @@ impl TickTarget for Infallible {
     }
 }
 
-/// A task that runs later, or again and again; see the scheduler service.
+/// A task that runs once or repeatedly at a later time; see the scheduler service.
 pub trait DelayedTask: Send + Sync + 'static {
-    /// Its time has come.
+    /// Runs the task: its time has come.
     fn fired(self: StdArc<Self>);
 
-    /// The timers stop before its time has come.
+    /// Closes the task: the timers have stopped before its time has come.
     fn close(self: StdArc<Self>);
 }
 
 /// The timers of one system, whose ticks go to targets of type `T`.
 pub struct Timers<T: TickTarget> {
-    /// Of the timer thread.
+    /// The name of the timer thread.
     thread_name: String,
     clock: StdArc<dyn Clock>,
     shared: StdArc<Shared<T>>,
@@ -62,21 +62,21 @@ struct Shared<T> {
 
 struct Table<T> {
     wheel: Wheel<Fire<T>>,
-    /// Until when the timer thread sleeps; `None` while it doesn't.
+    /// The tick until which the timer thread sleeps; `None` while it doesn't sleep.
     sleeps_until: Option<u64>,
-    /// How many threads have taken out what is due, and have not run all of it.
+    /// The number of threads that have taken due timers out, and have not run all of them.
     firing: u32,
     thread: Thread,
 }
 
 enum Thread {
-    /// Not started, or never needed.
+    /// The thread has not started, or is never needed.
     None,
     Running(Option<crate::sync::thread::JoinHandle<()>>),
     Stopped,
 }
 
-/// What a timer does.
+/// The action of a timer.
 enum Fire<T> {
     Tick { target: T, number: u64 },
     Wake(Waker),
@@ -96,7 +96,7 @@ impl<T: TickTarget> Fire<T> {
 }
 
 impl<T: TickTarget> Timers<T> {
-    /// The timers of the system of this name. With a real clock none fires before [`start`](Self::start).
+    /// Makes the timers of the system of this name. With a real clock no timer fires before [`start`](Self::start).
     pub fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
         let shared = StdArc::new(Shared {
             table: Mutex::new(Table {
@@ -119,7 +119,7 @@ impl<T: TickTarget> Timers<T> {
         Self { thread_name: format!("{system}-timer"), clock, shared }
     }
 
-    /// The time since the clock's start.
+    /// Returns the time since the clock's start.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -129,12 +129,12 @@ impl<T: TickTarget> Timers<T> {
         self.insert(due, Fire::Tick { target, number })
     }
 
-    /// Runs `call` at `due`, never early, on the timer thread: it must be short.
+    /// Runs `call` at `due`, never early, on the timer thread; `call` must be short.
     pub fn call_at(&self, due: Duration, call: Box<dyn FnOnce() + Send>) -> TimerHandle {
         self.insert(due, Fire::Call(call))
     }
 
-    /// As [`call_at`](Self::call_at), but gives the call back once the timers have stopped, instead of keeping what
+    /// As [`call_at`](Self::call_at), but returns the call once the timers have stopped, instead of keeping a call that
     /// never fires.
     pub fn try_call_at(
         &self,
@@ -148,7 +148,7 @@ impl<T: TickTarget> Timers<T> {
         }
     }
 
-    /// Lets a task of the scheduler's run at `due`, never early; `None` once the timers have stopped.
+    /// Runs a task of the scheduler service at `due`, never early; returns `None` once the timers have stopped.
     pub fn schedule_at(&self, due: Duration, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
@@ -157,7 +157,8 @@ impl<T: TickTarget> Timers<T> {
         Some(self.insert_into(&mut table, due, Fire::Task(task)))
     }
 
-    /// Keeps a task of the scheduler's until the timers stop, which closes it; `None` once they have. Needs no thread.
+    /// Keeps a task of the scheduler service until the timers stop, which closes the task; returns `None` once the
+    /// timers have stopped. Needs no thread.
     pub fn keep_until_the_end(&self, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
@@ -179,32 +180,34 @@ impl<T: TickTarget> Timers<T> {
         TimerHandle(key)
     }
 
-    /// Cancels a timer; one that has fired is forgotten already.
+    /// Cancels a timer; a timer that has fired is forgotten already.
     pub fn cancel(&self, timer: TimerHandle) {
         let fire = lock(&self.shared.table).wheel.cancel(timer.0);
         crate::util::panic::drop_guarded(fire);
     }
 
-    /// How many timers wait.
+    /// Returns how many timers wait.
     pub fn len(&self) -> usize {
         lock(&self.shared.table).wheel.len()
     }
 
-    /// Whether what was due is being run. If not, whoever asks sees what all that was run before has done.
+    /// Returns whether due timers are being run. If not, the caller sees the effects of all timers that were run
+    /// before.
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub fn is_firing(&self) -> bool {
         lock(&self.shared.table).firing > 0
     }
 
-    /// When to look next: nothing fires before it. `None` if no timer waits, but for those that wait for the end.
+    /// Returns when to look next: no timer fires before that time. `None` if no timer waits, except those that wait for
+    /// the end.
     #[cfg(feature = "testkit")]
     pub fn next_deadline(&self) -> Option<Duration> {
         let next = lock(&self.shared.table).wheel.next_deadline();
         next.filter(|tick| *tick != NEVER).map(Duration::from_millis)
     }
 
-    /// Starts the timer thread, if the clock needs one and it does not run. Nothing that is called later is refused
-    /// for want of a thread.
+    /// Starts the timer thread, if the clock needs one and it does not run. No later call is refused for want of a
+    /// thread.
     ///
     /// # Errors
     ///
@@ -232,13 +235,13 @@ impl<T: TickTarget> Timers<T> {
         self.shared.changed.notify_all();
         let mut waiting = waiting;
         waiting.advance(NEVER, &mut |_, fire| match fire {
-            // Who waits by this clock looks at it again, and finds an alarm elsewhere.
+            // A thread that waits by this clock looks at the clock again, and sets an alarm elsewhere.
             Fire::Wake(_) => run_guarded(fire),
             Fire::Task(task) => run_guarded(Fire::<T>::Call(Box::new(move || task.close()))),
             other => crate::util::panic::drop_guarded(other),
         });
         if let Thread::Running(Some(handle)) = thread {
-            // A timer thread that ends the system by what it fires cannot wait for itself.
+            // A timer thread that ends the system by a timer that it fires cannot wait for itself.
             if handle.thread().id() != crate::sync::thread::current().id() {
                 let _ = handle.join();
             }
@@ -261,7 +264,7 @@ impl<T: TickTarget> Shared<T> {
         lock(&self.table).firing -= 1;
     }
 
-    /// The timer thread.
+    /// Runs the timer thread.
     fn serve(&self, clock: &dyn Clock) {
         let mut fired = Vec::new();
         let mut table = lock(&self.table);
@@ -298,8 +301,8 @@ impl<T: TickTarget> Shared<T> {
     }
 }
 
-/// A waker or call that panics must not end the timer thread, and none may wait there: the other timers would be late.
-/// Whoever moves a clock by hand stands for that thread.
+/// Runs a timer and catches its panic. A waker or call that panics must not end the timer thread, and none may wait
+/// there, since the other timers would be late. A thread that moves a clock by hand stands for the timer thread.
 fn run_guarded<T: TickTarget>(fire: Fire<T>) {
     crate::dispatch::may_block::without_waiting(|| {
         if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fire.run())) {
@@ -323,14 +326,15 @@ impl<T: TickTarget> Alarms for Timers<T> {
             let TimerHandle(key) = self.insert_into(&mut table, at, Fire::Wake(waker));
             drop(table);
             if !self.clock.is_real() && self.clock.now() >= at {
-                // A clock that was moved between the caller's look and the insertion fires it with its next move only.
+                // If the clock was moved between the caller's look and the insertion, the alarm would fire only with
+                // the next move.
                 let due = lock(&self.shared.table).wheel.cancel(key);
                 due.into_iter().for_each(run_guarded);
             }
             return AlarmKey(key.parts());
         }
         drop(table);
-        // The system has ended, and its timer thread with it; an ask may still be waiting.
+        // The system has ended, and its timer thread has ended with it; an ask may still be waiting.
         let rest = at.saturating_sub(self.now());
         let AlarmKey((sequence, index)) = NO_SYSTEM.wake_at(NO_SYSTEM.now().saturating_add(rest), waker);
         AlarmKey((sequence | ELSEWHERE, index))
@@ -352,11 +356,11 @@ impl<T: TickTarget> Alarms for Timers<T> {
     }
 }
 
-/// Marks the key of an alarm that is set at [`NO_SYSTEM`]. No sequence number gets there: that takes two centuries and a
-/// half of an insertion every nanosecond.
+/// Marks the key of an alarm that is set at [`NO_SYSTEM`]. No sequence number reaches this bit: that takes two and a
+/// half centuries of an insertion every nanosecond.
 const ELSEWHERE: u64 = 1 << 63;
 
-/// The key at [`NO_SYSTEM`], if the alarm is set there.
+/// Returns the key at [`NO_SYSTEM`], if the alarm is set there.
 fn elsewhere(AlarmKey((sequence, index)): AlarmKey) -> Option<AlarmKey> {
     (sequence & ELSEWHERE != 0).then_some(AlarmKey((sequence & !ELSEWHERE, index)))
 }
@@ -425,7 +429,7 @@ mod tests {
         assert_eq!((count(), timers.len()), (2, 0));
     }
 
-    /// A race, of which a round in some thousands meets the moment between a look and the insertion.
+    /// Tests a race: one round in some thousands meets the moment between a look and the insertion.
     #[test]
     fn no_alarm_is_set_where_the_end_has_come_between() {
         const ROUNDS: usize = if cfg!(miri) { 3 } else { 2_000 };

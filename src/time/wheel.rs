@@ -1,12 +1,12 @@
-//! A hierarchical timing wheel: entries in, entries due out. No clock, no thread, no lock.
+//! A hierarchical timing wheel takes entries in and gives due entries out. The wheel has no clock, no thread and no
+//! lock.
 //!
-//! After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7. Time is a count
-//! of ticks of one millisecond. Read a tick as a number of eleven digits of six bits each, the last of four:
-//! level `l` has a slot for each value of digit `l`, and a slot is a list of entries in the order of their
-//! insertion. Eleven levels hold every `u64`, so nothing lies beyond the wheel and no list of far entries
-//! is needed.
+//! The wheel follows Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7. Time is a count
+//! of ticks of one millisecond. A tick is read as a number of eleven digits: ten of six bits each, and the highest of
+//! four bits. Level `l` has a slot for each value of digit `l`, and a slot is a list of entries in the order of their
+//! insertion. Eleven levels hold every `u64`, so no entry lies beyond the wheel and no list of far entries is needed.
 //!
-//! Where an entry lies depends on its deadline and on `now` alone:
+//! The list that holds an entry depends on the entry's deadline and on `now` alone:
 //!
 //! 1. If its deadline is at most `now`, it is in the list `due`.
 //! 2. Otherwise its level is that of the highest digit in which deadline and `now` differ, its slot that
@@ -14,20 +14,20 @@
 //!
 //! The rest follows from these two:
 //!
-//! * A deadline after `now` is greater in that digit. So the occupied slots of a level all lie after `now`'s
-//!   own, nothing wraps around, and each level lies wholly before the next one: the first occupied slot of
-//!   the first occupied level is next.
+//! * A deadline after `now` is greater in that digit. So the occupied slots of a level all lie after `now`'s own slot,
+//!   and nothing wraps around. Each level lies wholly before the next one, so the first occupied slot of the first
+//!   occupied level is next.
 //! * Entries with the same deadline are always in the same list. Lists grow at the tail only, and a slot is
-//!   redistributed from its head, so entries with the same deadline fire in the order of their insertion
-//!   without being sorted.
-//! * `now` may jump to any tick before the start of the next occupied slot without an entry being moved: the
-//!   digits above that slot's level stay, and the digit of that level stays below the slot's. So
-//!   [`Wheel::advance`] costs by the slots that it opens, not by the ticks that pass.
-//! * Cancelling finds the list that an entry is in by computing it; entries don't store it.
+//!   redistributed from its head, so entries with the same deadline fire in the order of their insertion without being
+//!   sorted.
+//! * `now` may jump to any tick before the start of the next occupied slot without an entry being moved: the digits
+//!   above that slot's level stay, and the digit of that level stays below the slot's. So [`Wheel::advance`] costs by
+//!   the slots that it opens, not by the ticks that pass.
+//! * Cancelling computes the list that an entry is in; entries don't store it.
 //!
-//! An entry comes to a lower level each time it is redistributed. The first time, what is left of its wait is
-//! shorter than the wait was; so one that waits less than 64 ms is redistributed at most once, less than 4 s at
-//! most twice, less than 4 min at most three times, and any entry at most ten times.
+//! An entry comes to a lower level each time it is redistributed. After the first time, the rest of its wait is shorter
+//! than the wait was. So an entry that waits less than 64 ms is redistributed at most once, less than 4 s at most
+//! twice, less than 4 min at most three times, and any entry at most ten times.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -35,21 +35,22 @@ use std::time::Duration;
 
 use slab::Slab;
 
-/// What one tick lasts.
+/// The length of a tick.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// The tick that no clock reaches: what is inserted at it waits until the wheel is emptied.
+/// The tick that no clock reaches: an entry that is inserted at it waits until the wheel is emptied.
 pub const NEVER: u64 = u64::MAX;
 
-/// Where the ticks of all later times lie.
+/// The tick that stands for all later times.
 const LAST: u64 = NEVER - 1;
 
-/// The last tick that has begun at `time`: what to advance to. Below [`NEVER`], however late it is.
+/// Returns the last tick that has begun at `time`, to advance to. The result is below [`NEVER`], however late `time`
+/// is.
 pub fn tick_begun_at(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).map_or(LAST, |tick| tick.min(LAST))
 }
 
-/// The first tick that begins at `time` or after it: the deadline to insert, so that nothing fires early.
+/// Returns the first tick that begins at `time` or after it: the deadline to insert, so that no entry fires early.
 pub fn tick_not_before(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).map_or(LAST, |tick| tick.min(LAST))
 }
@@ -80,12 +81,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key as plain numbers, for those who pass it through types of their own.
+    /// Returns the key as plain numbers, for callers that pass it through types of their own.
     pub fn parts(self) -> (u64, u32) {
         (self.sequence.get(), self.index)
     }
 
-    /// The key that gave these [`parts`](Self::parts).
+    /// Returns the key that gave these [`parts`](Self::parts).
     pub fn from_parts((sequence, index): (u64, u32)) -> Option<Self> {
         NonZeroU64::new(sequence).map(|sequence| Self { sequence, index })
     }
@@ -100,8 +101,8 @@ const NONE: u32 = u32::MAX;
 
 struct Entry<T> {
     deadline: u64,
-    /// Counts the wheel's insertions, so no two entries share it even if they share a place in the slab. It
-    /// is not zero so that the slab can mark free places in it instead of a word of its own.
+    /// Counts the wheel's insertions, so no two entries share it even if they share a place in the slab. The number is
+    /// not zero, so that the slab can mark free places in it instead of in a word of its own.
     sequence: NonZeroU64,
     previous: u32,
     next: u32,
@@ -115,7 +116,7 @@ const _: () = assert!(size_of::<Entry<u64>>() == 32 && size_of::<Option<Entry<u6
 struct List {
     first: u32,
     last: u32,
-    /// Not after the deadline of any entry in the list. Exact until the earliest one is cancelled.
+    /// A tick not after the deadline of any entry in the list. Exact until the earliest entry is cancelled.
     earliest: u64,
 }
 
@@ -127,7 +128,7 @@ impl List {
     }
 }
 
-/// Which list an entry is in.
+/// The list that an entry is in.
 #[derive(Clone, Copy)]
 enum Place {
     Due,
@@ -145,13 +146,13 @@ impl Place {
     }
 }
 
-/// The digit of `tick` that belongs to `level`.
+/// Returns the digit of `tick` that belongs to `level`.
 #[inline]
 fn digit(tick: u64, level: u32) -> usize {
     (tick >> (level * DIGIT_BITS)) as usize % SLOT_COUNT
 }
 
-/// The first tick of a slot of `level`: `now` with that digit replaced and zeros below.
+/// Returns the first tick of a slot of `level`: `now` with that digit replaced and zeros below.
 fn slot_start(now: u64, level: usize, slot: usize) -> u64 {
     let shift = level as u32 * DIGIT_BITS;
     let above = now >> shift & !(SLOT_COUNT as u64 - 1);
@@ -172,20 +173,21 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The tick up to which everything has been fired.
+    /// Returns the tick up to which everything has been fired.
     #[cfg(test)]
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// How many entries wait.
+    /// Returns how many entries wait.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Lets `value` fire at `deadline`; at the next advance, whatever its target, if that tick is now or past.
+    /// Lets `value` fire at `deadline`. If that tick is now or past, the value fires at the next advance, whatever its
+    /// target.
     ///
-    /// What is inserted when it is due already fires in the order of insertion, whichever deadline it has.
+    /// Entries that are already due at their insertion fire in the order of insertion, whichever deadlines they have.
     ///
     /// # Panics
     /// When 2³² − 1 entries wait already.
@@ -200,7 +202,7 @@ impl<T> Wheel<T> {
         Key { sequence, index: index as u32 }
     }
 
-    /// Takes an entry out before it fires; `None` if it has fired or was cancelled.
+    /// Takes an entry out before it fires; returns `None` if the entry has fired or was cancelled.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get(key.index as usize)?;
         if entry.sequence != key.sequence {
@@ -209,22 +211,23 @@ impl<T> Wheel<T> {
         Some(self.remove(key.index).value)
     }
 
-    /// Whether the entry waits still.
+    /// Returns whether the entry still waits.
     pub fn holds(&self, key: Key) -> bool {
         self.entries.get(key.index as usize).is_some_and(|entry| entry.sequence == key.sequence)
     }
 
-    /// Takes everything out, as a wheel of its own. Its keys name nothing here, not even what is inserted later.
+    /// Takes all entries out, as a wheel of its own. The keys of that wheel name nothing here, not even entries that
+    /// are inserted later.
     pub fn take(&mut self) -> Self {
         let empty = Self { next_sequence: self.next_sequence, ..Self::new(self.now) };
         std::mem::replace(self, empty)
     }
 
-    /// Moves on to the tick `to` and gives everything due by then to `fire`: in the order of deadlines, and in
-    /// the order of insertion where those are equal.
+    /// Moves on to the tick `to` and gives every entry due by then to `fire`: in the order of deadlines, and in the
+    /// order of insertion where the deadlines are equal.
     ///
-    /// Time does not go back: with a `to` before [`now`](Self::now) only what is already due fires. Should
-    /// `fire` panic, then the entry that it was given is gone, and the next advance continues behind it.
+    /// Time does not go back: with a `to` before [`now`](Self::now), only entries that are already due fire. If `fire`
+    /// panics, the entry that it was given is gone, and the next advance continues behind that entry.
     pub fn advance(&mut self, to: u64, fire: &mut impl FnMut(Key, T)) {
         self.fire_due(fire);
         while let Some((level, slot)) = self.next_slot() {
@@ -238,12 +241,12 @@ impl<T> Wheel<T> {
         self.now = self.now.max(to);
     }
 
-    /// The tick to advance to next: nothing fires before it. `None` if no entry waits.
+    /// Returns the tick to advance to next: no entry fires before it. `None` if no entry waits.
     ///
-    /// It is the earliest deadline, unless the entry that had it was cancelled while others shared its slot:
-    /// then it may lie before the earliest deadline that is left. Advancing to it redistributes that slot, so
-    /// a cancelled entry costs a waiting thread at most one needless wake-up. It always lies after
-    /// [`now`](Self::now), except when something is due already.
+    /// The tick is the earliest deadline, unless the entry that had this deadline was cancelled while other entries
+    /// shared its slot. In that case the tick may lie before the earliest deadline that is left. Advancing to the tick
+    /// redistributes that slot, so a cancelled entry costs a waiting thread at most one needless wake-up. The tick
+    /// always lies after [`now`](Self::now), except when an entry is already due.
     pub fn next_deadline(&self) -> Option<u64> {
         if !self.due.is_empty() {
             return Some(self.now);
@@ -251,7 +254,7 @@ impl<T> Wheel<T> {
         self.next_slot().map(|(level, slot)| self.slots[level][slot].earliest)
     }
 
-    /// The first occupied slot of the first occupied level.
+    /// Returns the first occupied slot of the first occupied level.
     #[inline]
     fn next_slot(&self) -> Option<(usize, usize)> {
         if self.occupied_levels == 0 {
@@ -261,15 +264,15 @@ impl<T> Wheel<T> {
         Some((level, self.occupied_slots[level].trailing_zeros() as usize))
     }
 
-    /// Lets `now` be the first tick of the next occupied slot, and moves the slot's entries to where they
-    /// belong from then on: to lower levels, or to `due`.
+    /// Sets `now` to the first tick of the next occupied slot, and moves the slot's entries to where they belong from
+    /// then on: to lower levels, or to `due`.
     fn open(&mut self, level: usize, slot: usize, start: u64) {
         debug_assert!(self.due.is_empty() && start > self.now);
         let list = std::mem::replace(&mut self.slots[level][slot], List::EMPTY);
         self.mark_empty(level, slot);
         self.now = start;
         if level == 0 {
-            // All of them have this very deadline.
+            // All of these entries have this very deadline.
             self.due = list;
             return;
         }
@@ -284,13 +287,13 @@ impl<T> Wheel<T> {
     fn fire_due(&mut self, fire: &mut impl FnMut(Key, T)) {
         while !self.due.is_empty() {
             let index = self.due.first;
-            // Out before it fires: a panic in `fire` finds the wheel whole.
+            // The entry is taken out before it fires: a panic in `fire` finds the wheel whole.
             let Entry { sequence, value, .. } = self.remove(index);
             fire(Key { sequence, index }, value);
         }
     }
 
-    /// Puts an entry that is in no list at the end of the one where it belongs.
+    /// Appends an entry that is in no list to the list where it belongs.
     #[inline]
     fn append(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline;
@@ -328,7 +331,7 @@ impl<T> Wheel<T> {
         entry
     }
 
-    /// Lets the list that `entry` was taken from begin and end beside it.
+    /// Corrects the ends of the list from which `entry` was taken.
     fn move_ends(&mut self, entry: &Entry<T>) {
         let place = Place::of(entry.deadline, self.now);
         let list = self.list_mut(place);
@@ -389,7 +392,7 @@ mod tests {
         fired
     }
 
-    /// Checks what the module docs promise of every entry, list and bit.
+    /// Checks the promises of the module docs for every entry, list and bit.
     fn check_places<T>(wheel: &Wheel<T>) {
         let mut listed = 0;
         let mut check_list = |list: &List, place: Option<(usize, usize)>| {

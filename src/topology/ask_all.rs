@@ -1,4 +1,4 @@
-//! The answer to a request that all are asked.
+//! An ask of all recipients gathers the outcomes of all copies of a request.
 
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
@@ -10,9 +10,11 @@ use std::sync::Arc as StdArc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// What all copies of a request come to, on its way: like an [`Ask`], but what there is when the time is up is not lost.
+/// An ask of all recipients gives the outcomes of all copies of a request. It differs from an [`Ask`] in that the
+/// outcomes that have come are not lost when the time is up.
 ///
-/// Made by [`Requesting::all`](super::Requesting::all) and [`Topology::ping`](super::Topology::ping). Dropping it gives the request up.
+/// Made by [`Requesting::all`](super::Requesting::all) and [`Topology::ping`](super::Topology::ping). Dropping it gives
+/// the request up.
 #[must_use = "a request that is dropped is given up"]
 pub struct AskAll<R> {
     /// Answered when the replies may be taken.
@@ -25,13 +27,13 @@ impl<R: Send + 'static> AskAll<R> {
         Self { ask, tokens }
     }
 
-    /// Gives what there is `limit` from now at the latest, as [`Ask::within`]. The last call counts, also after
-    /// [`Requesting::within`](super::Requesting::within).
+    /// Limits the wait: `limit` from now at the latest, the ask gives the outcomes that there are, as [`Ask::within`].
+    /// The last call counts, also after [`Requesting::within`](super::Requesting::within).
     pub fn within(self, limit: Duration) -> Self {
         Self { ask: self.ask.within(limit), tokens: self.tokens }
     }
 
-    /// Blocks this thread until every copy has come to something, or the time is up.
+    /// Blocks this thread until every copy has an outcome, or the time is up.
     ///
     /// # Errors
     ///
@@ -42,7 +44,7 @@ impl<R: Send + 'static> AskAll<R> {
     }
 }
 
-/// What the asker gets that is told so: the replies, also when the time is up.
+/// Returns the result of an asker that is told `told`: the replies, also when the time is up.
 pub(crate) fn gathered<R: Send + 'static>(
     told: Result<(), AskError>,
     tokens: &Tokens<R>,

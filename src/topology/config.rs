@@ -1,7 +1,7 @@
-//! What the configuration says of groups, and how it gets to them: in two phases.
+//! A configuration gets to the groups of a topology in two phases.
 //!
-//! First every group is asked whether it could go by its part. Only if none rejects do all of them get it. A
-//! group whose part has not changed is left out, unless it is forced.
+//! First every group validates its section. Only if no group rejects its section do all groups get theirs. A group
+//! whose section has not changed is left out, unless the change is forced.
 
 use crate::core::extensions::Extension;
 use crate::failure::guarded;
@@ -13,15 +13,15 @@ use crate::util::panic::drop_guarded;
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
-/// The parts of all groups, by their names.
+/// Sections are the parts of a configuration by the names of their groups.
 pub type Sections = BTreeMap<String, GroupConfig>;
 
-/// The parts that the system was built with.
+/// This extension keeps the sections that the system was built with.
 pub(crate) struct ConfiguredGroups(pub(crate) Sections);
 
 impl Extension for ConfiguredGroups {}
 
-/// Reads the sections `[topology.<name>]` of a configuration; all others are left alone.
+/// Reads the sections `[topology.<name>]` of a configuration; all other sections are left alone.
 #[cfg(feature = "config")]
 pub(crate) fn read(toml: &str) -> Result<Sections, TopologyError> {
     #[derive(serde::Deserialize)]
@@ -38,15 +38,15 @@ pub(crate) fn read(toml: &str) -> Result<Sections, TopologyError> {
     file.topology.into_iter().map(section).collect()
 }
 
-/// A group that is to get a configuration.
+/// A change is a group with the configuration that the group is to get.
 pub(crate) struct Change {
     pub name: String,
     pub member: StdArc<dyn Member>,
     pub config: GroupConfig,
 }
 
-/// Gives each group its part, or none of them. Tells of each whether it goes by it: one that panics does not, and keeps
-/// nobody from theirs.
+/// Gives each group its section, or gives no group anything. Returns for each group whether it follows its section now:
+/// a group that panics does not, and keeps no other group from its section.
 pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
     let mut rejections = Vec::new();
     let mut prepared = Vec::with_capacity(changes.len());
@@ -58,7 +58,7 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
         }
     }
     if !rejections.is_empty() {
-        // What they have read is the user's.
+        // The decoded values are the user's.
         prepared.into_iter().for_each(drop_guarded);
         return Err(TopologyError::Rejected { rejections });
     }
@@ -78,7 +78,7 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
     Ok(changes.iter().zip(prepared).map(update).collect())
 }
 
-/// Says that a group has found its configuration sound and does not go by it.
+/// Logs that a group has validated its configuration and does not follow it.
 pub(crate) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
     // The logger and the text of the cause are user code.
     let logged = guarded(|| {
@@ -89,27 +89,30 @@ pub(crate) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
 }
 
 impl Topology {
-    /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. In two phases:
-    /// each group is asked whether it could go by its part; only if none rejects do all of them get it. The text is the
-    /// whole configuration, not a change of it.
-    /// Groups whose part has not changed are left out of both, unless `force`. A group without a section has
-    /// an empty one. A keyed group without [`config`](crate::topology::GroupPlan::config) looks at nothing in its section.
+    /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. The text is the whole
+    /// configuration, not a change of it.
     ///
-    /// An [entrypoint](super::Local::entrypoint) calls this from the moment on at which it gets its own, empty
-    /// configuration, while the topology still [starts](Self::start): then this is the first configuration that the
-    /// others get. A section for the entrypoint itself reaches it from the thread that starts the topology, behind the
-    /// empty one; then it is not among the names that this returns, and a rejection of it is the error of `start`.
+    /// The configuration goes to the groups in two phases: each group validates its section, and only if no group
+    /// rejects do all groups get their sections. A group whose section has not changed is left out of both phases,
+    /// unless `force` is set. A group without a section has an empty section. A keyed group without
+    /// [`config`](crate::topology::GroupPlan::config) looks at nothing in its section.
     ///
-    /// Returns the names of the groups that go by theirs now, in the order of declaration. One whose
-    /// [`update`](super::Member::update) panics is logged as an error and not among them; the next configuration counts
-    /// as changed for it, whatever it says.
+    /// An [entrypoint](super::Local::entrypoint) may call this from the moment on at which it gets its own, empty
+    /// configuration, while the topology still [starts](Self::start). The text is then the first configuration of the
+    /// other groups. A section for the entrypoint itself reaches the entrypoint from the thread that starts the
+    /// topology, behind the empty configuration. In this case the entrypoint is not among the names that this returns,
+    /// and a rejection by the entrypoint is the error of `start`.
+    ///
+    /// Returns the names of the groups that follow their new sections, in the order of declaration. A group whose
+    /// [`update`](super::Member::update) panics is logged as an error and is not among these names; the next
+    /// configuration counts as changed for that group, whatever it says.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Rejected`] with the reasons of all that reject: then no group has got anything.
-    /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] before
-    /// [`start`](Self::start) has given the entrypoints theirs; [`TopologyError::Busy`] while another configuration is
-    /// under way.
+    /// [`TopologyError::Rejected`] with the reasons of all groups that reject: then no group has got anything.
+    /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] unless
+    /// [`start`](Self::start) is running or has succeeded; [`TopologyError::Busy`] while another configuration is under
+    /// way.
     #[cfg(feature = "config")]
     pub fn reconfigure(&self, toml: &str, force: bool) -> Result<Vec<String>, TopologyError> {
         let sections = read(toml)?;

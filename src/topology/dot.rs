@@ -1,26 +1,27 @@
-//! What a topology looks like.
+//! A drawing shows a topology as a graph.
 
 use crate::topology::plan::Topology;
 use std::fmt::Write;
 
-/// Routes of one type of message from one group to another, as [`Topology::connections`] shows them.
+/// A route edge stands for the routes of a single type of message from a group to another, as [`Topology::connections`]
+/// shows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Connection {
     /// The sender's group.
     pub from: String,
-    /// Where the messages go.
+    /// The group that gets the messages.
     pub to: String,
     /// The name of the type of message.
     pub message_type: &'static str,
-    /// Whether only messages go there for which a condition holds.
+    /// Whether messages take the edge only if a condition holds.
     pub is_conditional: bool,
 }
 
 impl Topology {
-    /// The topology as a graph in Graphviz's language: `dot -Tsvg` draws it. Groups that are mounted are nodes, an
-    /// entrypoint with a double line; an edge is labelled with the type of message, and dashed where only messages go
-    /// for which a condition holds.
+    /// Returns the topology as a graph in Graphviz's language: `dot -Tsvg` draws it. Mounted groups are nodes, and an
+    /// entrypoint has a double line. An edge is labelled with the type of message, and is dashed if messages take it
+    /// only if a condition holds.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -67,7 +68,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The name of a type without the paths before it.
+/// Returns the name of a type without the paths in it.
 fn short(name: &str) -> String {
     let mut short = String::new();
     for part in name.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {

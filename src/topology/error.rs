@@ -1,33 +1,33 @@
-//! What can be wrong with a topology.
+//! A topology error says what is wrong with a topology.
 
 use crate::core::error::SendError;
 use crate::core::multi_send::Report;
 use crate::path::error::NameError;
 use std::fmt;
 
-/// Why a topology cannot be as it was described.
+/// A topology error says why a topology cannot be as it was described.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TopologyError {
     /// A group cannot have this name.
     Name(NameError),
-    /// Two groups have one name.
+    /// Two groups have the same name.
     DuplicateGroup {
         /// The name.
         name: String,
     },
     /// Two routes lead a message that cannot be cloned to different groups.
     SecondRoute {
-        /// Whose routes they are.
+        /// The group that the routes belong to.
         group: String,
-        /// Where they lead.
+        /// The two groups that the routes lead to.
         to: [String; 2],
         /// The type of message.
         message_type: &'static str,
     },
     /// Groups were declared and never mounted.
     Unmounted {
-        /// Their names, in the order of their declaration.
+        /// The names of the groups, in the order of their declaration.
         groups: Vec<String>,
     },
     /// The topology has started already.
@@ -38,35 +38,35 @@ pub enum TopologyError {
     Busy,
     /// All configurers have ended, and none has brought a configuration: the other groups have none.
     Unconfigured {
-        /// The configurers.
+        /// The names of the configurers.
         entrypoints: Vec<String>,
     },
-    /// The configuration is no TOML, or nested too deeply.
+    /// The configuration is not TOML, or is nested too deeply.
     Syntax {
-        /// What is wrong, and where.
+        /// The fault, and its place.
         fault: String,
     },
-    /// The configuration speaks of a group that there is not.
+    /// The configuration has a section for a group that does not exist.
     UnknownSection {
         /// The name after `topology.`.
         name: String,
-        /// The groups that there are.
+        /// The groups that exist.
         known: Vec<String>,
     },
-    /// Groups reject their part of the configuration: no group has got it.
+    /// Groups reject their sections of the configuration: no group has got its section.
     Rejected {
-        /// Who rejects, and why.
+        /// The groups that reject, and their reasons.
         rejections: Vec<Rejection>,
     },
 }
 
-/// A group rejects its part of a configuration.
+/// A rejection says that a group rejects its section of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejection {
     /// The group.
     pub group: String,
-    /// What it says.
+    /// The reason that the group gives.
     pub reason: String,
 }
 
@@ -126,21 +126,21 @@ impl From<NameError> for TopologyError {
     }
 }
 
-/// A message that nobody took, with what became of its copies.
+/// A refusal gives back a message that no recipient took, with the outcomes of its copies.
 #[non_exhaustive]
 pub struct Refusal<M> {
     /// The message.
     pub message: M,
-    /// What became of the copies: all zeros, if there was nobody to send one to.
+    /// The outcomes of the copies: all zeros if there was no recipient.
     pub report: Report,
-    /// Whether there was a group to send it to.
+    /// Whether there was a group to send the message to.
     pub(crate) has_route: bool,
-    /// Whether a keyed group has discarded it.
+    /// Whether a keyed group has discarded the message.
     pub(crate) is_discarded: bool,
 }
 
 impl<M> Refusal<M> {
-    /// As the simple form of the verb says it: full, if anybody was.
+    /// Returns the error of the simple verbs: [`SendError::Full`] if any recipient was full.
     pub fn into_error(self) -> SendError<M> {
         match self.report {
             _ if !self.has_route => SendError::NoRoute(self.message),

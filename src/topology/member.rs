@@ -1,4 +1,4 @@
-//! What stands behind a group, as the topology manages it.
+//! A member is the part behind a group that its topology starts, configures and ends.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_ref::AnyRef;
@@ -11,65 +11,68 @@ use crate::routing::router::Router;
 use crate::topology::config::log_failure;
 use std::sync::Arc as StdArc;
 
-/// What can be mounted as a group whose messages are of type `D`: an actor, a router, a keyed group.
+/// This trait is for recipients that can be mounted as a group of messages of type `D`: an actor, a router, a keyed
+/// group.
 ///
-/// Implemented for something else it lets that be one: see [`Member`].
+/// An implementation for another type lets that type be mounted, too: see [`Member`].
 pub trait Mount<D> {
-    /// The address of the group.
+    /// Returns the reference of the group.
     fn reference(&self) -> ActorRef<D>;
 
-    /// What the topology manages it by.
+    /// Returns the member by which the topology manages the group.
     fn member(&self) -> StdArc<dyn Member>;
 }
 
-/// A group as a topology manages it: control goes this way, and never through the group's messages.
+/// A member is a group as its topology manages it: control goes this way, and never through the group's messages.
 pub trait Member: Send + Sync + 'static {
-    /// First phase of a new configuration: whether the group could go by it. Nothing is to change.
+    /// Validates a new configuration in its first phase: the group says whether it could follow the configuration.
+    /// Nothing is to change.
     ///
     /// # Errors
     ///
-    /// The reason, for people. Then no group gets the new configuration.
+    /// The reason, for people. No group gets the new configuration then.
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
         let _ = config;
         Ok(())
     }
 
-    /// Second phase: goes by it from now on. No group has rejected its part. If it panics, the group gets the next
-    /// configuration in any case.
+    /// Follows the configuration from now on, in its second phase: no group has rejected its section. If this panics,
+    /// the group gets the next configuration in any case.
     fn update(&self, config: &GroupConfig) {
         let _ = config;
     }
 
-    /// Both phases in one: finds the configuration sound, and returns what goes by it. So what was read need not be read
-    /// again.
+    /// Runs both phases in a single call: validates the configuration, and returns the function that puts it into
+    /// effect. The section need not be read again for that.
     #[doc(hidden)]
     fn prepare<'a>(&'a self, config: &'a GroupConfig) -> Result<Box<dyn FnOnce() + 'a>, String> {
         self.validate(config)?;
         Ok(Box::new(|| self.update(config)))
     }
 
-    /// Tells the group to end, in whatever way it ends politely; called again: to take no more messages, and to end
-    /// once those that it has are handled.
+    /// Tells the group to end, in the way in which it ends politely. A second call tells the group to take no more
+    /// messages, and to end once it has handled those that it has.
     fn terminate(&self, reason: &str);
 
-    /// The actor whose end is the group's; `None` if it has no end.
+    /// Returns the actor whose end is the group's end; `None` if the group has no end.
     fn watched(&self) -> Option<AnyRef>;
 
-    /// The actors that there are in it now.
+    /// Returns the present actors of the group.
     fn actors(&self) -> Vec<AnyRef>;
 
-    /// Tells how its actors are, and of each change, under this name of the group. By default nothing is told.
+    /// Subscribes an actor to the statuses of the group's actors, under this name of the group. By default the
+    /// subscriber is told nothing.
     fn subscribe_statuses(&self, name: &str, subscriber: &ActorRef<StatusReport<String>>) {
         let _ = (name, subscriber);
     }
 }
 
-/// Whatever stands behind a reference: one actor, or the head of a router whose handle was not mounted.
+/// This member is a plain reference: to an actor, or to the head of a router whose handle was not mounted.
 struct Plain(Option<AnyRef>);
 
 impl Member for Plain {
-    /// It takes no more messages, and ends once it has handled those that it has. A router's head has none, so
-    /// it ends at once and stops its pool: mount the [`Router`] itself.
+    /// Closes the mailbox: the actor ends once it has handled the messages that it has. A router's head has no
+    /// messages, so it ends at once and stops its pool: mount the [`Router`] itself.
     fn terminate(&self, _: &str) {
         if let Some(actor) = &self.0 {
             actor.close_and_end();
@@ -106,9 +109,9 @@ impl<D: Send + 'static> Mount<D> for Router<D> {
 }
 
 impl<D: Send + 'static> Member for Router<D> {
-    /// [Drains](Router::drain) it, and waits for nothing.
+    /// [Drains](Router::drain) the router, and waits for nothing.
     fn terminate(&self, _: &str) {
-        // A head that ends already needs no telling.
+        // A head that is ending already is not told.
         if !self.head().is_closed() {
             drop(self.head().ask(Drain)); // the answer is of no use: the head's end is watched
         }

@@ -1,30 +1,29 @@
-//! Groups of actors that are told apart by a key, and the routes between groups.
+//! A topology is level one of the routing: it names groups, and routes messages between them.
 //!
 //! ```text
-//!              outlet                     inner router            key table
-//!   sender ──▶ which groups? ──▶ group ── Outcome::Unicast(k) ──▶ actor of key k ──▶ mailbox
-//!              (level one)                (level two)             created if absent
+//!              outlet          routes
+//!   sender ──▶ Outlet<M> ──┬── condition holds ──▶ wrapped as the group's type ──▶ group's reference
+//!                          └── condition holds ──▶ wrapped as the group's type ──▶ group's reference
 //! ```
 //!
-//! A *group* runs one kind of actor, one for each key. Its reference is an [`ActorRef`](crate::ActorRef): a message
-//! sent to it is routed in the sender's thread by the group's inner router, whose [`Outcome`] names keys, and goes
-//! straight into the mailboxes of their actors. An actor whose key is absent is created on the way, at most one
-//! however many senders race, and the message that did it is its first.
+//! A group is declared with a name, gets its routes, and is then mounted: a keyed [`Group`], an actor or a router
+//! stands behind it. A member of a group sends a message by an [`Outlet`], without naming a recipient. The message
+//! goes, in the sender's thread, to each group to which a route of the sender's group holds. There it is wrapped as a
+//! message of that group's type, and is sent to the group's reference.
 //!
-//! Two-level routing is elfo's; the typed form is ours.
+//! Level two, from a keyed group to its actors, is told at [`Group`]. Two-level routing is elfo's; the typed form is
+//! ours.
 //!
-//! In reading order, level one, between groups: `plan.rs` how groups and routes are declared, and `member.rs` what is
-//! mounted; `outlet.rs` the table by which a message goes, and `wraps.rs` how it becomes one of the group's type;
-//! `send.rs` the verbs; `request.rs`, `reply_set.rs` and `ask_all.rs` how answers come back; `config.rs` how a
-//! configuration gets to the groups, `start.rs` how they get their first one, and `stop.rs` how they end; `dot.rs` and `error.rs`.
+//! The files, in reading order:
 //!
-//! Level two, actors by key: `builder.rs` and `group.rs` what the user has in hand; `key_router.rs` and `outcome.rs` the
-//! inner router; `route.rs` a message's way to its keys; `board.rs` what all parts share, and how an actor is created;
-//! `key_table.rs` the keys, with `key.rs` and `key_name.rs`; `entry.rs` and `recipe.rs` what an actor is made from. What
-//! becomes of it: `head.rs` and `supervision.rs` when it fails or ends, `delayed_restart.rs` until it is restarted, by `restart_policy.rs`
-//! and `policy.rs`; `successors.rs` and `forward.rs` when it retires; `termination.rs` when the group ends. `status.rs`
-//! and `subscribe.rs` tell how it is, `self_report.rs` what it says of that itself; `config_hooks.rs` is for groups that go by a
-//! configuration.
+//! * `plan.rs` declares groups and routes, and `member.rs` says what can be mounted.
+//! * `outlet.rs` is the routing table of a sending group, and `wraps.rs` makes a message of a group's type.
+//! * `send.rs` has the sending verbs.
+//! * `request.rs`, `reply_set.rs` and `ask_all.rs` bring answers back.
+//! * `config.rs` takes a configuration to the groups, and `start.rs` gives them their first configuration.
+//! * `subscribe.rs` subscribes an actor to the statuses of all groups.
+//! * `stop.rs` ends the groups.
+//! * `dot.rs` draws the topology, and `error.rs` has the errors.
 
 pub(crate) mod ask_all;
 pub(crate) mod config;

@@ -1,7 +1,7 @@
-//! Level one: which groups a message goes to that is sent without an address.
+//! Outlets are level one of the routing: they take a message that names no recipient to groups.
 //!
-//! There is a table for each sending group and type of message. Who sends resolves it once; then every message walks a
-//! slice of routes, without hashing, locks or allocation.
+//! There is a routing table for each sending group and type of message. The sender resolves the table once. Each
+//! message then walks a slice of routes, without hashing, locks or allocation.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::DeadLetterReason;
@@ -15,15 +15,17 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 
-/// What members of a group send messages of one type by, that are to go wherever the topology routes them.
+/// An outlet sends messages of a single type for the members of a group, to all groups that the topology routes them
+/// to.
 ///
-/// Resolved once, by [`Local::outlet`](super::Local::outlet) or [`Mounted::outlet`](super::Mounted::outlet),
-/// and kept: cloning it costs a count, and sending by it looks up nothing. Until its group is mounted it leads nowhere.
+/// An outlet is resolved once, by [`Local::outlet`](super::Local::outlet) or
+/// [`Mounted::outlet`](super::Mounted::outlet), and kept: a clone costs a count, and a send looks up nothing. Until its
+/// group is mounted, the outlet leads nowhere.
 pub struct Outlet<M: Send + 'static> {
     pub(crate) table: StdArc<Table<M>>,
 }
 
-/// Where messages of one type go that one group sends.
+/// A routing table says where the messages of a single type go that a single group sends.
 pub struct Table<M> {
     /// The sending group.
     pub group: StdArc<str>,
@@ -32,29 +34,30 @@ pub struct Table<M> {
     pub routes: OnceLock<Routes<M>>,
 }
 
-/// In the order of their definition, one for each destination.
+/// Routes lie in the order of their definition, one for each destination.
 pub struct Routes<M> {
     pub list: Vec<Route<M>>,
-    /// There is one wherever there are two routes.
+    /// Set wherever there are two routes.
     pub clone: Option<fn(&M) -> M>,
 }
 
 impl<M> Drop for Routes<M> {
-    /// Each condition is the user's, and its drop may panic: of two panics at once the second would abort the process.
+    /// Drops each condition under a guard. A condition is the user's, and its drop may panic: of two panics at once the
+    /// second would abort the process.
     fn drop(&mut self) {
         self.list.drain(..).flat_map(|route| route.conditions).for_each(drop_guarded);
     }
 }
 
-/// Whether a message goes by a route.
+/// A condition says whether a message takes a route.
 pub type Condition<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 
-/// All that one group routes to another of one type of message.
+/// A route is all routing of a single type of message from a group to another.
 pub struct Route<M> {
     pub to: StdArc<str>,
-    /// It holds if one of them does. All are asked.
+    /// The route holds if any of these conditions holds. All conditions are evaluated.
     pub conditions: Vec<Condition<M>>,
-    /// It holds always.
+    /// The route always holds.
     pub always: bool,
     pub port: Box<dyn Port<M>>,
 }
@@ -66,22 +69,22 @@ impl<M> Route<M> {
     }
 }
 
-/// Where a group's reference is once it is mounted.
+/// A mount point holds the reference of a declared group after it is mounted.
 pub struct Berth<D> {
     pub name: StdArc<str>,
     pub group: OnceLock<ActorRef<D>>,
 }
 
-/// The entrance of a destination for messages of one type.
+/// This trait offers messages of a single type to a destination.
 pub trait Port<M>: Send + Sync {
     /// As [`Spread::spread`](crate::core::multi_send::Spread::spread).
     fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
 
-    /// Turns back what this port has changed.
+    /// Turns a message back that this port has wrapped.
     fn turn_back(&self, message: Box<dyn Any + Send>) -> M;
 }
 
-/// The entrance of a group whose messages carry those of type `M`.
+/// A destination is the far end of a route, a group whose messages carry those of type `M`.
 pub struct Entrance<M, D> {
     berth: StdArc<Berth<D>>,
     carried: PhantomData<fn(M)>,
@@ -109,7 +112,7 @@ impl<M: Send + 'static, D: Carries<M> + Send + 'static> Port<M> for Entrance<M, 
     }
 }
 
-/// Sets copies of a carrier apart by what they carry.
+/// This copier sets copies of a carrier apart by the messages that they carry.
 struct Inside<'a, M, D> {
     copier: &'a dyn Copier<M>,
     carrier: PhantomData<fn(D)>,
@@ -122,14 +125,14 @@ impl<M, D: Carries<M>> Copier<D> for Inside<'_, M, D> {
 }
 
 impl<M: Send + 'static> Table<M> {
-    /// Offers the message to every group to which a route leads. Every condition is asked, in the order of definition.
+    /// Offers the message to every group whose route holds. Every condition is evaluated, in the order of definition.
     pub fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
         let Some(routes) = self.routes.get() else { return Err(message) };
         let mut copies = Copies::of(message);
         let mut chosen: Option<(usize, &Route<M>)> = None;
         for (index, route) in routes.list.iter().enumerate() {
             if copies.message().is_some_and(|message| route.holds(message)) {
-                // Nobody gets a copy before it is known that another one needs one, too.
+                // No group gets a copy before another group is known to need one, too.
                 if let Some((index, before)) = chosen.replace((index, route)) {
                     way.offers_copies();
                     let copy = copies.next(|message| routes.copy(message, copier));
@@ -144,7 +147,7 @@ impl<M: Send + 'static> Table<M> {
         copies.left_over()
     }
 
-    /// Turns a message back that has waited in vain.
+    /// Turns back a message that has waited in vain.
     pub fn turn_back(&self, message: Box<dyn Any + Send>, route: usize) -> M {
         let route = self.routes.get().and_then(|routes| routes.list.get(route));
         route.expect("it was sent on its way by this route").port.turn_back(message)
@@ -174,12 +177,13 @@ impl<M> Route<M> {
 }
 
 impl<M: Send + 'static> Outlet<M> {
-    /// The group whose routes these are.
+    /// Returns the group that the routes belong to.
     pub fn group(&self) -> &str {
         &self.table.group
     }
 
-    /// The groups to which a route leads, in the order of definition; none until the sending group is mounted.
+    /// Returns the groups to which a route leads, in the order of definition; there are none until the sending group is
+    /// mounted.
     pub fn destinations(&self) -> Vec<&str> {
         let routes = self.table.routes.get();
         routes.into_iter().flat_map(|routes| &routes.list).map(|route| &*route.to).collect()

@@ -1,4 +1,4 @@
-//! Declaring groups, routes between them, and what stands behind them.
+//! A topology declares groups and the routes between them, and mounts a recipient behind each group.
 
 use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// The groups of a service, and the routes between them.
+/// A topology names the groups of a service, and the routes between them.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -79,9 +79,9 @@ use std::sync::Arc as StdArc;
 /// # }
 /// ```
 ///
-/// Routes belong to the sender's group: a message of the same type that another group sends follows that group's
-/// routes. Circles, and routes of a group to itself, are fine: a route is a rule about the next hop. There may be any
-/// number of groups.
+/// Routes belong to the sender's group: a message of the same type from another group follows that group's routes.
+/// Circles, and routes of a group to itself, are allowed: a route is a rule about the next hop. There may be any number
+/// of groups.
 ///
 /// A clone is another handle to the same topology.
 #[derive(Clone)]
@@ -95,22 +95,23 @@ pub(crate) struct Shared {
     pub course: Course,
 }
 
-/// What is known of a group.
+/// An entry keeps the data of a declared group.
 pub(crate) struct Entry {
     pub name: StdArc<str>,
     message_type: &'static str,
     pub is_entrypoint: bool,
-    /// An entrypoint that is to bring the first configuration of the others.
+    /// An entrypoint that is to bring the first configuration of the other groups.
     #[cfg(feature = "config")]
     pub is_configurer: bool,
-    /// An entrypoint that gets its empty configuration just now.
+    /// An entrypoint that is getting its empty configuration now.
     pub is_starting: bool,
     stop_order: i32,
-    /// Once it is mounted.
+    /// `None` until the group is mounted.
     pub member: Option<StdArc<dyn Member>>,
-    /// What it goes by; `None` if it never got one, or has panicked about the last.
+    /// The configuration in effect; `None` if the group never got one, or panicked when it applied the last one.
     pub config: Option<GroupConfig>,
-    /// What a configuration said of it while it was being started, and it is to get next.
+    /// The section that a configuration had for the group while the group was being started, and that the group gets
+    /// next.
     pub deferred: Option<GroupConfig>,
     connections: Vec<Connection>,
 }
@@ -129,13 +130,13 @@ impl SystemRef {
 }
 
 impl Topology {
-    /// A topology without groups.
+    /// Returns a topology without groups.
     pub fn new(system: &SystemRef) -> Self {
         let shared = Shared { system: system.clone(), groups: Mutex::new(Vec::new()), course: Course::new() };
         Self { shared: StdArc::new(shared) }
     }
 
-    /// Declares a group of this process, whose mount will take messages of type `D`.
+    /// Declares a group of this process, which takes messages of type `D` once it is mounted.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl Topology {
         }
     }
 
-    /// Gives those groups a configuration for which `part` has one; to all of them, or to none.
+    /// Gives a configuration to the groups for which `part` returns one: to all of these groups, or to none.
     pub(crate) fn give_to(
         &self,
         part: impl Fn(&Entry) -> Option<GroupConfig>,
@@ -185,7 +186,7 @@ impl Topology {
         self.give_to_indexed(|_, entry| part(entry))
     }
 
-    /// The same; `part` gets the place of the group, too.
+    /// As [`give_to`](Self::give_to); `part` gets the group's index, too.
     pub(crate) fn give_to_indexed(
         &self,
         part: impl Fn(usize, &Entry) -> Option<GroupConfig>,
@@ -198,12 +199,12 @@ impl Topology {
             };
             groups.iter().enumerate().filter_map(change).unzip()
         };
-        // Without the lock: this is user code.
+        // The lock is not held: this is user code.
         let done = give(&changes)?;
         let mut groups = lock(&self.shared.groups);
         let mut names = Vec::new();
         for ((index, change), is_done) in indices.into_iter().zip(changes).zip(done) {
-            // What one goes by that has panicked, nobody knows.
+            // A group that has panicked may follow any configuration, so none is noted.
             groups[index].config = is_done.then_some(change.config);
             if is_done {
                 names.push(change.name);
@@ -216,7 +217,8 @@ impl Topology {
         &self.shared
     }
 
-    /// Looks at all that is known of the groups, or changes it. Not for the user's code, since it holds the lock.
+    /// Passes the entries of all groups to `look`, which may change them. `look` runs no user code, since the lock is
+    /// held.
     pub(crate) fn entries<R>(&self, look: impl FnOnce(&mut [Entry]) -> R) -> R {
         look(&mut lock(&self.shared.groups))
     }
@@ -237,20 +239,20 @@ impl Topology {
         by_order.into_values().collect()
     }
 
-    /// What is mounted, by its name.
+    /// Returns the mounted members, with their names.
     pub(crate) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn Member>)> {
         let groups = lock(&self.shared.groups);
         groups.iter().filter_map(|entry| Some((entry.name.clone(), entry.member.clone()?))).collect()
     }
 
-    /// The actors of all groups.
+    /// Returns the actors of all groups.
     pub(crate) fn actors(&self) -> Vec<AnyRef> {
         let members: Vec<_> =
             lock(&self.shared.groups).iter().filter_map(|entry| entry.member.clone()).collect();
         members.iter().flat_map(|member| member.actors()).collect()
     }
 
-    /// The groups that are mounted, in the order of their declaration.
+    /// Returns the mounted groups, in the order of their declaration.
     pub fn locals(&self) -> Vec<GroupInfo> {
         let groups = lock(&self.shared.groups);
         let mounted = groups.iter().filter(|group| group.is_mounted());
@@ -262,7 +264,8 @@ impl Topology {
         mounted.map(info).collect()
     }
 
-    /// The connections between groups that are mounted: in the order of the groups, and of the definition of routes.
+    /// Returns the route edges between mounted groups, in the order of the groups and of the definition of their
+    /// routes.
     pub fn connections(&self) -> Vec<Connection> {
         let groups = lock(&self.shared.groups);
         let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
@@ -282,41 +285,42 @@ impl fmt::Debug for Topology {
     }
 }
 
-/// A group of a [`Topology`], as [`Topology::locals`] shows it.
+/// Group info describes a group of a [`Topology`], as [`Topology::locals`] shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupInfo {
-    /// Its name.
+    /// The group's name.
     pub name: String,
-    /// The name of the type of message that it takes.
+    /// The name of the type of message that the group takes.
     pub message_type: &'static str,
-    /// Whether it was declared to be [one](Local::entrypoint).
+    /// Whether the group was declared to be an [entrypoint](Local::entrypoint).
     pub is_entrypoint: bool,
 }
 
-/// A group that is declared and not mounted yet.
+/// A declared group has a name in a topology, and is not mounted yet.
 ///
-/// Until it is [mounted](Self::mount), routes that begin here can be defined. `D` is the type of message that it takes.
+/// Until the group is [mounted](Self::mount), routes that begin at the group can be defined. `D` is the type of message
+/// that the group takes.
 #[must_use = "a group that is never mounted is an error at the start"]
 pub struct Local<D> {
     topology: Topology,
     index: usize,
     berth: StdArc<Berth<D>>,
-    /// A `Draft<M>` for each type of message that it routes, by the type.
+    /// A `Draft<M>` for each type of message that the group routes, by the type.
     drafts: Mutex<HashMap<TypeId, Box<dyn AnyDraft>>>,
 }
 
-/// A table that is not fixed yet.
+/// A draft is a routing table that is not fixed yet.
 struct Draft<M: Send + 'static> {
     table: StdArc<Table<M>>,
     routes: Routes<M>,
 }
 
-/// A [`Draft`] of some type.
+/// This trait hides the type of message of a [`Draft`].
 trait AnyDraft: Send {
     fn as_any(&mut self) -> &mut dyn Any;
 
-    /// Publishes it, and returns the `StdArc<Table<M>>`.
+    /// Publishes the table, and returns the `StdArc<Table<M>>`.
     fn fix(self: Box<Self>) -> Box<dyn Any + Send + Sync>;
 }
 
@@ -334,18 +338,18 @@ impl<M: Send + 'static> AnyDraft for Draft<M> {
 }
 
 impl<D: Send + 'static> Local<D> {
-    /// Its name.
+    /// Returns the group's name.
     pub fn name(&self) -> &str {
         &self.berth.name
     }
 
-    /// Says that this group is to be started first, with an empty configuration: normally the one that distributes
-    /// configurations to the others, as in elfo. It may call
+    /// Declares this group an entrypoint, which is started first, with an empty configuration. An entrypoint normally
+    /// distributes configurations to the other groups, as in elfo. The entrypoint may call
     #[cfg_attr(feature = "config", doc = "[`reconfigure`](Topology::reconfigure)")]
     #[cfg_attr(not(feature = "config"), doc = "`reconfigure`")]
-    /// as soon as it has got that; see [`Topology::start`] for whether the others get their first configuration from it.
-    /// One that needs longer than the [`started`](crate::Actor::started) of its actors for that, since it waits for a
-    /// message or asks another service, is a
+    /// as soon as it has its own configuration; [`Topology::start`] says whether the other groups get their first
+    /// configuration from the entrypoint. An entrypoint that needs longer for that than the
+    /// [`started`](crate::Actor::started) of its actors, since it waits for a message or asks another service, is a
     #[cfg_attr(feature = "config", doc = "[`configurer`](Self::configurer).")]
     #[cfg_attr(not(feature = "config"), doc = "`configurer` (feature `config`).")]
     pub fn entrypoint(self) -> Self {
@@ -353,10 +357,10 @@ impl<D: Send + 'static> Local<D> {
         self
     }
 
-    /// Says that this group is an [entrypoint](Self::entrypoint) which brings the first configuration of all other
-    /// groups, whenever it has it: [`Topology::start`] waits for its first [`reconfigure`](Topology::reconfigure) that
-    /// is not rejected. If the system's own configuration has sections `[topology.<name>]`, those are the first
-    /// configuration and nothing is waited for.
+    /// Declares this group an [entrypoint](Self::entrypoint) that brings the first configuration of all other groups,
+    /// at any time: [`Topology::start`] waits for the configurer's first [`reconfigure`](Topology::reconfigure) that is
+    /// not rejected. If the system's own configuration has sections `[topology.<name>]`, these are the first
+    /// configuration, and `start` does not wait.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -411,17 +415,18 @@ impl<D: Send + 'static> Local<D> {
         self
     }
 
-    /// When the group ends among the others: those of lower numbers end before. 0 unless told otherwise.
+    /// Sets the group's number in the order of ends: groups of lower numbers end before it. The default is 0.
     pub fn stop_order(self, order: i32) -> Self {
         self.topology.change(self.index, |entry| entry.stop_order = order);
         self
     }
 
-    /// Routes messages of type `M` that members of this group send without an address to `to` if the condition holds.
+    /// Routes messages of type `M`, which members of this group send without naming a recipient, to `to` if the
+    /// condition holds.
     ///
-    /// Several routes between two groups are one: the message goes there once if any of their conditions holds. (In
-    /// elfo it goes there once for each.) Conditions run on the senders' threads, many at a time, for each
-    /// message; all of them are asked, and they should be pure and short.
+    /// Several routes between the same two groups are a single route: the message goes there once if any of the
+    /// conditions holds. (In elfo the message goes there once for each.) Conditions run on the senders' threads, many
+    /// at a time, for each message. All conditions are evaluated, and they should be pure and short.
     pub fn route_to<M, E>(&self, to: &Local<E>, when: impl Fn(&M) -> bool + Send + Sync + 'static) -> &Self
     where
         M: Clone + Send + 'static,
@@ -431,7 +436,7 @@ impl<D: Send + 'static> Local<D> {
         self
     }
 
-    /// Routes all messages of type `M` that members of this group send without an address to `to`; as
+    /// Routes all messages of type `M`, which members of this group send without naming a recipient, to `to`; as
     /// [`route_to`](Self::route_to) with a condition that always holds.
     pub fn route_all_to<M, E>(&self, to: &Local<E>) -> &Self
     where
@@ -442,7 +447,8 @@ impl<D: Send + 'static> Local<D> {
         self
     }
 
-    /// As [`route_to`](Self::route_to), for messages that cannot be cloned: they can have one destination only.
+    /// As [`route_to`](Self::route_to), for messages that cannot be cloned: such messages can have a single destination
+    /// only.
     ///
     /// # Errors
     ///
@@ -476,7 +482,7 @@ impl<D: Send + 'static> Local<D> {
             message_type: std::any::type_name::<M>(),
             is_conditional: when.is_some(),
         };
-        // Left here if it is refused: what it holds is the user's, and is dropped without the lock.
+        // A refused condition stays here: it is the user's, and is dropped without the lock.
         let mut when = when;
         let added = self.with_draft(|draft: &mut Draft<M>| {
             let routes = &mut draft.routes;
@@ -520,8 +526,8 @@ impl<D: Send + 'static> Local<D> {
         Ok(())
     }
 
-    /// What members of this group send messages of type `M` by: one for all of them, or one for each. It leads nowhere
-    /// until the group is mounted.
+    /// Returns an outlet by which members of this group send messages of type `M`. All members may share an outlet, or
+    /// each may have its own. The outlet leads nowhere until the group is mounted.
     pub fn outlet<M: Send + 'static>(&self) -> Outlet<M> {
         Outlet { table: self.with_draft(|draft: &mut Draft<M>| draft.table.clone()) }
     }
@@ -540,7 +546,7 @@ impl<D: Send + 'static> Local<D> {
         change(draft.as_any().downcast_mut().expect("kept by its type"))
     }
 
-    /// Gives the group what stands behind it, an actor, a router, or a keyed group, and fixes its routes.
+    /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes.
     pub fn mount(self, group: &impl Mount<D>) -> Mounted<D> {
         let Self { topology, index, berth, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -554,32 +560,34 @@ impl<D: Send + 'static> Local<D> {
     }
 }
 
-/// A group of a [`Topology`] that is mounted. A clone is another handle to the same group.
+/// A mounted group is a declared group of a [`Topology`] with a recipient behind it. A clone is another handle to the
+/// same group.
 pub struct Mounted<D> {
     group: StdArc<MountedGroup<D>>,
 }
 
-/// What the handles to a mounted group share.
+/// The handles to a mounted group share this data.
 struct MountedGroup<D> {
     system: SystemRef,
     berth: StdArc<Berth<D>>,
     reference: ActorRef<D>,
-    /// An `StdArc<Table<M>>` for each type of message that it routes or has an outlet for, by the type.
+    /// An `StdArc<Table<M>>` for each type of message that the group routes or has an outlet for, by the type.
     tables: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
 }
 
 impl<D: Send + 'static> Mounted<D> {
-    /// Its name.
+    /// Returns the group's name.
     pub fn name(&self) -> &str {
         &self.group.berth.name
     }
 
-    /// The address of the group: what is sent there passes no routes.
+    /// Returns the reference of the group. A message to this reference passes no routes.
     pub fn to_ref(&self) -> ActorRef<D> {
         self.group.reference.clone()
     }
 
-    /// What members of this group send messages of type `M` by; one without routes leads nowhere.
+    /// Returns an outlet by which members of this group send messages of type `M`; without routes the outlet leads
+    /// nowhere.
     pub fn outlet<M: Send + 'static>(&self) -> Outlet<M> {
         let known = self.group.tables.get(&TypeId::of::<M>());
         let known = known.and_then(|table| table.downcast_ref::<StdArc<Table<M>>>());

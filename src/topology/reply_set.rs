@@ -1,8 +1,8 @@
-//! Where the copies of one request answer.
+//! A reply set gathers the answers to the copies of a request.
 //!
-//! Every copy has a reply port of its own, its token. A token is resolved exactly once: by the first reply that comes
-//! through it or a clone of it, or by the drop of the last clone. While the request is being sent, one more is counted
-//! as open, so that the end of those so far is not taken for the end of all.
+//! Every copy has its own reply port, its token. A token is resolved exactly once: by the first reply that comes
+//! through it or a clone of it, or by the drop of the last clone. While the request is being sent, the sender's hold
+//! counts as one more open token, so that the end of the tokens so far is not taken for the end of all.
 
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Behind, By, ReplyTo};
@@ -12,19 +12,19 @@ use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// How a copy of a request ended without an answer.
+/// A request error says how a copy of a request ended without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nobody will answer it: it was not delivered, or was left unread in a mailbox whose actor has ended. Also where the
-    /// group that asks by an outlet, or the one that is asked, is not mounted yet.
+    /// The copy will not be answered: it was not delivered, or was left unread in a mailbox whose actor has ended. This
+    /// is also the error if the group that asks by an outlet, or the group that is asked, is not mounted yet.
     Failed,
-    /// It was received, and its reply port was dropped without an answer. A copy that is dropped because user code panics
-    /// while the request is being sent (a route's condition, a `Clone`) counts as this, too: who drops it is not told
-    /// apart.
+    /// The copy was received, and its reply port was dropped without an answer. A copy that is dropped because user
+    /// code panics while the request is being sent (a route's condition, a `Clone`) counts as ignored, too: the drop
+    /// does not show which code dropped the port.
     Ignored,
     /// The time that the request was [given](super::Requesting::within) was up, and the copy was neither answered nor
-    /// dropped: it waits for room or in a mailbox, or somebody has it.
+    /// dropped: the copy waits for room, lies in a mailbox, or is held by a recipient.
     TimedOut,
 }
 
@@ -50,22 +50,22 @@ impl RequestError {
     }
 }
 
-/// What each copy came to, in the order in which they did.
+/// Replies are the outcomes of the copies, in the order in which the outcomes came.
 pub type Replies<R> = Vec<Result<R, RequestError>>;
 
-/// One request that is asked of several.
+/// This set gathers the answers to a request that has several recipients.
 pub struct Tokens<R> {
     state: Mutex<State<R>>,
 }
 
 struct State<R> {
-    /// Tokens that are not resolved, and the sender's hold.
+    /// The number of tokens that are not resolved, and of the sender's hold.
     open: usize,
     /// The sender has its hold.
     is_sending: bool,
-    /// How many there were in all.
+    /// The number of tokens in all.
     made: usize,
-    /// What is done with what they bring; `None` once the asker has it.
+    /// The use that outcomes are put to; `None` once the asker has them.
     gathering: Option<Gathering<R>>,
 }
 
@@ -74,34 +74,35 @@ enum Gathering<R> {
         asker: ReplyTo<R>,
         is_ignored: bool,
     },
-    /// The replies stay here until they are [taken](Tokens::take_all): the asker is told only that it may, so that none
-    /// is lost when its time is up just then.
+    /// The replies stay here until they are [taken](Tokens::take_all). The asker is told only that it may take them, so
+    /// that no reply is lost if the asker's time is up at that moment.
     All {
-        /// `None` before the request is sent, and once it is told.
+        /// `None` before the request is sent, and once the asker has been told.
         asker: Option<ReplyTo<()>>,
         replies: Replies<R>,
     },
 }
 
 impl<R: Send + 'static> Tokens<R> {
-    /// A request that is answered with its first reply.
+    /// Returns the reply set of a request that is answered with its first reply.
     pub fn any(asker: ReplyTo<R>) -> StdArc<Self> {
         Self::new(Gathering::Any { asker, is_ignored: false })
     }
 
-    /// A request of which what all copies came to is [taken](Self::take_all).
+    /// Returns the reply set of a request whose outcomes are [taken](Self::take_all) together.
     pub fn all() -> StdArc<Self> {
         Self::new(Gathering::All { asker: None, replies: Vec::new() })
     }
 
-    /// Whom to tell when that may be done; to be called before the request is sent.
+    /// Sets the port to tell when the outcomes may be taken; to be called before the request is sent.
     pub fn when_over(&self, tell: ReplyTo<()>) {
         if let Some(Gathering::All { asker, .. }) = &mut lock(&self.state).gathering {
             *asker = Some(tell);
         }
     }
 
-    /// What the copies came to: once all have, or the time is up, which those are told by that have not.
+    /// Takes the outcomes of the copies, once all copies have an outcome or the time is up. Each copy without an
+    /// outcome has timed out.
     pub fn take_all(&self) -> Replies<R> {
         let mut state = lock(&self.state);
         let gathering = state.gathering.take();
@@ -121,7 +122,7 @@ impl<R: Send + 'static> Tokens<R> {
         StdArc::new(Self { state: Mutex::new(state) })
     }
 
-    /// One more token.
+    /// Issues one more token.
     pub fn issue(self: &StdArc<Self>) -> ReplyTo<R> {
         let mut state = lock(&self.state);
         state.open += 1;
@@ -130,7 +131,7 @@ impl<R: Send + 'static> Tokens<R> {
         ReplyTo::to_own_sink(Token(self.clone()))
     }
 
-    /// A token is resolved; a reply that comes too late is handed back.
+    /// Resolves a token, and hands back a reply that comes too late.
     fn resolve(&self, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
         let mut late = None;
         let ended = {
@@ -147,7 +148,7 @@ impl<R: Send + 'static> Tokens<R> {
                     replies.push(Ok(reply));
                     state.take_if_over()
                 }
-                // Nobody waits any more.
+                // The asker does not wait any more.
                 (_, Ok(reply)) => {
                     late = Some(Ok(reply));
                     state.fail(1, RequestError::TimedOut);
@@ -165,13 +166,13 @@ impl<R: Send + 'static> Tokens<R> {
             }
         };
         if let Some(ended) = ended {
-            // A race between the look and the answer: the reply is late, too.
+            // The asker has gone between the look and the answer: the reply is late, too.
             late = late.or(ended.tell().map(Ok));
         }
         late.map_or(Ok(()), Err)
     }
 
-    /// All copies are on their way: of `recipients`, those for whom no copy was made have failed.
+    /// Notes that all copies are on their way: of `recipients`, those without a copy have failed.
     pub fn sent_to(&self, recipients: usize) {
         let ended = {
             let mut state = lock(&self.state);
@@ -182,7 +183,7 @@ impl<R: Send + 'static> Tokens<R> {
             state.take_if_over()
         };
         if let Some(ended) = ended {
-            // Nobody has replied: there is nothing to hand back.
+            // There is no reply, so there is nothing to hand back.
             let _ = ended.tell();
         }
     }
@@ -212,8 +213,8 @@ impl<R: Send + 'static> State<R> {
 }
 
 impl<R> Drop for State<R> {
-    /// Replies that nobody has taken are the user's, each of which may panic when it is dropped: of two panics at once the
-    /// second would abort the process.
+    /// Drops each reply that was not taken under a guard. A reply is the user's, and its drop may panic: of two panics
+    /// at once the second would abort the process.
     fn drop(&mut self) {
         if let Some(Gathering::All { replies, .. }) = self.gathering.take() {
             replies.into_iter().for_each(drop_guarded);
@@ -221,7 +222,7 @@ impl<R> Drop for State<R> {
     }
 }
 
-/// What the asker is told, without the lock.
+/// This type is the news for the asker, which is told without the lock.
 enum Ended<R> {
     Reply(ReplyTo<R>, R),
     Failure(ReplyTo<R>, AskError),
@@ -229,7 +230,7 @@ enum Ended<R> {
 }
 
 impl<R: Send + 'static> Ended<R> {
-    /// Hands the one reply back if it is late.
+    /// Tells the asker, and hands back a reply that is late.
     fn tell(self) -> Option<R> {
         match self {
             Self::Reply(asker, reply) => asker.deliver(reply, None).err(),
@@ -238,7 +239,7 @@ impl<R: Send + 'static> Ended<R> {
                 None
             }
             Self::All(asker) => {
-                // An asker whose time is up has taken them.
+                // An asker whose time is up has taken the replies.
                 let _ = asker.deliver((), None);
                 None
             }
@@ -246,7 +247,7 @@ impl<R: Send + 'static> Ended<R> {
     }
 }
 
-/// The reply port of one copy.
+/// A token is the reply port of a single copy.
 struct Token<R>(StdArc<Tokens<R>>);
 
 impl<R: Send + 'static> Behind<R> for Token<R> {

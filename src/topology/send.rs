@@ -1,4 +1,4 @@
-//! The verbs of sending, at each depth of addressing.
+//! Sending verbs take a message to an outlet, a group or an actor.
 
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
@@ -15,57 +15,62 @@ use crate::topology::outlet::Outlet;
 use crate::topology::request::Requesting;
 use std::time::Duration;
 
-/// elfo's verbs: `send`, `try_send` and `unbounded_send`, to an [`Outlet`] (no address: the topology says which groups
-/// get it), to a group's reference (its inner router says which actors get it), or to an actor's.
+/// elfo's sending verbs are `send`, `try_send` and `unbounded_send`. The target is an [`Outlet`] (the topology says
+/// which groups get the message), a group's reference (the key router says which actors get the message), or an actor's
+/// reference.
 ///
-/// Each is done as soon as anybody has accepted the message; if nobody has, it comes back. Copies that are
-/// refused while others are accepted are dead letters, counted and shown. How many there are of each,
-/// [`send_by`](Self::send_by) tells.
+/// Each verb is done as soon as a recipient has accepted the message; if no recipient has, the message comes back.
+/// Copies that are refused while others are accepted are dead letters, counted and shown. [`send_by`](Self::send_by)
+/// tells how many copies had each outcome.
 ///
 /// | verb | at a full mailbox | mode |
 /// |---|---|---|
 /// | [`send`](Self::send) | waits for room, if the mailbox lets senders wait and the thread may | [`Mode::Wait`] |
-/// | [`send_within`](Self::send_within) | the same, for so long | [`Mode::Within`] |
+/// | [`send_within`](Self::send_within) | the same, for `limit` | [`Mode::Within`] |
 /// | [`try_send`](Self::try_send) | is refused | [`Mode::Try`] |
-/// | [`unbounded_send`](Self::unbounded_send) | goes beyond its capacity | [`Mode::Unbounded`] |
+/// | [`unbounded_send`](Self::unbounded_send) | goes beyond the mailbox's capacity | [`Mode::Unbounded`] |
 ///
-/// With several recipients all of them are tried before any full one is waited for, and all full ones are waited for
-/// together. The copy for the last recipient is the message itself, and a copy that is refused goes to the next
+/// With several recipients, all recipients are tried before any full recipient is waited for, and all full recipients
+/// are waited for together. The copy for the last recipient is the message itself, and a refused copy goes to the next
 /// recipient: n recipients cost n − 1 clones at most.
 ///
-/// A reference that changes messages ([`narrow`](ActorRef::narrow)), a function's, and a router's go by the policies of
-/// the mailboxes behind them, whatever the mode.
+/// A reference that changes messages ([`narrow`](ActorRef::narrow)), a function's reference, and a router's reference
+/// follow the policies of the mailboxes behind them, in every mode.
 ///
 /// # Ledger
 ///
 /// A message to n recipients is n deliveries.
 ///
-/// For [`Outlet`] and [`ActorRef`] only.
+/// Implemented for [`Outlet`] and [`ActorRef`] only.
 pub trait Sending<M: Send + 'static>: Target<M> {
-    /// Sends by a mode, and tells what became of the copies.
+    /// Sends by a mode, and returns the outcomes of the copies.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] with the message, if nobody has accepted it.
+    /// [`Refusal`] with the message, if no recipient has accepted the message.
     ///
     /// # Panics
     ///
-    /// When user code panics on the way: a route's condition, the message's `Clone`, an inner router. The message is a
-    /// dead letter then, and copies that were accepted before stay so.
+    /// When user code panics on the way: a route's condition, the message's `Clone`, a key router. The message is a
+    /// dead letter then, and copies that were accepted before stay accepted.
     fn send_by(&self, message: impl Into<M>, mode: Mode) -> Result<Report, Refusal<M>>;
 
-    /// Sends, and waits for room where mailboxes are full and let senders wait, for as long as each of them says.
+    /// Sends, and waits for room in full mailboxes that let senders wait, for as long as each mailbox says.
     ///
     /// # Errors
     ///
-    /// Nobody has accepted the message, which comes back: [`SendError::Full`] if anybody was full until the end,
-    /// [`SendError::Discarded`] if there was nobody because a keyed group's inner router has discarded it,
-    /// [`SendError::Closed`] if all had stopped or their keys were absent, [`SendError::NoRoute`] if there was no group.
+    /// If no recipient has accepted the message, the message comes back:
+    ///
+    /// * [`SendError::Full`] if a recipient was full until the end.
+    /// * [`SendError::Discarded`] if there was no recipient because a keyed group's key router has discarded the
+    ///   message.
+    /// * [`SendError::Closed`] if all recipients had stopped, or their keys were absent.
+    /// * [`SendError::NoRoute`] if there was no group.
     fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send_by(message, Mode::Wait).map(drop).map_err(Refusal::into_error)
     }
 
-    /// As [`send`](Self::send), but waits for `limit` and not for as long as the mailboxes say.
+    /// As [`send`](Self::send), but waits for `limit` instead of for as long as the mailboxes say.
     ///
     /// # Errors
     ///
@@ -83,7 +88,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
         self.send_by(message, Mode::Try).map(drop).map_err(Refusal::into_error)
     }
 
-    /// Sends beyond the capacity of mailboxes: takes a regular place if there is one. For rare messages that must
+    /// Sends beyond the capacity of mailboxes, and takes a regular place if there is one. For rare messages that must
     /// neither wait nor be refused.
     ///
     /// # Errors
@@ -93,12 +98,12 @@ pub trait Sending<M: Send + 'static>: Target<M> {
         self.send_by(message, Mode::Unbounded).map(drop).map_err(Refusal::into_error)
     }
 
-    /// Asks whatever is reached here: begins to describe a request, which [`any`](Requesting::any) and
+    /// Begins to describe a request to all recipients behind this target, which [`any`](Requesting::any) and
     /// [`all`](Requesting::all) send.
     ///
-    /// Every recipient gets a copy with a reply port of its own, whose end is counted exactly once: by the first reply
-    /// through it, or when it is dropped. A router on the way that makes copies counts as one recipient: the
-    /// first reply of its routees is its.
+    /// Every recipient gets a copy with its own reply port. The end of each reply port is counted exactly once: by the
+    /// first reply through it, or by its drop. A router on the way that makes copies counts as a single recipient: the
+    /// first reply of its routees is the router's reply.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -146,25 +151,25 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     }
 }
 
-/// What a message goes to, and what it was when it was sent.
+/// A target takes messages that were sent as an `M`.
 pub trait Target<M> {
-    /// Offers the message, settles the books but for a message that comes back, and says how many groups had nobody.
+    /// Offers the message, accounts for it unless it comes back, and returns how many groups had no recipient.
     #[doc(hidden)]
     fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M>;
 
-    /// Who counts it.
+    /// Returns the system that counts the message.
     #[doc(hidden)]
     fn system(&self) -> Option<&SystemCore>;
 
-    /// Whose clock deadlines of requests are read from.
+    /// Returns the timekeeper whose clock the deadlines of requests are read from.
     #[doc(hidden)]
     fn timekeeper(&self) -> Timekeeper;
 
-    /// The reference by which the error of a request finds the path that it names.
+    /// Returns the reference by which the error of a request finds the path that it names.
     #[doc(hidden)]
     fn asked(&self) -> Asked;
 
-    /// What dead letters name.
+    /// Returns the path that dead letters name.
     #[doc(hidden)]
     fn place(&self) -> ActorPath;
 }
@@ -220,7 +225,7 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
     }
 }
 
-/// The one way in which all of them send.
+/// All verbs send by this function.
 fn send_by<M: Send + 'static>(target: &impl Target<M>, message: M, mode: Mode) -> Result<Report, Refusal<M>> {
     let Offered { report, empty, is_discarded, left } = target.offer(message, mode, None);
     let Some(message) = left else { return Ok(report) };

@@ -1,7 +1,7 @@
-//! The start of a topology: which configuration the groups get first, and who brings it.
+//! The start of a topology gives each group its first configuration.
 //!
 //! Each group gets its first configuration once: from the first [`reconfigure`](Topology::reconfigure) that comes while
-//! the topology starts, and otherwise from what the system's configuration says.
+//! the topology starts, or else from the system's configuration.
 
 use crate::group::config::GroupConfig;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
@@ -9,10 +9,10 @@ use crate::topology::config::{ConfiguredGroups, Sections};
 use crate::topology::error::TopologyError;
 use crate::topology::plan::{Entry, Shared, Topology};
 
-/// How far a topology has come.
+/// A course says how far a topology has come.
 pub(crate) struct Course {
     state: Mutex<State>,
-    /// Signalled when no configuration is on its way any more, and when a configurer has ended.
+    /// Signalled when a configuration is no longer on its way, and when a configurer has ended.
     changed: Condvar,
 }
 
@@ -20,9 +20,9 @@ struct State {
     life: Life,
     /// A configuration is on its way to the groups.
     is_busy: bool,
-    /// The groups that are no entrypoints have got their first configuration.
+    /// The groups that are not entrypoints have got their first configuration.
     is_configured: bool,
-    /// A configurer has ended since the starting thread has looked.
+    /// A configurer has ended since the starting thread last looked.
     #[cfg(feature = "config")]
     has_rung: bool,
 }
@@ -30,16 +30,16 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
     Described,
-    /// The entrypoints get theirs, or have it; a configuration may come from them.
+    /// The entrypoints get or have their configuration, and may bring a configuration for the other groups.
     Starting,
     Running,
 }
 
-/// What the thread that starts a topology does about the first configuration.
+/// This type says what the starting thread does about the first configuration.
 pub(crate) enum First {
-    /// It gives the groups what the system's configuration says, unless another one has come.
+    /// The thread gives the groups the system's configuration, unless another configuration has come.
     Given,
-    /// It leaves that to a later `reconfigure`, for which it cannot wait.
+    /// The thread leaves the first configuration to a later `reconfigure`, for which it cannot wait.
     #[cfg(feature = "config")]
     Later,
 }
@@ -62,33 +62,34 @@ impl Course {
 }
 
 impl Topology {
-    /// Starts the groups: checks that every group that was declared is mounted, gives the
-    /// [entrypoints](Local::entrypoint) an empty configuration, and then all others their first one. It goes in two
-    /// phases, so that no group gets its part if any rejects, and each group is configured once.
+    /// Starts the groups. The start checks that every declared group is mounted, gives the
+    /// [entrypoints](Local::entrypoint) an empty configuration, and then gives all other groups their first
+    /// configuration. The latter goes in two phases: if a group rejects its section, no group gets its section. Each
+    /// group is configured once.
     ///
-    /// | the first configuration of all others is | if |
+    /// | the first configuration of all other groups is | if |
     /// |---|---|
-    /// | the text of the first `reconfigure` | an entrypoint has called it, from the moment on at which it gets its own configuration |
-    /// | the sections `[topology.<name>]` of the system's configuration | they were given to the [builder](crate::SystemBuilder), and none has called it |
+    /// | the text of the first `reconfigure` | an entrypoint has called `reconfigure`, from the moment on at which the entrypoint gets its own configuration |
+    /// | the sections `[topology.<name>]` of the system's configuration | they were given to the [builder](crate::SystemBuilder), and no entrypoint has called `reconfigure` |
     /// | empty | neither |
     ///
-    /// Without sections in the builder's text (and with the feature `config`), this waits for the entrypoints: until
-    /// each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
-    /// [configurer](Local::configurer) until it has brought a configuration, however long that takes.
-    /// Until then the other groups are mounted and have no configuration; they take messages.
+    /// If the builder's text has no sections (and with the feature `config`), the start waits for the entrypoints:
+    /// until each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
+    /// [configurer](Local::configurer) until it has brought a configuration, however long that takes. Meanwhile the
+    /// other groups are mounted, have no configuration, and take messages.
     ///
-    /// A thread that must not wait for actors, such as that of an actor, waits for none of this. It goes on as if the
-    /// entrypoints' actors had called nothing; and where there is a configurer, this returns at once, and its first
-    /// `reconfigure` configures the others. The thread of a `TestSystem` (feature `testkit`) runs all turns that there
-    /// are instead of waiting.
+    /// A thread that must not wait for actors, such as an actor's thread, waits for none of this. The start then goes
+    /// on as if the entrypoints' actors had called nothing. If there is a configurer, the start returns at once, and
+    /// the configurer's first `reconfigure` configures the other groups. The thread of a `TestSystem` (feature
+    /// `testkit`) runs all turns that there are instead of waiting.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Unmounted`] names the groups that are not mounted; what is sent to them is refused as if they
-    /// had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
-    /// [`TopologyError::Started`]; [`TopologyError::Busy`] while another thread starts it;
-    /// [`TopologyError::Unconfigured`] if all configurers end and have brought no configuration. After an error it
-    /// may be called again; entrypoints that have started do not start twice.
+    /// [`TopologyError::Unmounted`] names the groups that are not mounted; a message to such a group is refused as if
+    /// the group had stopped. [`TopologyError::UnknownSection`], [`TopologyError::Rejected`],
+    /// [`TopologyError::Started`]; [`TopologyError::Busy`] while another thread starts the topology;
+    /// [`TopologyError::Unconfigured`] if all configurers end and have brought no configuration. After an error the
+    /// start may be called again; entrypoints that have started do not start twice.
     ///
     /// [`Local::entrypoint`]: super::Local::entrypoint
     /// [`Local::configurer`]: super::Local::configurer
@@ -104,7 +105,7 @@ impl Topology {
         let first = self.first_configuration(sections)?;
         let configuring = Configuring::behind_others(self.shared())?;
         let gives = matches!(first, First::Given) && !configuring.is_configured();
-        // A part that is rejected is told of once: the entrypoint goes by the empty one when this is called again.
+        // A rejected section is reported once: a further call of `start` leaves the entrypoint its empty configuration.
         let deferred: Vec<_> =
             self.entries(|entries| entries.iter_mut().map(|entry| entry.deferred.take()).collect());
         let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
@@ -122,7 +123,7 @@ impl Topology {
         self.entries(|entries| entries.iter().filter_map(name).collect())
     }
 
-    /// Gives the entrypoints an empty configuration, but those that have it from a start that came to nothing.
+    /// Gives the entrypoints an empty configuration, except those that have it from an earlier start that failed.
     fn give_to_entrypoints(&self) -> Result<(), TopologyError> {
         struct Over<'a>(&'a Topology);
         impl Drop for Over<'_> {
@@ -139,8 +140,8 @@ impl Topology {
         self.give_to(|entry| entry.is_starting.then(GroupConfig::default)).map(drop)
     }
 
-    /// Gives the groups their parts of a configuration. An entrypoint that is just being started gets its part from the
-    /// thread that starts it, behind the empty one.
+    /// Gives the groups their sections of a configuration. An entrypoint that is being started gets its section from
+    /// the thread that starts it, behind the empty configuration.
     #[cfg_attr(not(feature = "config"), allow(dead_code))]
     pub(crate) fn configure(&self, sections: &Sections, force: bool) -> Result<Vec<String>, TopologyError> {
         let configuring = Configuring::begin(self.shared())?;
@@ -181,7 +182,7 @@ mod waiting {
     use std::task::{Context, Poll, Wake, Waker};
 
     impl Topology {
-        /// Waits until it is known where the first configuration comes from, if an entrypoint may bring it.
+        /// Waits until the source of the first configuration is known, if an entrypoint may bring that configuration.
         pub(crate) fn first_configuration(&self, sections: &Sections) -> Result<First, TopologyError> {
             let core = self.system().core();
             if !sections.is_empty() || self.shared().course.is_configured() {
@@ -193,7 +194,7 @@ mod waiting {
                 return if may_wait { self.wait_for(&configurers) } else { Ok(First::Later) };
             }
             if may_wait {
-                // An answer says that the actor has been started; one that ends has nothing to say any more.
+                // An answer says that the actor has been started. An actor that ends brings no configuration any more.
                 let entrypoints = self.entrypoints(|entry| entry.is_entrypoint);
                 let actors = entrypoints.iter().filter_map(|(_, member)| asked(|| member.actors()));
                 let actors: Vec<AnyRef> = actors.flatten().collect();
@@ -209,7 +210,7 @@ mod waiting {
             self.entries(|entries| entries.iter().filter(|entry| is_one(entry)).filter_map(named).collect())
         }
 
-        /// Waits for the configuration that these groups are to bring.
+        /// Waits for the configuration that these entrypoints are to bring.
         fn wait_for(&self, configurers: &[Named]) -> Result<First, TopologyError> {
             let shared = self.shared();
             let end = |(_, member): &Named| {
@@ -220,7 +221,8 @@ mod waiting {
             let waker = Waker::from(StdArc::new(Rings(self.clone())));
             loop {
                 let reached = self.system().core().run_turns(&mut || shared.course.is_configured());
-                // An end is told once, so that it is not asked for again. Without a lock, since it may be told at once.
+                // Each end is told once, so a told end is removed and not polled again. Without a lock, since the waker
+                // may run at once.
                 ends.retain_mut(|end| {
                     matches!(Pin::new(end).poll(&mut Context::from_waker(&waker)), Poll::Pending)
                 });
@@ -266,7 +268,7 @@ mod waiting {
     }
 }
 
-/// The right to start the groups.
+/// This guard is the right to start the groups.
 struct Starting<'a> {
     course: &'a Course,
     next: Life,
@@ -295,7 +297,7 @@ impl Drop for Starting<'_> {
     }
 }
 
-/// The right to give the groups a configuration.
+/// This guard is the right to give the groups a configuration.
 struct Configuring<'a> {
     course: &'a Course,
     configures: bool,
@@ -316,7 +318,7 @@ impl<'a> Configuring<'a> {
         Ok(Self { course, configures: false })
     }
 
-    /// Of the thread that starts the groups: once the configuration that is on its way has arrived.
+    /// Takes the right for the thread that starts the groups, once the configuration that is on its way has arrived.
     fn behind_others(shared: &'a Shared) -> Result<Self, TopologyError> {
         let course = &shared.course;
         let mut state = lock(&course.state);
@@ -334,7 +336,7 @@ impl<'a> Configuring<'a> {
         lock(&self.course.state).is_configured
     }
 
-    /// It has been given; `all` if that was not to entrypoints alone.
+    /// Notes that the configuration has been given; `all` is set if it was not given to entrypoints alone.
     fn done(mut self, all: bool) {
         self.configures = all;
     }

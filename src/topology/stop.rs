@@ -1,4 +1,4 @@
-//! How the groups of a topology end, and whether their actors are alive.
+//! A stop ends the groups of a topology, and a ping asks whether their actors are alive.
 
 use crate::actor::actor::Done;
 use crate::ask::ask;
@@ -17,20 +17,20 @@ use crate::util::panic::drop_guarded;
 use std::time::Duration;
 
 impl Topology {
-    /// Ends the groups in ascending [order](super::Local::stop_order), those of one order together: each is told to
-    /// end, and told again once `patience` is over, by the system's clock. Over when all have ended; a group that ends
-    /// in neither way keeps the later ones waiting. Whoever drops the future tells nobody any more; groups that have been
-    /// told to end do so.
+    /// Ends the groups in ascending [order](super::Local::stop_order), groups of the same order together. Each group is
+    /// told to end, and is told again when `patience` is over, by the system's clock. The future is done when all
+    /// groups have ended; a group that ends in neither way keeps the later groups waiting. If the caller drops the
+    /// future, no group is told any more; groups that have been told to end do so.
     ///
-    /// Nothing is done before the future is polled. A thread without an executor says [`stop_in`](Self::stop_in) and
+    /// Nothing is done before the future is polled. A thread without an executor calls [`stop_in`](Self::stop_in) and
     /// runs the shutdown.
     ///
-    /// A group whose messages another one still sends it should have the higher number: then whatever is on its way is
-    /// handled to the end.
+    /// A group that gets messages from another group should have the higher number: then the messages that are on their
+    /// way are handled to the end.
     ///
     /// # Errors
     ///
-    /// If the system ends before.
+    /// An error if the system ends before the groups have ended.
     pub fn stop(&self, reason: &str, patience: Duration) -> impl Future<Output = Done> + Send + use<> {
         let (topology, reason) = (self.clone(), reason.to_owned());
         async move {
@@ -45,7 +45,7 @@ impl Topology {
                 let impatient = reason.clone();
                 let again = move || {
                     for member in members {
-                        // On the thread of all timers.
+                        // This runs on the thread of all timers.
                         terminate(&*member, &impatient);
                         drop_guarded(member);
                     }
@@ -63,8 +63,8 @@ impl Topology {
         }
     }
 
-    /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this
-    /// phase. The phase's timeout bounds it: what is left then ends with the system.
+    /// Adds a task to the [coordinated shutdown](crate::shutdown) that [stops](Self::stop) the groups in this phase.
+    /// The phase's timeout bounds the task: groups that are left then end with the system.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -91,18 +91,20 @@ impl Topology {
         self.system().coordinated_shutdown().add_future(phase, "stop the topology", stop)
     }
 
-    /// Asks all actors of all groups whether they are alive. The answer is the engine's, between two messages
-    /// of the actor, whose code does not see it: an entry with the actor for each that answers, in the order
-    /// of answers; one that ends first has [failed](crate::topology::RequestError). Nobody is created for it. Give it a limit by
-    /// [`within`](AskAll::within): who hangs in a handler does not answer, and has [timed out](crate::topology::RequestError::TimedOut).
+    /// Asks all actors of all groups whether they are alive. The engine answers, between two messages of the actor, and
+    /// the actor's code does not see the question. The result has an entry with the actor for each actor that answers,
+    /// in the order of answers; an actor that ends first has [failed](crate::topology::RequestError). No actor is
+    /// created for a ping. Give the ping a limit by [`within`](AskAll::within): an actor that hangs in a handler does
+    /// not answer, and has [timed out](crate::topology::RequestError::TimedOut).
     ///
-    /// Of a [router](crate::routing) that is mounted the head alone is asked, and not its routees.
+    /// Of a mounted [router](crate::routing) the head alone is asked, and not its routees.
     pub fn ping(&self) -> AskAll<AnyRef> {
         ask_if_alive(self.timekeeper(), &self.actors())
     }
 }
 
-/// Asks these actors whether they are alive. Each answers once it has been started and has handled what came before.
+/// Asks these actors whether they are alive. Each actor answers once it has been started and has handled the messages
+/// before the question.
 pub(crate) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<AnyRef> {
     let (asker, ask) = ask::begin(timekeeper);
     let tokens = Tokens::all();
@@ -118,12 +120,13 @@ pub(crate) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<
     AskAll::new(ask, tokens)
 }
 
-/// Ends one group.
+/// Tells a single group to end.
 fn terminate(member: &dyn Member, reason: &str) {
     asked(|| member.terminate(reason));
 }
 
-/// What one group does when it is to end. What its user makes of that keeps nobody else from being told.
+/// Calls the code of a single group under a guard: a panic is logged, and does not keep the other groups from being
+/// told. Returns `None` after a panic.
 pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     let done = guarded(|| Ok(group()));
     // The logger and the text of the cause are user code, too.
@@ -137,7 +140,7 @@ pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     done.map_err(drop_guarded).ok()
 }
 
-/// The second call, as long as somebody waits for the end.
+/// This guard cancels the second call when no caller waits for the end any more.
 struct Patience<'a> {
     timers: &'a Timers<AnyRef>,
     timer: Option<TimerHandle>,

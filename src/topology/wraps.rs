@@ -1,10 +1,10 @@
-//! Messages that carry others.
+//! Wrapping makes a message of a group from a message of another type.
 
-/// A message that another one can be turned into, and got out of again: so a refused message comes back as what it
-/// was when it was sent.
+/// A type that carries `M` can be made from an `M`, and gives the `M` out again: a refused message comes back in the
+/// form in which it was sent.
 ///
-/// `#[derive(Message)]` writes it for the field of each variant for which it writes `From`. Every message carries
-/// itself.
+/// `#[derive(Message)]` implements this for the field of each variant for which it implements `From`. Every message
+/// carries itself.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -24,7 +24,7 @@
 /// assert!(matches!(other, Err(LedgerMsg::Close)));
 /// ```
 ///
-/// Written by hand it is one `match`:
+/// An implementation by hand is a single `match`:
 ///
 /// ```
 /// # use pointsman::topology::Carries;
@@ -42,11 +42,12 @@
 /// # let _ = (LedgerMsg::Close, Order(0).0);
 /// ```
 pub trait Carries<M>: From<M> + Sized {
-    /// The message that this one was made of.
+    /// Returns the message that this message was made from.
     ///
     /// # Errors
     ///
-    /// Itself, if it was made of something else. What `from` has made of an `M` must give it back.
+    /// The message itself, if it was made from something else. A message that `from` has made from an `M` must give
+    /// that `M` back.
     fn give_back(self) -> Result<M, Self>;
 }
 
@@ -56,7 +57,7 @@ impl<M> Carries<M> for M {
     }
 }
 
-/// Gets out what was put in a moment ago.
+/// Returns the message that the carrier was made from a moment ago.
 pub(crate) fn taken_back<M, D: Carries<M>>(carrier: D) -> M {
     match carrier.give_back() {
         Ok(message) => message,

@@ -1,5 +1,5 @@
-//! Ground without any protocol of actors.
+//! These modules know no protocol of actors.
 
 pub(crate) mod reclaim; // frees memory that other threads may still read
-pub(crate) mod per_thread; // a value for each thread
+pub(crate) mod per_thread; // keeps a value for each thread
 pub(crate) mod panic; // keeps a panic in user code from becoming two

@@ -1,19 +1,20 @@
-//! What a panic leaves behind, and what keeps one in a destructor from becoming two.
+//! Drops the payload of a panic, and keeps a panic in a destructor from becoming two.
 
 use crate::util::panic;
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Drops it. Its destructor is user code, which may panic in its turn: what that leaves is leaked, or there were no end.
+/// Drops a panic's payload. The payload's destructor is user code and may panic in its turn. The payload of that second
+/// panic is leaked, since dropping it could go on without end.
 pub fn discard(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
         std::mem::forget(again);
     }
 }
 
-/// A value of a user's type that ends together with others. A panic in its drop goes no further than to here, where of two
-/// at once the second would abort the process.
+/// A value of a user's type that is dropped together with other values. A panic in its drop is caught here. Uncaught,
+/// the second of two such panics would abort the process.
 #[derive(Clone)]
 pub struct Guarded<T>(Option<T>);
 
@@ -50,14 +51,14 @@ impl<T> Drop for Guarded<T> {
     }
 }
 
-/// Drops a value of a user's type; a panic in its destructor goes no further.
+/// Drops a value of a user's type; a panic in its destructor is caught.
 pub fn drop_guarded<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
         panic::discard(payload);
     }
 }
 
-/// Runs a subscriber's code: what it does wrong is not the publisher's fault, who may unwind already.
+/// Runs a subscriber's code and catches its panic: the publisher is not at fault, and may already be unwinding.
 pub fn quietly(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         drop_guarded(payload);
@@ -85,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Without a size: when it is leaked, no memory is, or a sanitizer would report it.
+    /// A type without a size: a leaked value leaks no memory, which a sanitizer would report.
     struct Splinter;
 
     impl Drop for Splinter {

@@ -1,23 +1,23 @@
-//! A value for each thread that uses an object: cursors, random generators, counters.
+//! A [`PerThread`] keeps a value for each thread that uses an object: cursors, random generators, counters.
 //!
-//! Two threads that write to one cache line cost each other tens of nanoseconds a write. A [`PerThread`]
-//! gives each thread a value on lines of its own, found by the thread's small number
-//! ([`thread_index`]): one thread-local read, one Acquire load, one index.
+//! Two threads that write to one cache line cost each other tens of nanoseconds a write. So each thread's value has
+//! cache lines of its own. The value is found by the thread's small number ([`thread_index`]): one thread-local read,
+//! one Acquire load, one index.
 //!
 //! # Protocol
 //!
-//! 1. Slots live in chunks of 1, 1, 2, 4, 8, … slots, so that a number picks its chunk and its place by its
-//!    leading bit. A chunk is installed at first use and neither moves nor goes away before the whole does.
-//! 2. Two threads may need the same chunk at once. Both allocate, one compare-and-swap wins, and the loser
-//!    frees its own and uses the winner's.
-//! 3. Only the thread that holds the number writes its slot, once: the value, then `ready` with Release.
-//!    Whoever reads the values of others loads `ready` with Acquire.
+//! 1. Slots live in chunks of 1, 1, 2, 4, 8, … slots, so that the leading bit of a number picks its chunk and its
+//!    place. A chunk is installed at first use, never moves, and is freed only with the whole object.
+//! 2. Two threads may need the same chunk at once. Both allocate, one compare-and-swap wins, and the loser frees its
+//!    own chunk and uses the winner's.
+//! 3. Only the thread that holds the number writes its slot, once: the value, then `ready` with Release. A thread that
+//!    reads the values of other threads loads `ready` with Acquire.
 //!
 //! # A value outlives its thread
 //!
-//! Numbers are used again, and with a number the next thread inherits the value. That is safe for a `T` that
-//! isn't `Sync` (but is `Send`), because a number is handed on through the lock that guards the free numbers:
-//! what the old thread did to the value happens before what the new one does.
+//! Numbers are reused, and with a number the next thread inherits the value. That is safe for a `T` that isn't `Sync`
+//! (but is `Send`), because a number is handed on through the lock that guards the free numbers: each action of the old
+//! thread on the value happens before each action of the new thread.
 //!
 //! Threads whose thread-locals are already gone have no number; they share one value behind a lock.
 
@@ -37,13 +37,13 @@ const CHUNKS: usize = 4;
 
 /// A value of type `T` for each thread that asks for one.
 ///
-/// Aligned to a line, since all those threads read `chunks` and the heap puts anything beside it.
+/// Aligned to a cache line, since all those threads read `chunks`, and the heap may put any other value beside it.
 #[repr(align(64))]
 pub struct PerThread<T> {
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
-    /// How many values were ever made.
+    /// The number of values ever made.
     entered: AtomicUsize,
-    /// For threads without a number.
+    /// The value of threads without a number.
     shared: Mutex<Option<T>>,
 }
 
@@ -51,9 +51,9 @@ pub struct PerThread<T> {
 struct Slot<T>(CachePadded<Contents<T>>);
 
 struct Contents<T> {
-    /// Whether `value` is there, for ever. Written by the owner only.
+    /// Whether `value` is there; once true, it stays true. Written by the owner only.
     ready: AtomicBool,
-    /// Whether the owner is inside of `with`. Touched by the owner only.
+    /// Whether the owner is inside `fill`. Touched by the owner only.
     busy: Cell<bool>,
     value: UnsafeCell<Option<T>>,
 }
@@ -70,9 +70,9 @@ impl<T: Send> PerThread<T> {
 
     /// Calls `act` with the calling thread's value, made by `make` if this is its first call.
     ///
-    /// `make` gets the number of values made before, so the first thread to use this object gets 0, the
-    /// second 1, whatever their thread numbers are. `act` must not come back here for the same object if
-    /// the thread has no thread-locals any more: its value is behind a lock.
+    /// `make` gets the number of values made before: the first thread to use this object gets 0, the second 1, whatever
+    /// their thread numbers are. In a thread without thread-locals, `act` must not call `with` on the same object: the
+    /// value is behind a lock there.
     #[inline(always)]
     pub fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
         let Some(number) = thread_index::current() else { return self.with_shared(make, act) };
@@ -89,7 +89,7 @@ impl<T: Send> PerThread<T> {
         })
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[cfg(any(test, pointsman_loom))]
     pub fn entered(&self) -> usize {
         self.entered.load(Ordering::Relaxed)
@@ -111,15 +111,15 @@ impl<T: Send> PerThread<T> {
             // threads wait for `ready`.
             unsafe { *value = Some(made) };
         });
-        // Ordering: Release; pairs with the Acquire load in `for_each`. Whoever sees it sees the value.
+        // Ordering: Release; pairs with the Acquire load in `for_each`. A thread that sees the flag sees the value.
         slot.ready.store(true, Ordering::Release);
     }
 
     #[inline]
     fn slot(&self, number: usize) -> &Contents<T> {
         let (chunk, place) = position(number);
-        // Ordering: Acquire; pairs with the Release exchange in `install`. Whoever finds a chunk finds its
-        // slots initialised.
+        // Ordering: Acquire; pairs with the Release exchange in `install`. A thread that finds a chunk finds its slots
+        // initialised.
         let mut first = self.chunks[chunk].load(Ordering::Acquire);
         if first.is_null() {
             first = self.install(chunk);
@@ -134,13 +134,13 @@ impl<T: Send> PerThread<T> {
         let slots: Box<[Slot<T>]> = (0..slots_of(chunk)).map(|_| Slot::empty()).collect();
         let ours = Box::into_raw(slots).cast::<Slot<T>>();
         // Ordering: Release, Acquire on failure; the Release pairs with the Acquire load in `slot`, the Acquire of a
-        // failure with the winner's Release here. Whoever finds a chunk finds it initialised. Who wins has found null,
-        // behind which there is nothing to see.
+        // failure with the winner's Release here. A thread that finds a chunk finds it initialised. The winner has
+        // found null, behind which there is nothing to see.
         match self.chunks[chunk].compare_exchange(ptr::null_mut(), ours, Ordering::Release, Ordering::Acquire)
         {
             Ok(_) => ours,
             Err(theirs) => {
-                // SAFETY: `ours` was made above for this chunk, and nobody else has seen it.
+                // SAFETY: `ours` was made above for this chunk, and no other thread has seen it.
                 unsafe { free_chunk(ours, chunk) };
                 theirs
             }
@@ -149,8 +149,7 @@ impl<T: Send> PerThread<T> {
 }
 
 impl<T: Send + Sync> PerThread<T> {
-    /// Calls `look` with every value that exists by now, in no particular order. Not to be called from
-    /// `with`.
+    /// Calls `look` with every value that exists by now, in no particular order; must not be called inside `with`.
     pub fn for_each(&self, mut look: impl FnMut(&T)) {
         for (chunk, first) in self.chunks.iter().enumerate() {
             // Ordering: Acquire; pairs with the Release exchange in `install`, as in `slot`.
@@ -180,10 +179,10 @@ impl<T: Send + Sync> PerThread<T> {
 impl<T> Drop for PerThread<T> {
     fn drop(&mut self) {
         for (chunk, first) in self.chunks.iter().enumerate() {
-            // Ordering: Relaxed; who has it exclusively comes after all who shared it.
+            // Ordering: Relaxed; exclusive access comes after each shared access.
             let first = first.load(Ordering::Relaxed);
             if !first.is_null() {
-                // SAFETY: `install` made this chunk, and `self` is ending, so nobody uses it.
+                // SAFETY: `install` made this chunk, and `self` is ending, so no thread uses the chunk.
                 unsafe { free_chunk(first, chunk) };
             }
         }
@@ -221,7 +220,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Clears a flag, also when user code unwinds.
+/// Clears a flag when it is dropped, also if user code unwinds.
 struct Finally<'a>(&'a Cell<bool>);
 
 impl Drop for Finally<'_> {
@@ -230,10 +229,10 @@ impl Drop for Finally<'_> {
     }
 }
 
-/// The chunk of a thread number and its place in there: 0 | 1 2 | 3 4 5 6 | …
+/// Returns the chunk of a thread number and the place in that chunk: 0 | 1 2 | 3 4 5 6 | …
 #[inline]
 fn position(number: usize) -> (usize, usize) {
-    // From 1, so that a chunk begins at each power of two. There are fewer threads than `usize::MAX`.
+    // Counted from 1, so that a chunk begins at each power of two. There are fewer threads than `usize::MAX`.
     let number = number + 1;
     let chunk = (number.leading_zeros() ^ (usize::BITS - 1)) as usize;
     (chunk, number ^ 1 << chunk)
@@ -247,7 +246,7 @@ fn slots_of(chunk: usize) -> usize {
 ///
 /// # Safety
 ///
-/// `first` must be what `install` made for `chunk`, and nobody may use it any more.
+/// `first` must be the chunk that `install` made for `chunk`, and no thread may use that chunk any more.
 unsafe fn free_chunk<T>(first: *mut Slot<T>, chunk: usize) {
     let slots = ptr::slice_from_raw_parts_mut(first, slots_of(chunk));
     // SAFETY: `install` made the chunk from a box of exactly this many slots.

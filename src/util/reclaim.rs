@@ -1,54 +1,56 @@
-//! Freeing memory that other threads may still be reading (quiescent-state-based reclamation).
+//! A domain frees memory only when no other thread may still be reading it (quiescent-state-based reclamation).
 //!
-//! A router publishes its routee table through one pointer, and every send reads that table. Replacing a
-//! table is rare, reading it is not, so the whole price lies with the one who replaces: a reader makes a
-//! plain load and no read-modify-write at all. Only *freeing memory* ever waits here. No step of any
-//! protocol does: a thread that never reports delays the freeing of old tables, for the whole process, and
-//! nothing else. So threads that may block don't stand, and a worker rests while it blocks ([`rest_here`]).
+//! A router publishes its routee table through one pointer, and every send reads that table. A table is replaced rarely
+//! and read often, so the replacing thread pays the whole price: a reader makes a plain load and no read-modify-write
+//! at all. Only *freeing memory* ever waits here; no step of any protocol does. A thread that never reports delays the
+//! freeing of old tables, for the whole process, and nothing else. So threads that may block don't stand, and a worker
+//! rests while it blocks ([`rest_here`]).
 //!
 //! # Protocol
 //!
-//! 1. A [`Domain`] counts its replacements in `epoch`. Each thread that reads has a [`Record`] there, which
-//!    announces the epoch that the thread had seen when it last held nothing, or [`OFFLINE`].
+//! 1. A [`Domain`] counts its replacements in `epoch`. Each reading thread has a [`Record`] there. The record announces
+//!    the epoch that the thread had seen when it last held nothing, or [`OFFLINE`].
 //! 2. A reader that was offline announces the current epoch, executes the light side of an [asymmetric
-//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. It goes offline again with a
-//!    Release store.
-//! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it
-//!    holds nothing; that is one load and one compare unless the epoch has moved.
-//! 4. Whoever replaces a value swaps the pointer, advances `epoch` to `e` with Release, and puts the old
-//!    value on the retired list with the stamp `e`.
-//! 5. A scan locks the retired list, executes the heavy side of that fence, and looks at all records. It takes off the
-//!    list what has a stamp no larger than the smallest announcement and frees it without any lock held.
+//!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. The reader goes offline again
+//!    with a Release store.
+//! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it holds
+//!    nothing; that is one load and one compare unless the epoch has moved.
+//! 4. The replacing thread swaps the pointer, advances `epoch` to `e` with Release, and puts the old value on the
+//!    retired list with the stamp `e`.
+//! 5. A scan locks the retired list, executes the heavy side of that fence, and looks at all records. The scan takes
+//!    off the list each value whose stamp is no larger than the smallest announcement, and frees these values without
+//!    any lock held.
 //!
 //! # Why nothing is freed while it is read
 //!
 //! * The scan saw an announcement `a ≥ e`. The reader loaded `a` from `epoch` with Acquire, so it sees the swap that
-//!   came before `e`. What it had read earlier it had let go by then, and its Release store (read here with Acquire) puts
-//!   those reads before the freeing.
-//! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If it is the
-//!   reader's, the scan could not have missed the announcement. If it is the scan's, the reader's load sees
-//!   the swap, because the swap came before the value was on the list, and the list was locked before the
-//!   fence. (A fence executed *before* the list is locked would not do: the list could then hold a value
-//!   swapped out after that fence.)
-//! * A record that the scan did not find was registered after the scan had unlocked the list of records, so
+//!   came before `e`. The reader had let go by then of all values that it had read earlier. The reader's Release store
+//!   (read here with Acquire) puts those reads before the freeing.
+//! * The scan saw `OFFLINE`. Of the reader's fence and the scan's fence one comes first. If the reader's fence is
+//!   first, the scan could not have missed the announcement. If the scan's fence is first, the reader's load sees the
+//!   swap, because the swap came before the value was on the list, and the list was locked before the fence. (A fence
+//!   executed *before* the list is locked would not suffice: the list could then hold a value swapped out after that
+//!   fence.)
+//! * The scan did not find the record. The record was registered after the scan had unlocked the list of records, so
 //!   its thread sees the swap too.
-//! * Announcements of one record never fall back: one thread owns it at a time, its loads of `epoch` are
+//! * Announcements of one record never fall back: one thread owns the record at a time, its loads of `epoch` are
 //!   coherent, and ownership is handed on through the lock of the list of records.
 //!
 //! # Sections
 //!
-//! A routed send runs user code (a routing logic, a clone, the drop of a refused message), and that code may
-//! send again. Sections therefore nest: each thread counts its depth, and neither the end of an inner
-//! section nor the end of a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of what an outer
-//! section holds. Don't wait for anything inside a section: it would hold up all freeing meanwhile.
+//! A routed send runs user code (a routing logic, a clone, the drop of a refused message), and that code may send
+//! again. Sections therefore nest, and each thread counts its depth. Neither the end of an inner section nor the end of
+//! a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of the values that an outer section holds. Don't
+//! wait for anything inside a section: the wait would hold up all freeing meanwhile.
 //!
-//! # Who frees what a scan had to leave
+//! # Values that a scan had to leave
 //!
-//! Each standing reader looks for it when it has announced an epoch that is new to it, and before it goes offline: there,
-//! whoever replaces sees it offline, or it sees that the epoch has moved. A section that ends, or a thread that rests while
-//! it blocks, looks for nothing: each send from outside would pay for it, and what is freed runs user code, under locks of
-//! a user perhaps. So what was replaced while such a thread was reading stays until the next replacement anywhere, until
-//! a worker announces an epoch that is new to it, or until the threads of a system are joined. That costs memory alone.
+//! A standing reader looks for such values when it has announced an epoch that is new to it, and before it goes
+//! offline. In the second case, the replacing thread sees the reader offline, or the reader sees that the epoch has
+//! moved. A section that ends, or a thread that rests while it blocks, looks for nothing: each send from outside would
+//! pay for the look, and freeing runs user code, perhaps under locks of a user. So a value that was replaced while such
+//! a thread was reading stays until the next replacement in the domain, until a worker announces an epoch that is new
+//! to it, or until the threads of a system are joined. That costs memory alone.
 
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{Arc, CachePadded, Mutex, asymmetric_fence, lock, per_thread, process_wide};
@@ -68,15 +70,15 @@ per_thread! {
 }
 
 per_thread! {
-    /// The record of that membership as long as it lasts, since each routed send asks for it; else null.
+    /// The record of that membership as long as it lasts, else null. Each routed send asks for it.
     static RECORD: Cell<*const Record> = Cell::new(std::ptr::null());
 }
 
-/// Announced by a reader that holds nothing and promises nothing; above every epoch, so that a smallest
-/// announcement needs no special case.
+/// The announcement of a reader that holds nothing and promises nothing. This announcement is above every epoch, so
+/// that a smallest announcement needs no special case.
 const OFFLINE: u64 = u64::MAX;
 
-/// Begins a section of the process-wide domain: values read through it stay valid until it is dropped.
+/// Begins a section of the process-wide domain: values read through the section stay valid until it is dropped.
 ///
 /// Any thread may call this, at any depth, also while its thread-locals are being destroyed.
 #[inline]
@@ -92,7 +94,7 @@ pub fn standing() -> Standing<'static> {
     Standing::begin(process_domain(), own_record())
 }
 
-/// Lets the calling thread rest in the process-wide domain until the guard is dropped, for it may block.
+/// Lets the calling thread, which may block, rest in the process-wide domain until the guard is dropped.
 ///
 /// An open section keeps the thread online all the same, and the end of an inner guard changes nothing. A
 /// thread that doesn't stand has nothing to rest from.
@@ -102,18 +104,18 @@ pub fn rest_here() -> Rest {
     Rest { stood, stays: PhantomData }
 }
 
-/// The domain that all routers of the process share, so that a worker of one actor system may route into
+/// Returns the domain that all routers of the process share, so that a worker of one actor system may route into
 /// another system.
 #[inline]
 pub fn process_domain() -> &'static Arc<Domain> {
     &PROCESS
 }
 
-/// The readers of some published values, and the replaced ones that these may still be reading.
+/// The readers of some published values, and the replaced values that these readers may still be reading.
 pub struct Domain {
     /// Counts replacements.
     epoch: CachePadded<AtomicU64>,
-    /// What was replaced and is not freed yet.
+    /// The values that were replaced and are not freed yet.
     retired: Mutex<Vec<Retired>>,
     /// One for each thread that reads.
     records: Mutex<Records>,
@@ -122,7 +124,7 @@ pub struct Domain {
 
 /// A thread's membership in a domain, which owns one of its records.
 ///
-/// The process-wide domain keeps one for each thread by itself; other domains are joined by hand.
+/// The process-wide domain keeps one membership for each thread by itself; other domains are joined by hand.
 pub struct Member {
     domain: Arc<Domain>,
     record: Arc<Record>,
@@ -130,7 +132,7 @@ pub struct Member {
     stays: PhantomData<*const ()>,
 }
 
-/// A stretch of code during which what it has read stays valid.
+/// A stretch of code during which the values that it has read stay valid.
 #[must_use = "a section ends when it is dropped"]
 pub struct Section<'d> {
     domain: &'d Domain,
@@ -160,14 +162,14 @@ pub struct Rest {
     stays: PhantomData<*const ()>,
 }
 
-/// A value that is replaced as a whole while others read it.
+/// A value that is replaced as a whole while other threads read it.
 pub struct Published<T> {
     current: AtomicPtr<T>,
     domain: Arc<Domain>,
     owns: PhantomData<T>,
 }
 
-/// A value that nobody can find any more, without its type.
+/// A value that no new reader can find, without its type.
 ///
 /// A plain pointer, not a `Box`: readers may still hold references into it, and moving a `Box` asserts that
 /// there are none.
@@ -177,7 +179,7 @@ pub struct Garbage {
     free: unsafe fn(*mut ()),
 }
 
-/// What one thread tells the scans of a domain.
+/// The state of one thread that scans of a domain look at.
 struct Record {
     /// The epoch last seen while holding nothing, or [`OFFLINE`].
     announced: CachePadded<AtomicU64>,
@@ -194,7 +196,7 @@ struct Records {
     free: Vec<Arc<Record>>,
 }
 
-/// The record that all threads share whose thread-locals are gone.
+/// The record that is shared by all threads whose thread-locals are gone.
 struct Homeless {
     record: Record,
     /// How many sections are open in such threads.
@@ -219,18 +221,18 @@ impl Domain {
         })
     }
 
-    /// Takes over what nobody can find any more, and frees what can be freed by now.
+    /// Takes over a value that no new reader can find, and frees the values that can be freed by now.
     ///
-    /// Freeing runs user code (`Drop`); a panic in it ends there.
+    /// Freeing runs user code (`Drop`); a panic in that code is caught.
     pub fn retire(&self, garbage: Garbage) {
         self.defer(garbage);
         self.collect();
     }
 
-    /// Frees every retired value that no reader can hold any more, and returns how many are left.
+    /// Frees every retired value that no reader can hold any more, and returns how many values are left.
     ///
-    /// Retiring does this too, the head of each router does it before each change, and a worker does it
-    /// when it has announced a new epoch.
+    /// Retiring does this too. The head of each router does it before each change, and a worker does it when it has
+    /// announced a new epoch.
     pub fn collect(&self) -> usize {
         // Either this scan sees the announcement of a reader, whose light side is in `Record::announce`, or the reader
         // sees that the retired values were replaced.
@@ -238,16 +240,16 @@ impl Domain {
         unsafe { self.collect_after(asymmetric_fence::heavy) }
     }
 
-    /// How many replaced values are not freed yet.
+    /// Returns how many replaced values are not freed yet.
     pub fn retired_count(&self) -> usize {
         lock(&self.retired).len()
     }
 
     /// Puts garbage on the retired list.
     pub fn defer(&self, garbage: Garbage) {
-        // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. Whoever
-        // announces this epoch sees the replacement made before. Later increments are read-modify-writes
-        // and so continue this release sequence.
+        // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. A thread that
+        // announces this epoch sees the replacement made before. Later increments are read-modify-writes and so
+        // continue this release sequence.
         let stamp = self.epoch.fetch_add(1, Ordering::Release) + 1;
         lock(&self.retired).push(Retired { garbage, stamp });
     }
@@ -265,14 +267,14 @@ impl Domain {
                 return 0;
             }
             if !order() {
-                // Nothing can be told of the readers, so everything stays.
+                // Without the fence nothing is known of the readers, so every value stays.
                 return retired.len();
             }
             let passed = self.passed_by_all();
             let free: Vec<Retired> = retired.extract(|old| old.stamp <= passed);
             (free, retired.len())
         };
-        // No lock is held: what is freed may route messages, and so come back here.
+        // No lock is held: a destructor may route messages, and so come back here.
         for old in free {
             // SAFETY: the value was taken off the list, so it is freed once, and every reader has announced
             // an epoch in which it could not be found, or was seen offline after the fence.
@@ -281,20 +283,21 @@ impl Domain {
         left
     }
 
-    /// Whether a scan would find anything to free, as far as the caller can see, who has just announced.
+    /// Returns whether a scan would find anything to free, as far as the caller, who has just announced, can see.
     fn seems_passed(&self) -> bool {
         let Some(oldest) = lock(&self.retired).iter().map(|old| old.stamp).min() else { return false };
-        // Of those that announce at once, the last one to lock the list of records sees the others.
+        // Of several threads that announce at once, the last one to lock the list of records sees the other
+        // announcements.
         oldest <= self.passed_by_all()
     }
 
-    /// The newest epoch that every online reader has announced.
+    /// Returns the newest epoch that every online reader has announced.
     fn passed_by_all(&self) -> u64 {
         let records = lock(&self.records);
         let all = records.all.iter().map(|record| &**record);
         all.chain([&self.homeless.record])
-            // Ordering: Acquire; pairs with the Release stores of `announced`. What the reader read before
-            // its announcement happens before the freeing.
+            // Ordering: Acquire; pairs with the Release stores of `announced`. Each read of the reader before its
+            // announcement happens before the freeing.
             .map(|record| record.announced.load(Ordering::Acquire))
             .min()
             .unwrap_or(OFFLINE)
@@ -303,7 +306,7 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        // Members and published values keep the domain alive, so nobody can be reading.
+        // Members and published values keep the domain alive, so no thread can be reading.
         let retired = std::mem::take(&mut *lock(&self.retired));
         for old in retired {
             // SAFETY: no member is left, so no section is open and no reader holds the value.
@@ -346,7 +349,7 @@ impl Member {
         Self { domain: domain.clone(), record, stays: PhantomData }
     }
 
-    /// Goes offline unless a section is open; true if the thread stood.
+    /// Goes offline unless a section is open; returns true if the thread stood.
     fn rest(&self) -> bool {
         self.record.rest()
     }
@@ -367,10 +370,11 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The next user of the record may be another thread. A member of a domain made by hand only costs the cache.
+        // The next user of the record may be another thread, so the cached pointer goes. For a member of a domain made
+        // by hand this only costs the cache.
         let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
-        // Something of this thread still uses the record, say a section kept in another thread-local, or
-        // one that was leaked. The record then stays with it for good, and nobody else gets it.
+        // If a section of this thread (kept in another thread-local, or leaked) or a registration still uses the
+        // record, the record stays with this thread for good, and no other thread gets it.
         if self.record.depth.get() == 0 && !self.record.standing.get() {
             lock(&self.domain.records).free.push(self.record.clone());
         }
@@ -401,17 +405,17 @@ impl<'d> Standing<'d> {
         standing
     }
 
-    /// Says that the thread holds nothing, unless a section is open or it rests. To be called after each
-    /// turn. True if that announced a new epoch, in which something may have become free.
+    /// Announces that the thread holds nothing, unless a section is open or the thread rests. A worker calls this after
+    /// each turn. Returns true if this announced a new epoch, in which values may have become free.
     #[inline]
     pub fn quiescent(&self) -> bool {
         let Some(record) = self.record else { return false };
         if record.depth.get() > 0 || !record.standing.get() {
             return false;
         }
-        // Ordering: Acquire; pairs with the Release increment in `defer`. Whoever announces an epoch sees
-        // every replacement stamped with it, so no fence is needed: until the store below a scan finds the
-        // older announcement.
+        // Ordering: Acquire; pairs with the Release increment in `defer`. A thread that announces an epoch sees every
+        // replacement stamped with it, so no fence is needed: until the store below a scan finds the older
+        // announcement.
         let epoch = self.domain.epoch.load(Ordering::Acquire);
         let is_new = record.announced.load(Ordering::Relaxed) != epoch;
         if is_new {
@@ -422,8 +426,9 @@ impl<'d> Standing<'d> {
         is_new
     }
 
-    /// Goes offline, before the thread parks; an open section keeps the thread online until its end. False if something was
-    /// replaced since the thread's last announcement, which perhaps nobody else comes by to [free](Self::collect).
+    /// Goes offline before the thread parks; an open section keeps the thread online until its end. Returns false if a
+    /// value was replaced since the thread's last announcement: perhaps no other thread comes by to
+    /// [free](Self::collect) that value.
     #[must_use = "what was replaced meanwhile may be left to this thread"]
     pub fn rest(&self) -> bool {
         let Some(record) = self.record else { return true };
@@ -432,10 +437,10 @@ impl<'d> Standing<'d> {
         if !record.rest() || record.depth.get() > 0 {
             return true;
         }
-        // Either the scan of whoever replaces, the heavy side of which is in `Domain::collect`, sees that the thread has gone
-        // offline, or the load below sees the new epoch.
+        // Either the scan of the replacing thread, which executes the heavy side in `Domain::collect`, sees that this
+        // thread has gone offline, or the load below sees the new epoch.
         asymmetric_fence::light();
-        // Ordering: Relaxed; the fence orders it, and nothing is read by what it says.
+        // Ordering: Relaxed; the fence orders it, and no data is read on the strength of its value.
         self.domain.epoch.load(Ordering::Relaxed) == announced
     }
 
@@ -445,10 +450,12 @@ impl<'d> Standing<'d> {
         record.resume(self.domain);
     }
 
-    /// Frees what has become free since the thread's last announcement, or by its rest. After each replacement all workers
-    /// come here, and only who finds that all others have announced it makes every thread execute a fence.
+    /// Frees the values that have become free since the thread's last announcement, or by its rest. After each
+    /// replacement all workers come here. Only a worker that finds that all other readers have announced it makes every
+    /// thread execute a fence.
     ///
-    /// Not part of the worker's loop, which would keep what this needs in mind in each of its turns (14 instructions).
+    /// Not inlined into the worker's loop, which would otherwise keep the state for this in each of its turns (14
+    /// instructions).
     #[cold]
     #[inline(never)]
     pub fn collect(&self) {
@@ -493,15 +500,15 @@ impl<T: Send + Sync + 'static> Published<T> {
         }
     }
 
-    /// The current value, valid as long as the section.
+    /// Returns the current value, valid as long as the section.
     ///
     /// # Panics
     ///
-    /// If the section belongs to another domain, since it would keep nothing alive here.
+    /// If the section belongs to another domain: such a section would keep no value alive here.
     #[inline]
     pub fn read<'g>(&'g self, section: &'g Section<'_>) -> &'g T {
         assert!(std::ptr::eq(section.domain, &*self.domain), "the section belongs to another domain");
-        // Ordering: Acquire; pairs with the AcqRel swap in `replace`. Whoever finds a value sees it whole.
+        // Ordering: Acquire; pairs with the AcqRel swap in `replace`. A thread that finds a value sees it whole.
         let current = self.current.load(Ordering::Acquire);
         // SAFETY: `current` came from a box. It is freed by a scan that found this section's thread past
         // its replacement, which the open section rules out, or by `drop`, which the borrow of `self` rules
@@ -512,25 +519,25 @@ impl<T: Send + Sync + 'static> Published<T> {
     /// Replaces the value; the old one is dropped when its last reader has left.
     pub fn replace(&self, value: T) {
         let new = Box::into_raw(Box::new(value));
-        // Ordering: AcqRel; the Release half pairs with the Acquire load in `read`; by the Acquire half
-        // the writes that made the old value happen before its freeing, whoever published it.
+        // Ordering: AcqRel; the Release half pairs with the Acquire load in `read`; by the Acquire half the writes that
+        // made the old value happen before its freeing, whichever thread published it.
         let old = self.current.swap(new, Ordering::AcqRel);
-        // SAFETY: `old` came from a box, and only the one who swapped it out gets here with it.
+        // SAFETY: `old` came from a box, and only the thread that swapped it out gets here with it.
         let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
         self.domain.retire(garbage);
     }
 
-    /// Replaces the value unless it is another one than `seen`, which was read in a section that is still open: so no
+    /// Replaces the value if it is still `seen`. The caller has read `seen` in a section that is still open, so no
     /// other value can have its address.
     ///
     /// # Errors
     ///
-    /// The new value, if somebody else has replaced the one that was seen.
+    /// The new value, if another thread has replaced `seen`.
     pub fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
         let new = Box::into_raw(Box::new(value));
         let seen = std::ptr::from_ref(seen).cast_mut();
-        // Ordering: Release; as in `replace`. Not Acquire: the `read` that has shown `seen` was. Relaxed on failure: what
-        // was found is not looked at.
+        // Ordering: Release; as in `replace`. Not Acquire: the `read` that returned `seen` was. Relaxed on failure: the
+        // value found is not looked at.
         match self.current.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed) {
             Ok(old) => {
                 // SAFETY: as in `replace`.
@@ -538,7 +545,7 @@ impl<T: Send + Sync + 'static> Published<T> {
                 self.domain.retire(garbage);
                 Ok(())
             }
-            // SAFETY: it came from a box just now, and nobody has seen it.
+            // SAFETY: it came from a box just now, and no other thread has seen it.
             Err(_) => Err(*unsafe { Box::from_raw(new) }),
         }
     }
@@ -546,7 +553,7 @@ impl<T: Send + Sync + 'static> Published<T> {
 
 impl<T> Drop for Published<T> {
     fn drop(&mut self) {
-        // Ordering: Relaxed; who has it exclusively comes after all who have replaced the value.
+        // Ordering: Relaxed; exclusive access comes after each replacement of the value.
         let current = self.current.load(Ordering::Relaxed);
         // SAFETY: `current` came from a box, and references to it borrow `self`, which is ending.
         drop(unsafe { Box::from_raw(current) });
@@ -564,20 +571,20 @@ impl Garbage {
     ///
     /// # Safety
     ///
-    /// `free(value)` must be allowed once, in any thread, at any time after the last reader has left, and
-    /// nobody else may free the value.
+    /// `free(value)` must be allowed once, in any thread, at any time after the last reader has left, and no other code
+    /// may free the value.
     pub unsafe fn new(value: *mut (), free: unsafe fn(*mut ())) -> Self {
         Self { value, free }
     }
 
-    /// Frees the value. A panic in its drop has been reported by the panic hook and ends here, so that the
-    /// other values are freed as well.
+    /// Frees the value. A panic in its drop has been reported by the panic hook and is caught here, so that the other
+    /// values are freed as well.
     ///
     /// # Safety
     ///
     /// No reader may hold the value any more.
     unsafe fn free(self) {
-        // SAFETY: whoever made this garbage allowed one such call after the last reader has left.
+        // SAFETY: the maker of this garbage allowed one such call after the last reader has left.
         let free = || unsafe { (self.free)(self.value) };
         if crate::sync::EXPLORED {
             // Loom and shuttle report by panicking, which must not end here.
@@ -597,7 +604,7 @@ unsafe impl Send for Garbage {}
 ///
 /// # Safety
 ///
-/// `value` must come from `Box::<T>::into_raw`, and nobody may use it any more.
+/// `value` must come from `Box::<T>::into_raw`, and no code may use it any more.
 unsafe fn free_box<T>(value: *mut ()) {
     // SAFETY: the caller passes a box's pointer and gives up the value.
     drop(unsafe { Box::from_raw(value.cast::<T>()) });
@@ -615,19 +622,19 @@ impl Record {
     /// Goes online.
     #[inline]
     fn announce(&self, domain: &Domain) {
-        // Ordering: Acquire; pairs with the Release increment in `defer`: whoever announces an epoch sees every
+        // Ordering: Acquire; pairs with the Release increment in `defer`: a thread that announces an epoch sees every
         // replacement stamped with it.
         let epoch = domain.epoch.load(Ordering::Acquire);
         // Ordering: Release; pairs with the Acquire load in `passed_by_all`. A scan may see this store and
         // not the one by which the thread went offline before; the reads of earlier sections happen before
         // its freeing all the same.
         self.announced.store(epoch, Ordering::Release);
-        // Either the scan sees the store above, or the later loads see what was replaced before the scan, the heavy side of
-        // which is in `Domain::collect`.
+        // Either the scan, which executes the heavy side in `Domain::collect`, sees the store above, or the later loads
+        // see each replacement that came before the scan.
         asymmetric_fence::light();
     }
 
-    /// Stands no longer; true if it did. An open section keeps the thread online until its end.
+    /// Stands no longer; returns true if the thread stood. An open section keeps the thread online until its end.
     fn rest(&self) -> bool {
         let stood = self.standing.replace(false);
         if stood && self.depth.get() == 0 {
@@ -663,8 +670,8 @@ impl Homeless {
         if *open == 0 {
             self.record.announce(domain);
         }
-        // Who comes later inherits an older announcement, which keeps more alive than it needs; the lock
-        // puts the first one's fence before its loads.
+        // A later thread inherits the older announcement, which keeps more alive than it needs. The lock puts the first
+        // thread's fence before the later thread's loads.
         *open += 1;
     }
 
@@ -688,7 +695,7 @@ fn enter(domain: &Domain, record: Option<&Record>) {
     }
 }
 
-/// The calling thread's record in the process-wide domain, or `None` once its thread-locals are gone.
+/// Returns the calling thread's record in the process-wide domain, or `None` once its thread-locals are gone.
 #[inline]
 fn own_record() -> Option<&'static Record> {
     let mut record = RECORD.try_with(Cell::get).unwrap_or(std::ptr::null());
@@ -712,8 +719,8 @@ fn find_record() -> Option<*const Record> {
 #[cold]
 fn first_use(member: &OnceCell<Member>) -> &Member {
     let joined = Member::join(process_domain());
-    // Allocating in `join` may run a global allocator that routes messages, which joins before us; our
-    // record then goes back at once.
+    // Allocating in `join` may run a global allocator that routes messages, and so joins first. The record of this call
+    // then goes back at once.
     let _ = member.set(joined);
     member.get().expect("set above")
 }
@@ -956,7 +963,7 @@ mod tests {
         }
         impl Drop for Late {
             fn drop(&mut self) {
-                // Made before the thread's membership, so destroyed after it.
+                // `LATE` is made before the thread's membership, and so is destroyed after it.
                 assert!(own_record().is_none());
                 let outer = section();
                 let inner = section();

@@ -4,7 +4,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A task whose turn waits until it is let go, and says so.
+/// A task whose turn reports its start and waits until the test lets it go.
 #[repr(C)]
 struct Gate {
     task: Task,
@@ -100,7 +100,7 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
     let homes = [running.new_task_home().expect("a thread"), running.new_task_home().expect("a thread")];
     homes[0].schedule(left.token());
     assert_eq!(entries.recv(), Ok(0));
-    // The other one runs although this one blocks.
+    // The other actor runs although this one blocks.
     homes[1].schedule(right.token());
     assert_eq!(entries.recv(), Ok(1));
     go_left.send(Ran::Busy).expect("the gate listens");
@@ -110,7 +110,7 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
     assert_eq!(entries.recv(), Ok(1));
     homes[1].release();
     go_right.send(Ran::Idle).expect("the gate listens");
-    // Not released: the stop ends it.
+    // The first actor is not released: the stop ends its thread.
     running.stop_and_join().expect("not on a thread of the dispatcher");
 }
 
@@ -121,7 +121,7 @@ fn a_pinned_thread_that_has_not_parked_sees_what_led_to_the_wake() {
     let (entered, entries) = channel();
     let mut gates = Vec::new();
     for number in 0..if cfg!(miri) { 5 } else { 500 } {
-        // Made and scheduled while the thread is on its way from the turn before to its slot.
+        // The gate is made and scheduled while the thread is on its way from the turn before to its slot.
         let (gate, go) = Gate::new(number, &entered);
         gates.push(gate);
         home.schedule(gates[number].token());

@@ -11,11 +11,11 @@ use std::thread;
 struct Counter {
     task: Task,
     pool: Weak<Pool>,
-    /// Wakes not yet handled; whoever raises it from 0 wins the token.
+    /// Wakes not yet handled; the thread that raises this from 0 wins the token.
     pending: AtomicUsize,
     handled: AtomicUsize,
     running: AtomicBool,
-    /// Wakes that this task passes on to `next`, one per message, while there are any left.
+    /// Wakes that this task still passes on to `next`, one per message.
     hops: AtomicUsize,
     next: AtomicUsize,
     all: Weak<Vec<Counter>>,
@@ -93,7 +93,7 @@ fn stress(settings: Settings) {
             });
         }
     });
-    // A stopped pool runs all that was scheduled, and what that schedules.
+    // A stopped pool runs every task that was scheduled, and the tasks that those schedule.
     pool.stop();
     pool.join().expect("no worker");
     let handled: usize = all.iter().map(|counter| counter.handled.load(Ordering::Relaxed)).sum();
@@ -118,7 +118,7 @@ fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
     let (pool, workers) = Pool::assemble(Settings::new("stalled", 2)).expect("the settings are good");
     let all = counters(&pool, 2, 0);
     let [sleeper, stalled]: [Worker; 2] = workers.try_into().expect("two");
-    // It counts as searching, and never runs.
+    // A searcher that is counted and never runs.
     pool.sleep.begin_search(0);
     let sleeper = thread::spawn(move || sleeper.run(()));
     while !pool.sleep.is_asleep(0) {
@@ -137,7 +137,7 @@ fn a_searcher_without_a_core_holds_up_one_task_and_not_two() {
 
 #[test]
 fn the_rest_of_an_emptied_injector_is_told_of_again_before_a_turn() {
-    // The second task is told of when it is there; a third one comes behind that word.
+    // The worker notifies for the second task once it has queued that task; a third task is queued after that notify.
     for (count, tells) in [(1, false), (2, false), (3, true), (9, true)] {
         let (pool, workers) = Pool::assemble(Settings::new("takes", 1)).expect("the settings are good");
         let all = counters(&pool, count, 0);
@@ -150,7 +150,7 @@ fn the_rest_of_an_emptied_injector_is_told_of_again_before_a_turn() {
     }
 }
 
-/// Frees something between two sweeps of a search, and its destructor wakes so many tasks.
+/// Frees memory between two sweeps of a search, with a destructor that wakes `wakes` tasks.
 struct FreesWhileSearching {
     all: Arc<Vec<Counter>>,
     wakes: usize,
@@ -187,7 +187,7 @@ fn what_is_woken_between_two_sweeps_of_a_search_is_run_although_nobody_else_can_
     }
 }
 
-/// Tells at its end whether that is on a worker.
+/// Records at its end whether that is on a worker.
 struct TellsWhereItEnds(Arc<AtomicBool>);
 impl TurnHooks for TellsWhereItEnds {
     fn quiescent(&mut self) {}
@@ -269,7 +269,7 @@ fn a_core_that_does_not_exist_is_an_error_and_leaves_no_thread() {
         .expect_err("no such core");
         assert!(matches!(&error, StartError::Core { core, .. } if *core == missing), "{error}");
         assert!(error.to_string().starts_with(&format!("core {missing} cannot be had")), "{error}");
-        // The factory went with the last thread: all have ended, and none began to work.
+        // The factory was dropped with the last thread: all threads have ended, and none has begun to work.
         assert_eq!(Arc::strong_count(&started), 1);
         assert_eq!(started.load(Ordering::Relaxed), 0);
     }
@@ -404,7 +404,7 @@ fn a_long_turn_is_asked_to_end_for_the_task_that_it_woke() {
         Call::new(move |turn| {
             let before = (0..100).any(|_| turn.should_yield());
             pool.schedule(woken.token());
-            // Ends because the clock goes on; nothing is said about how soon.
+            // The loop ends because the clock goes on; no bound on its time is tested.
             while !turn.should_yield() {
                 thread::yield_now();
             }
