@@ -101,8 +101,8 @@ pub trait Actor: Send + Sized + 'static {
     ///
     /// The new state is made once every child has ended that has been told to stop by then: here or earlier, all
     /// [at once](Context::stop_children) or [one by one](Context::stop_child), by this actor or by others
-    /// ([`AnyRef::stop`]). So their names are free. Children that an overriding hook keeps are restarted with their
-    /// parent. A child that was only [poisoned](AnyRef::poison) is kept: it is suspended, and has messages to handle
+    /// ([`AnyRef::stop`](crate::AnyRef::stop)). So their names are free. Children that an overriding hook keeps are restarted with their
+    /// parent. A child that was only [poisoned](crate::AnyRef::poison) is kept: it is suspended, and has messages to handle
     /// before it ends.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// What a running actor sees: itself, its children, timers, watches.
 ///
-/// Handed to every hook and handler of an [`Actor`]. `M` is the actor's message type, so that wrappers and
+/// Handed to every hook and handler of an [`Actor`](crate::Actor). `M` is the actor's message type, so that wrappers and
 /// tests can hand a context on without naming the actor's own type.
 pub struct Context<M: Send + 'static> {
     owned: NonNull<Owned<M>>,
@@ -113,7 +113,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Tells all children to stop, and takes back watches of them: no notice of a child that ends by this reaches a new
-    /// state. One of a child that had ended just before may. A restart [waits](Actor::restarting) until they have ended.
+    /// state. One of a child that had ended just before may. A restart [waits](crate::Actor::restarting) until they have ended.
     pub fn stop_children(&mut self) {
         for child in self.core().children.all() {
             self.end_watch(&child);
@@ -124,7 +124,7 @@ impl<M: Send + 'static> Context<M> {
     /// Tells one child to stop, as [`AnyRef::stop`] does, and returns whether it is a child of this actor that has not
     /// ended. Any other actor is left alone. A child that has been told already is told again, which changes nothing.
     ///
-    /// Its name is free once it has ended. A restart of this actor [waits](Actor::restarting) for it. A
+    /// Its name is free once it has ended. A restart of this actor [waits](crate::Actor::restarting) for it. A
     /// [watch](Self::watch) of the child stays, so that its end can be waited for; where the new state is not to hear of
     /// it, [unwatch](Self::unwatch) the child first, as [`stop_children`](Self::stop_children) does. (Akka's
     /// `context.stop(child)`.)

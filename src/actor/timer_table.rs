@@ -30,7 +30,7 @@ pub(crate) struct Timer<M> {
     pub(crate) name: Option<TimerName>,
 }
 
-/// The name of a timer, by which its actor finds it again; see [`Context::timers`].
+/// The name of a timer, by which its actor finds it again; see [`Context::timers`](crate::Context::timers).
 ///
 /// Made from a text, a number, or both: `"flush"`, `7`, `("session", 7)`. A text that is part of the program
 /// costs no allocation.

@@ -179,7 +179,7 @@ impl<R: Send + 'static> Asker<R> {
     ) -> Pending<'_, R> {
         let (reply_to, mut pending) = begin_with(self, target.timekeeper());
         let message = make(reply_to).into();
-        let (sent, put_off) = deferred_send::put_off(|| target.send(message));
+        let (sent, put_off) = deferred_send::put_off(|| target.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped, whose port would say `NoReply`.
             refuse_pending(&mut pending, AskError::refused(&refused));

@@ -266,7 +266,7 @@ impl std::error::Error for AskError {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptEnd {
-    /// Its reply was none that counts as a success: see [`Request::is_success`].
+    /// Its reply was none that counts as a success: see [`Request::is_success`](crate::ask::reply::Request::is_success).
     Unsuccessful,
     /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or
     /// the routee stopped with the message in its mailbox. What a handler failed with is in the log.
@@ -275,7 +275,7 @@ pub enum AttemptEnd {
     Refused(DeadLetterReason),
     /// The routee is a router itself, and this is what it said.
     Failed(AskError),
-    /// User code panicked: the message's `Clone` or [`Answerable::fork`], or [`Request::is_success`].
+    /// User code panicked: the message's `Clone` or [`Answerable::fork`](crate::Answerable::fork), or [`Request::is_success`](crate::ask::reply::Request::is_success).
     Panicked,
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc as StdArc;
 impl DeadLetters {
     /// Marks the messages of type `M` for which `is_suppressed` is true: what becomes of them when nobody takes
     /// them is of no interest. They are counted, and published as
-    /// [`SuppressedDeadLetter`](crate::SuppressedDeadLetter) instead of as [`DeadLetter`], and are never logged.
+    /// [`SuppressedDeadLetter`](crate::SuppressedDeadLetter) instead of as [`DeadLetter`](crate::DeadLetter), and are never logged.
     /// One mark for each type: the last one counts. To mark the type as a whole: `suppress(|_: &M| true)`.
     ///
     /// Control (stop, poison pill, kill, notices of termination) is no message here, and never a dead letter.

@@ -2,7 +2,7 @@ use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
 /// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
-/// [sink](DeadLetters::take) of its type, or is gone.
+/// [sink](crate::DeadLetters::take) of its type, or is gone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeadLetter {

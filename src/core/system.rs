@@ -87,7 +87,7 @@ impl SystemRef {
     }
 
     /// The guardian of top-level actors, `/user`. It is there until the system's threads have gone, and `None` afterwards:
-    /// once [`System::shutdown`] or the [`System`]'s destructor has returned, or, if the destructor has given up waiting,
+    /// once [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor has returned, or, if the destructor has given up waiting,
     /// once the last actor has ended.
     ///
     /// After [`stop`](Self::stop) it is still there, but [closed](AnyRef::is_closed): it takes no more children.
@@ -122,7 +122,7 @@ impl SystemRef {
     }
 
     /// Begins to stop every actor and returns at once; may be called from an actor. Threads are joined by
-    /// [`System::shutdown`] or the [`System`]'s destructor.
+    /// [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor.
     pub fn stop(&self) {
         self.0.begin_end();
     }
@@ -131,7 +131,7 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] as for [`System::shutdown`].
+    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] as for [`System::shutdown`](crate::System::shutdown).
     pub fn wait_until_ended(&self, deadline: Duration) -> Result<(), ShutdownError> {
         self.0.wait_for_end(deadline)
     }

@@ -1,16 +1,20 @@
-//! Where senders wait for room in a bounded mailbox.
+//! Senders wait here for room in a bounded mailbox.
 //!
-//! A sender announces itself, then looks for room once more; the owner makes room, then looks for announced
-//! senders. Between the two halves of either side lies a `SeqCst` fence, so one of them sees the other:
-//! the sender's fence first, and the owner finds the announcement and notifies; the owner's first, and the
-//! sender finds the room. A notification between the sender's last look and its sleep is not missed either:
-//! it changes the ticket that the sender drew before that look.
+//! A sender announces itself and then looks for room once more. The owner makes room and then looks for announced
+//! senders. Between the two steps of each side lies a `SeqCst` fence, so at least one side sees the other:
 //!
-//! One unit of room wakes one sender. A sender that gives up at its deadline may have been chosen, so it
-//! passes the notification on. Who comes along may take the room first; the chosen one then waits again.
+//! * If the fence of the sender is first, the owner finds the announcement and notifies.
+//! * If the fence of the owner is first, the sender finds the room.
 //!
-//! A sender that waits for room in several mailboxes has a [`Bell`], which every notification rings, beside waking one
-//! of the others: so it takes no notification from them, and has none to pass on.
+//! A notification between the last look of the sender and its sleep is not missed either: the notification changes the
+//! ticket that the sender drew before that look.
+//!
+//! One unit of room wakes one sender. A sender that gives up at its deadline may be the woken one, so it passes the
+//! notification on. Another sender may take the room first; the woken sender then waits again.
+//!
+//! A sender that waits for room in several mailboxes has a [`Bell`]. Each notification rings all bells and also wakes
+//! one sender without a bell. So a sender with a bell takes no notification from another sender, and has none to pass
+//! on.
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, lock};
@@ -28,7 +32,7 @@ pub struct Room {
 struct Inside {
     /// Counts notifications.
     ticket: u64,
-    /// Of senders who wait for room in several mailboxes.
+    /// The bells of senders that wait for room in several mailboxes.
     bells: Vec<Arc<Bell>>,
 }
 
@@ -38,9 +42,9 @@ impl Room {
         Self { waiting: AtomicUsize::new(0), inside, changed: Condvar::new() }
     }
 
-    /// Repeats `attempt` until it gives something or the deadline has passed.
+    /// Repeats `attempt` until it returns a value or the deadline has passed.
     ///
-    /// Models have no clock: there a deadline never passes.
+    /// Models have no clock: in a model a deadline never passes.
     pub fn wait<T>(&self, deadline: Option<Instant>, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
         let _announced = Announced::new(self);
         loop {
@@ -58,7 +62,7 @@ impl Room {
         }
     }
 
-    /// Sleeps until the ticket changes; false if the deadline passed before.
+    /// Sleeps until the ticket changes; returns false if the deadline passed before.
     fn sleep(&self, ticket: u64, deadline: Option<Instant>) -> bool {
         let mut current = lock(&self.inside);
         while current.ticket == ticket {
@@ -76,22 +80,22 @@ impl Room {
         true
     }
 
-    /// Owner: `head` has moved.
+    /// Owner: `head` has moved, so there is room; wakes one sender.
     #[inline]
     pub fn made(&self) {
-        // Ordering: SeqCst; between the store of `head` and the look at `waiting`; mirror of `announce`.
+        // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) != 0 {
             self.notify(Condvar::notify_one);
         }
     }
 
-    /// There may be room for all who wait.
+    /// Wakes all waiting senders, because there may be room for all.
     pub fn for_all(&self) {
         self.notify(Condvar::notify_all);
     }
 
-    /// Owner: the mailbox has closed, nobody will find room any more.
+    /// Owner: the mailbox has closed, and no sender will find room any more; wakes all senders.
     pub fn closed(&self) {
         self.notify(Condvar::notify_all);
     }
@@ -106,13 +110,13 @@ impl Room {
         whom(&self.changed);
     }
 
-    /// Has `bell` rung whenever there may be room, until it is dismissed. To be called before the look for room.
+    /// Rings `bell` at each notification until `bell` is dismissed. The caller enlists before it looks for room.
     pub fn enlist(&self, bell: &Arc<Bell>) {
         lock(&self.inside).bells.push(bell.clone());
         self.announce();
     }
 
-    /// Undoes one `enlist`.
+    /// Undoes a single `enlist`.
     pub fn dismiss(&self, bell: &Arc<Bell>) {
         let mut inside = lock(&self.inside);
         if let Some(index) = inside.bells.iter().position(|other| Arc::ptr_eq(other, bell)) {
@@ -121,7 +125,7 @@ impl Room {
         }
     }
 
-    /// One more sender waits.
+    /// Counts one more waiting sender.
     fn announce(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         // Ordering: SeqCst; between the announcement and the next look for room; mirror of `Room::made`.
@@ -129,7 +133,7 @@ impl Room {
     }
 }
 
-/// Counted in `waiting` for as long as it lives.
+/// Counts a sender in `waiting` for as long as the value lives.
 struct Announced<'a>(&'a Room);
 
 impl<'a> Announced<'a> {
@@ -145,10 +149,10 @@ impl Drop for Announced<'_> {
     }
 }
 
-/// What a sender listens to that waits for room in several mailboxes.
+/// The wake-up of a sender that waits for room in several mailboxes.
 #[derive(Debug)]
 pub struct Bell {
-    /// How often it was rung.
+    /// The number of rings so far.
     rung: Mutex<u64>,
     changed: Condvar,
 }
@@ -163,12 +167,13 @@ impl Bell {
         self.changed.notify_one();
     }
 
-    /// How often it was heard to ring; to be asked before the look for room that comes before [`wait`](Self::wait).
+    /// Returns the number of rings so far. The sender asks before it looks for room, and then passes the number to
+    /// [`wait`](Self::wait).
     pub fn heard(&self) -> u64 {
         *lock(&self.rung)
     }
 
-    /// Sleeps until it has rung more often than `heard`, or the deadline has passed.
+    /// Sleeps until the bell has rung more often than `heard`, or the deadline has passed.
     pub fn wait(&self, heard: u64, deadline: Option<Instant>) {
         let mut rung = lock(&self.rung);
         while *rung == heard {

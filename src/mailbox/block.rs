@@ -1,10 +1,10 @@
-//! Blocks of message slots, and where they rest between uses.
+//! Blocks hold message slots; caches keep free blocks between uses.
 //!
-//! A slot is ready when its stamp equals the block's generation. Every use of a block begins with a new
-//! generation, so that old stamps read as "not ready" and the consumer never writes to a slot. That is why
-//! memory may pass between blocks only if stamps lie at the same places in both: the caches below are
-//! keyed by the distance between slots and hold only blocks whose first slot follows the header at once.
-//! Messages of a stricter alignment than 8 shift the slots, so their blocks go straight to the allocator.
+//! A slot is ready when its stamp equals the generation of its block. Each use of a block begins with a new generation.
+//! Old stamps then read as "not ready", so the consumer never writes to a slot. For this reason memory may pass between
+//! blocks only if stamps lie at the same places in both. The caches below are keyed by the distance between slots, and
+//! hold only blocks whose first slot follows the header at once. Messages of a stricter alignment than 8 shift the
+//! slots, so their blocks go straight to the allocator.
 
 use crate::mailbox::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicU64};
@@ -13,7 +13,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// What precedes the slots of a block; the same for all message types.
+/// The header that precedes the slots of a block; it is the same for all message types.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Block {
@@ -21,10 +21,10 @@ pub struct Block {
     pub next: AtomicPtr<Block>,
     /// Index of the message that the first slot takes.
     start: UnsafeCell<u64>,
-    /// Grows with every use; survives in the cache, so nothing may overlay it.
+    /// Grows with each use. The value survives in the cache, so nothing may overlay it.
     generation: UnsafeCell<u64>,
-    /// 1 + the tail index from which on no claim leads into this block any more; 0 while `tail_block` has
-    /// not moved past it.
+    /// 1 + the tail index from which on no claim leads into this block; 0 while `tail_block` has not moved past the
+    /// block.
     pub observed: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ impl Block {
         unsafe { (*this).start.with_mut(|start| *start = index) }
     }
 
-    /// Begins a new use: all slots empty, no successor.
+    /// Begins a new use: all slots are empty, and there is no successor.
     ///
     /// # Safety
     /// The caller alone can reach `this`.
@@ -89,7 +89,7 @@ impl<M> Shape<M> {
             fitting
         }
     };
-    /// Two, so that a model crosses from block to block with three messages.
+    /// Two slots per block: a model then crosses from block to block with three messages.
     #[cfg(any(pointsman_loom, pointsman_shuttle))]
     pub const SLOTS: usize = 2;
 
@@ -105,7 +105,7 @@ impl<M> Shape<M> {
             Err(_) => panic!("a block of two messages exceeds the address space"),
         };
 
-    /// Which cache takes blocks of this shape.
+    /// The cache class of blocks of this shape; `None` where they bypass the caches.
     #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
     const CLASS: Option<usize> = {
         let class = Self::STRIDE / cache::STRIDE_UNIT;
@@ -128,8 +128,8 @@ impl<M> Shape<M> {
         unsafe { block.byte_add(Self::FIRST_SLOT).cast::<Slot<M>>().add(number) }
     }
 
-    /// A block with empty slots that nobody else knows. Runs no user code but the global allocator, and
-    /// holds nothing borrowed while that runs.
+    /// Returns a block with empty slots that no other thread knows. The call runs no user code but the global
+    /// allocator, and holds nothing borrowed while the allocator runs.
     pub fn allocate(start: u64) -> *mut Block {
         #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
         let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT));
@@ -147,7 +147,7 @@ impl<M> Shape<M> {
         // SAFETY: the layout has a size, that of the header at least.
         let memory = unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) };
         let Some(block) = NonNull::new(memory.cast::<Block>()) else { handle_alloc_error(Self::LAYOUT) };
-        // The atomics of loom and shuttle and cells must be made, zeroes will not do.
+        // // The atomics and cells of loom and shuttle must be constructed; zeroed memory is not enough.
         #[cfg(any(pointsman_loom, pointsman_shuttle))]
         // SAFETY: ours alone, of this layout.
         unsafe {
@@ -169,7 +169,7 @@ impl<M> Shape<M> {
     /// # Safety
     /// The caller alone can reach `block`, which is of this shape; no slot holds a message any more.
     pub unsafe fn release(block: *mut Block) {
-        // A writing access to every cell lets loom check that nobody else is left in the block.
+        // A writing access to each cell lets loom check that no other thread is left in the block.
         #[cfg(pointsman_loom)]
         // SAFETY: exclusive by the caller's promise.
         unsafe {
@@ -202,12 +202,12 @@ impl<M> Shape<M> {
     }
 }
 
-/// Free blocks: a few per thread, and a process-wide depot through which they travel.
+/// Free blocks: a few lie in a cache per thread, and a process-wide depot moves them between threads.
 ///
-/// Senders allocate and owners free, often on different threads: without the depot a one-way stream would
-/// call the allocator once per block for ever. Blocks enter and leave it in magazines of 32 under a lock
-/// (a lock-free stack that pops single magazines would suffer from ABA). Nothing in here allocates, so a
-/// global allocator that sends messages may re-enter at any allocation of ours.
+/// Senders allocate and owners free, often on different threads. Without the depot a one-way stream would call the
+/// allocator once per block for ever. Blocks enter and leave the depot in magazines of 32 under a lock: a lock-free
+/// stack that pops single magazines would suffer from ABA. Nothing in here allocates, so a global allocator that sends
+/// messages may re-enter at any allocation of ours.
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 mod cache {
     use super::{Block, Layout, NonNull, ptr};
@@ -229,7 +229,8 @@ mod cache {
     struct Free {
         first: Cell<*mut Block>,
         count: Cell<usize>,
-        /// That of the class, known since the first block came, from wherever: it goes back to the allocator with it.
+        /// The layout of the class, known since the first block came, from wherever. The list frees its blocks with
+        /// this layout.
         layout: Cell<Layout>,
     }
 
@@ -252,7 +253,7 @@ mod cache {
             self.count.set(self.count.get() + 1);
         }
 
-        /// Cuts the first [`MAGAZINE`] blocks off, of which there must be as many.
+        /// Cuts off the first [`MAGAZINE`] blocks; the list must have at least as many.
         fn cut(&self) -> *mut Block {
             let first = self.first.get();
             let mut last = first;
@@ -310,20 +311,20 @@ mod cache {
 
     #[derive(Debug)]
     struct Shelf {
-        /// `count` of the depot, to be read without the lock; only a hint.
+        /// `count` of the depot, readable without the lock; only a hint.
         filled: AtomicUsize,
         depot: Mutex<Depot>,
     }
 
     process_wide! {
-        /// Each on lines of its own: threads that use different classes have nothing to do with each other.
+        /// Each shelf has cache lines of its own: threads that use different classes do not disturb each other.
         static SHELVES: [CachePadded<Shelf>; CLASSES] = std::array::from_fn(|_| {
             let depot = Depot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 };
             CachePadded::new(Shelf { filled: AtomicUsize::new(0), depot: Mutex::new(depot) })
         });
     }
 
-    /// A free block of the class, whose blocks all have this layout, if there is one.
+    /// Returns a free block of the class, whose blocks all have this layout, if there is one.
     #[inline]
     pub fn take(class: usize, layout: Layout) -> Option<NonNull<Block>> {
         // Thread-locals are gone while their destructors run: then the allocator serves.
@@ -348,7 +349,7 @@ mod cache {
             shelf.filled.fetch_sub(1, Ordering::Relaxed);
             depot.magazines[depot.count]
         };
-        // A thread that only takes ends with blocks in its list, too.
+        // A thread that only takes blocks also ends with blocks in its list, so it must know their layout.
         free.layout.set(layout);
         free.first.set(magazine);
         free.count.set(MAGAZINE);

@@ -1,4 +1,4 @@
-//! What a bounded mailbox, a ring and an ordered mailbox have beyond the plain one.
+//! Policies hold what bounded, displacing and priority mailboxes have beyond the plain one.
 
 use crate::mailbox::backpressure::Room;
 use crate::mailbox::priority::Order;
@@ -7,14 +7,14 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 
-/// How a mailbox differs from the plain one.
+/// The difference between a mailbox and the plain one.
 #[allow(clippy::large_enum_variant)] // in a box of its own
 pub enum Policy<M> {
-    /// At its bound the push is refused.
+    /// A push at the bound is refused.
     Refuse(Bound),
-    /// At its capacity the oldest message is displaced.
+    /// A push at the capacity displaces the oldest message.
     Displace(Ring<M>),
-    /// Messages are taken in another order than they came in; with a bound, the push is refused there.
+    /// Messages are taken in another order than they came in; with a bound, a push at the bound is refused.
     Sort(Order<M>, Option<Bound>),
 }
 
@@ -32,11 +32,11 @@ impl<M> Policy<M> {
     }
 }
 
-/// How many messages a mailbox holds.
+/// The number of messages that a mailbox holds at most.
 pub struct Bound {
-    /// May be changed at any time. A mailbox that has more takes none until it has fewer.
+    /// May change at any time. A mailbox that holds more messages takes none until it holds fewer.
     capacity: AtomicU64,
-    /// Where senders wait at the bound, if they may.
+    /// The place where senders wait at the bound, if they may wait.
     room: Option<Room>,
 }
 
@@ -47,12 +47,12 @@ impl Bound {
 
     #[inline]
     pub fn capacity(&self) -> u64 {
-        // Relaxed: a number that nothing else hangs on.
+        // Relaxed: no other memory depends on this number.
         self.capacity.load(Ordering::Relaxed)
     }
 
     pub fn set_capacity(&self, capacity: NonZeroUsize) {
-        // Relaxed: who waits for room is woken through a lock afterwards.
+        // Relaxed: senders that wait for room are woken through a lock afterwards.
         self.capacity.store(capacity.get() as u64, Ordering::Relaxed);
         if let Some(room) = &self.room {
             room.for_all();
@@ -60,12 +60,12 @@ impl Bound {
     }
 }
 
-/// Messages of a ring mailbox, each with the index that its sender claimed.
+/// Messages of a displacing mailbox, each with the index that its sender claimed.
 pub struct Ring<M> {
     queue: ArrayQueue<(u64, M)>,
-    /// The oldest message once the owner has seen it. From then on it is not displaced: had the owner looked
-    /// at the lane for this message and then taken a later one in its place, that one could overtake control
-    /// sent before it.
+    /// The oldest message once the owner has seen it; from then on it is not displaced. Otherwise the owner could look
+    /// at the system queue for this message and then take a later message in its place, which would overtake a control
+    /// message sent before it.
     front: UnsafeCell<Option<(u64, M)>>,
 }
 
@@ -74,12 +74,12 @@ impl<M> Ring<M> {
         Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None) }
     }
 
-    /// Adds a message; when the ring is full the oldest comes back.
+    /// Adds a message; returns the oldest message when the ring is full.
     pub fn push(&self, index: u64, message: M) -> Option<M> {
         self.queue.force_push((index, message)).map(|(_, oldest)| oldest)
     }
 
-    /// The claimed index of the front message, which is fetched from the ring if need be.
+    /// Returns the claimed index of the front message, and fetches that message from the ring first if necessary.
     ///
     /// # Safety
     /// The caller owns the mailbox.
@@ -94,7 +94,7 @@ impl<M> Ring<M> {
         })
     }
 
-    /// The claimed index of the front message if it was fetched.
+    /// Returns the claimed index of the front message if that message was fetched.
     ///
     /// # Safety
     /// The caller owns the mailbox.

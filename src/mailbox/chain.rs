@@ -1,4 +1,4 @@
-//! The chain of blocks: where a claim leads, what the owner finds next, and when memory comes back.
+//! The chain links blocks: it decides where a claim leads, what the owner finds next, and when memory comes back.
 
 use crate::mailbox::block::{Block, Shape};
 use crate::mailbox::mailbox::{Gate, Mailbox};
@@ -6,12 +6,12 @@ use crate::mailbox::state::{Chain, State};
 use crate::sync::atomic::Ordering;
 use std::ptr;
 
-/// The owner's place in the chain. Both are null or neither is.
+/// The owner's place in the chain. Both pointers are null or neither is.
 #[derive(Debug)]
 pub struct Cursor {
     /// The block being consumed.
     pub current: *mut Block,
-    /// The first block not yet recycled; `current` or a predecessor of it.
+    /// The first block that is not yet recycled: `current` or a predecessor of it.
     pub oldest: *mut Block,
 }
 
@@ -38,16 +38,17 @@ fn has_epoch(tagged: *mut Block, epoch: usize) -> bool {
 /// Where the next message is.
 pub enum Place<M> {
     Slot(*const crate::mailbox::slot::Slot<M>),
-    /// Not there: unclaimed, or claimed and not yet published.
+    /// The message is not there: unclaimed, or claimed and not yet published.
     Nowhere,
 }
 
-/// Blocks that one sender marks at most: a bound for its time, and more than one, to catch up with a long chain that waited
-/// for a claim to be published.
+/// The number of blocks that a sender marks at most in one call. The bound limits the time of the sender. It is more
+/// than one, to catch up with a long chain that waited for a claim to be published.
 const SETTLED_AT_ONCE: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 
 impl<H, S, M> Mailbox<H, S, M> {
-    /// The block that takes message `index`, which the caller has claimed and not published, in state `old`.
+    /// Returns the block that takes message `index`; the caller has claimed the index in state `old` and has not
+    /// published it.
     #[inline(always)]
     pub(crate) fn find_block(&self, index: u64, epoch: usize) -> *mut Block {
         // Ordering: Acquire; pairs with the Release of the exchanges in `install` and `advance`, which published
@@ -72,29 +73,29 @@ impl<H, S, M> Mailbox<H, S, M> {
         if index >= unsafe { Block::start(tail) } {
             return self.walk(tail, index, epoch);
         }
-        // Others have moved `tail_block` past our claim. They do so only where they have seen the settled block of this
-        // epoch, which has not passed us, since our claim is not published.
+        // Other senders have moved `tail_block` past our claim. A sender moves `tail_block` only after it has seen the
+        // settled block of this epoch. That block has not passed us, since our claim is not published.
         let settled = self.settled(epoch);
         debug_assert!(!settled.is_null(), "`tail_block` moves only after `settled_block` is set");
         self.follow(settled, index)
     }
 
-    /// The settled block of this epoch, to be reached between claim and publishing; null if there is none yet.
+    /// Returns the settled block of this epoch, or null if there is none yet. Callable between claim and publishing
+    /// only.
     fn settled(&self, epoch: usize) -> *mut Block {
         // Relaxed: it lies before `tail_block` or our own block, and by way of them we have acquired the whole chain.
         let tagged = self.settled_block.load(Ordering::Relaxed);
         if has_epoch(tagged, epoch) { untag(tagged) } else { ptr::null_mut() }
     }
 
-    /// Begins the chain of this epoch, or finds that another sender has.
+    /// Begins the chain of this epoch, or finds that another sender has begun it.
     fn install(&self, epoch: usize, stale: *mut Block) -> *mut Block {
-        // Relaxed: any value will do between `head` at the last idle transition, which our claim has made
-        // visible, and the oldest unpublished claim, which `head` cannot pass: the chain then covers all
-        // claims that need a place. In an ordered mailbox `head` may lie further back, but not before that
-        // transition either.
+        // Relaxed: the chain must cover all claims that need a place. For that any value will do between `head` at the
+        // last idle transition, which our claim has made visible, and the oldest unpublished claim, which `head` cannot
+        // pass. In a priority mailbox `head` may lie further back, but not before that transition either.
         let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
-        // Ordering: Release; pairs with the Acquire load in `find_block`: whoever sees the block sees its
-        // header. Nothing is read through what it replaces. Acquire on failure: the winner's header.
+        // Ordering: Release; pairs with the Acquire load in `find_block`: a sender that sees the block sees its header.
+        // Nothing is read through the replaced pointer. Acquire on failure: the winner's header.
         match self.gate.tail_block.compare_exchange(
             stale,
             tag(fresh, epoch),
@@ -104,7 +105,8 @@ impl<H, S, M> Mailbox<H, S, M> {
             Ok(_) => {
                 // Ordering: Release; pairs with the Acquire load in `adopt`.
                 self.gate.first_block.store(fresh, Ordering::Release);
-                // Relaxed: who looks there has acquired a `tail_block` that was moved by one who had seen this.
+                // Relaxed: a sender that reads `settled_block` has acquired a `tail_block` that another sender moved
+                // after it had seen this store.
                 self.settled_block.store(tag(fresh, epoch), Ordering::Relaxed);
                 fresh
             }
@@ -121,8 +123,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         let slots = Shape::<M>::SLOTS as u64;
         // SAFETY: as in `find_block`.
         let distance = index - unsafe { Block::start(block) };
-        // Only senders far behind the end try to advance it, those with early slots sooner: a few at a time
-        // are enough, and the others keep off the line.
+        // Only senders far behind the end try to advance `tail_block`, and those with early slots try sooner. A few at
+        // a time are enough, and the other senders keep off the cache line.
         let should_advance = distance / slots > distance % slots && !self.settled(epoch).is_null();
         if !should_advance {
             return self.follow(block, index);
@@ -157,8 +159,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
         // SAFETY: alive, see `follow`.
         let fresh = Shape::<M>::allocate(unsafe { Block::start(block) } + Shape::<M>::SLOTS as u64);
-        // Ordering: Release; pairs with the Acquire loads of `next`: whoever sees the block sees its header. Acquire on
-        // failure: the winner's header.
+        // Ordering: Release; pairs with the Acquire loads of `next`: a thread that sees the block sees its header.
+        // Acquire on failure: the winner's header.
         match link.compare_exchange(ptr::null_mut(), fresh, Ordering::Release, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(winner) => {
@@ -169,9 +171,9 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// True if every claim that leads into the block is published.
+    /// Returns true if each claim that leads into the block is published.
     fn is_final(&self, block: *mut Block) -> bool {
-        // The message that woke the actor travelled inline, and its index leaves a hole in the first block.
+        // The message that woke the actor travelled inline; its index leaves a hole in the first block.
         let hole = self.inline.stamp();
         // SAFETY: alive, see `follow`.
         let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
@@ -182,7 +184,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         })
     }
 
-    /// Moves `tail_block` from `block` to `next`; false if another sender has moved it.
+    /// Moves `tail_block` from `block` to `next`; returns false if another sender has moved it.
     fn advance(&self, block: *mut Block, next: *mut Block, epoch: usize) -> bool {
         // Ordering: Release; pairs with the Acquire load in `find_block`: the header of `next`, which we have
         // acquired, comes along, and `settled_block` of this epoch. Relaxed on failure: nothing is read through the
@@ -193,10 +195,11 @@ impl<H, S, M> Mailbox<H, S, M> {
             .is_ok()
     }
 
-    /// Moves `settled_block` on, over blocks whose claims are all published, and marks those that it leaves behind.
+    /// Moves `settled_block` over blocks whose claims are all published, and marks the blocks that it leaves behind.
     ///
-    /// For a sender that has moved `tail_block` as far as its own block: so both pointers are beyond
-    /// what it marks, and with its own claim still to be published it cannot go further than that block.
+    /// The caller is a sender that has moved `tail_block` as far as its own block. So both pointers are beyond the
+    /// marked blocks. `settled_block` cannot pass the caller's own block, because the caller's claim is still
+    /// unpublished.
     fn settle(&self, epoch: usize) {
         let first = self.settled(epoch);
         let mut last = first;
@@ -209,7 +212,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         if last == first {
             return;
         }
-        // Relaxed: see `settled`. When it fails, another sender has moved it, and marks what it has left behind.
+        // Relaxed: see `settled`. On failure another sender has moved `settled_block`, and marks the blocks that it has
+        // left behind.
         let moved = self.settled_block.compare_exchange(
             tag(first, epoch),
             tag(last, epoch),
@@ -231,7 +235,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// Owner: where message `head` is, that is the next one that was not moved out of slots yet.
+    /// Owner: returns the place of message `head`, the next message that was not yet moved out of a slot.
     #[inline]
     pub(crate) fn locate(&self, head: u64) -> Place<M> {
         if self.inline.stamp() == head + 1 {
@@ -264,7 +268,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// Makes the chain that a sender installed in this epoch the owner's; null if there is none.
+    /// Makes the chain that a sender installed in this epoch the owner's chain. Returns null if there is none.
     #[cold]
     fn adopt(&self) -> *mut Block {
         // Ordering: Acquire; pairs with the Release store in `install`.
@@ -279,7 +283,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         first
     }
 
-    /// Goes on to the block after `block`, all of whose messages are taken; null if there is none yet.
+    /// Goes on to the block after `block`, all of whose messages are taken. Returns null if there is no next block yet.
     #[cold]
     fn step(&self, block: *mut Block, head: u64) -> *mut Block {
         // SAFETY: as in `locate`.
@@ -301,12 +305,12 @@ impl<H, S, M> Mailbox<H, S, M> {
         while oldest != current {
             // SAFETY: blocks from `oldest` on are released by the owner alone.
             let mark = unsafe { &(*oldest).observed };
-            // Relaxed: who made the mark had claimed an index below it and is done with blocks when that is published
-            // (M2), which we have acquired if `head` has reached the mark.
+            // Relaxed: the sender that made the mark had claimed an index below it, and is done with blocks when that
+            // claim is published (M2). The owner has acquired that publishing if `head` has reached the mark.
             let observed = mark.load(Ordering::Relaxed);
             // A claim at or behind the observed index saw `tail_block` and `settled_block` beyond the block. All claims
-            // before it are published once `head`, the next index to be moved out of a slot, has reached it, and then their
-            // senders are done with blocks (M2).
+            // before the observed index are published once `head`, the next index to be moved out of a slot, has
+            // reached it. Their senders are then done with blocks (M2).
             if observed == 0 || observed - 1 > head {
                 break;
             }
@@ -320,8 +324,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).oldest = oldest });
     }
 
-    /// Appends a block to the chain it came from, so that a steady stream needs no cache; after three failed
-    /// tries it is released.
+    /// Appends a block to the chain that it came from: a steady stream then needs no cache. After three failed tries
+    /// the block is released.
     ///
     /// # Safety
     /// The caller alone can reach `block`; its messages are taken.
@@ -348,12 +352,12 @@ impl<H, S, M> Mailbox<H, S, M> {
         unsafe { Shape::<M>::release(block) };
     }
 
-    /// Owner: lays the token down under IDLE if the word is still `seen`, which says that all claims are taken
-    /// and the lane was looked at. The chain, if there is one, comes back to the caller.
+    /// Owner: lays the token down under IDLE if the state word is still `seen`: all claims are taken, and the owner has
+    /// looked at the system queue. Returns the chain, or null if there is none, to the caller.
     ///
     /// # Safety
-    /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of
-    /// it, and it may be gone (M3).
+    /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of the
+    /// mailbox, and the mailbox may be gone (M3).
     pub(crate) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
         let Cursor { current, oldest } = {
             // SAFETY: we are the owner.
@@ -365,10 +369,10 @@ impl<H, S, M> Mailbox<H, S, M> {
             // owner may come with it.
             gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) })
         };
-        // The epoch flips if and only if a chain was installed in it, or a later claim would take a chain
-        // released earlier for its own: after two flips the epoch bit is back where it was. `current` tells
-        // exactly: a chain is installed only for a claim that goes into it, we get here only when that claim
-        // is taken, and messages in blocks are taken only through `current`.
+        // The epoch flips if and only if a chain was installed in it. Otherwise a later claim would take a chain
+        // released earlier for its own: after two flips the epoch bit is back where it was. `current` tells exactly
+        // whether there was a chain: a chain is installed only for a claim that goes into it, the owner gets here only
+        // when that claim is taken, and messages in blocks are taken only through `current`.
         let chain = if current.is_null() { Chain::None } else { Chain::Released };
         // SAFETY: we are the owner; the reference to the word lives for the exchange only.
         if unsafe { (*gate).word.lay_down(seen, chain) } {

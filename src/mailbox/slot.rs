@@ -1,13 +1,13 @@
-//! Room for one message and the stamp that says when it is there.
+//! A slot has room for a single message and the stamp that says when the message is there.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-/// Written once by the sender whose claim leads here, then read once by the owner.
+/// Written once by the sender whose claim leads to the slot, then read once by the owner.
 #[repr(C)]
 pub struct Slot<M> {
-    /// In a block: the generation whose message is here. Inline: 1 + the message's index.
+    /// In a block: the generation of the block when the message is there. Inline: 1 + the index of the message.
     stamp: AtomicU64,
     value: UnsafeCell<MaybeUninit<M>>,
 }
@@ -17,7 +17,7 @@ impl<M> Slot<M> {
         Self { stamp: AtomicU64::new(0), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Puts the message in and says so.
+    /// Writes the message and then the stamp.
     ///
     /// # Safety
     /// The caller holds the only claim that leads to this slot, and has not used it yet.
@@ -25,8 +25,8 @@ impl<M> Slot<M> {
     pub unsafe fn publish(&self, message: M, stamp: u64) {
         // SAFETY: the claim makes us the only writer; the owner waits for the stamp stored below.
         self.value.with_mut(|place| unsafe { (*place).write(message) });
-        // Ordering: Release; pairs with the Acquire load in `stamp`. Whoever sees this stamp sees the message
-        // written above, and every push to the lane that the sender made before.
+        // Ordering: Release; pairs with the Acquire load in `stamp`. A thread that sees this stamp sees the message
+        // written above, and each push to the system queue that the sender made before.
         self.stamp.store(stamp, Ordering::Release);
     }
 
@@ -42,11 +42,11 @@ impl<M> Slot<M> {
     /// The caller owns the mailbox, saw the slot's stamp of this use, and takes each message once.
     #[inline(always)]
     pub unsafe fn take(&self) -> M {
-        // SAFETY: the stamp showed the message, which nobody but the owner moves.
+        // SAFETY: the stamp showed the message, which only the owner moves.
         self.value.with_mut(|place| unsafe { (*place).assume_init_read() })
     }
 
-    /// Fails the model if anybody is still at this slot.
+    /// Fails the model if any thread still uses this slot.
     #[cfg(pointsman_loom)]
     pub fn claim_for_release(&self) {
         self.value.with_mut(|_| ());

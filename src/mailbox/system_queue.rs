@@ -1,22 +1,23 @@
-//! The system lane: control for the actor, beside its messages.
+//! The system queue carries control messages for the actor, beside its messages.
 //!
-//! A stack that senders push to and the owner takes as a whole. Immediate control goes before every message
-//! not yet begun. Positioned control carries the tail index that its sender saw, and is due when the owner
-//! has reached that index: after everything its sender sent before, before everything it sends later.
+//! The queue is a stack that senders push to and the owner takes as a whole. An immediate control message goes before
+//! each message not yet begun. A positioned control message carries the tail index that its sender saw. It is due when
+//! the owner has reached that index: after everything that its sender sent before, and before everything that its
+//! sender sends later.
 //!
-//! The lane closes when the owner swaps a mark in for the list, so that every push is either in what that
-//! last swap returned or refused: a close flag beside the list would leave a gap between the two.
+//! The queue closes when the owner swaps a mark in for the list. So each push is either in the result of that last swap
+//! or refused. A close flag beside the list would leave a gap between the two.
 
 use crate::sync::atomic::{AtomicPtr, Ordering, fence};
 use crate::sync::fence_for_tsan;
 use std::ptr;
 
-/// When a system message takes effect.
+/// The moment at which a control message takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
-    /// Before every message not yet begun.
+    /// Before each message not yet begun.
     Immediate,
-    /// When every claim below this index has been taken.
+    /// When each claim below this index has been taken.
     At(u64),
 }
 
@@ -26,11 +27,11 @@ struct Node<S> {
     message: S,
 }
 
-/// The list, newest first; null when empty, [`closed`] after the end.
+/// The list, newest first; null when empty, [`closed`] after the close.
 #[repr(transparent)]
 pub struct Lane<S>(AtomicPtr<Node<S>>);
 
-/// The mark of a closed lane: no node lies at address 1.
+/// Returns the mark of a closed queue: no node lies at address 1.
 fn closed<S>() -> *mut Node<S> {
     ptr::without_provenance_mut(1)
 }
@@ -40,14 +41,14 @@ impl<S> Lane<S> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Adds a message, or hands it back when the lane is closed.
+    /// Adds a message; hands it back when the queue is closed.
     pub fn push(&self, message: S, position: Position) -> Result<(), S> {
         let node = Box::into_raw(Box::new(Node { next: ptr::null_mut(), position, message }));
         let mut newest = self.0.load(Ordering::Relaxed);
         loop {
             if newest == closed() {
-                // Ordering: Acquire; pairs with the Release in `close`: who is refused sees what the owner did before,
-                // as who watches an actor that has ended sees what its last hook wrote.
+                // Ordering: Acquire; pairs with the Release in `close`: a refused sender sees what the owner did
+                // before. For example, a watcher of an ended actor sees what the last hook of that actor wrote.
                 fence(Ordering::Acquire);
                 fence_for_tsan!(self.0);
                 // SAFETY: the node was never published.
@@ -63,9 +64,9 @@ impl<S> Lane<S> {
         }
     }
 
-    /// True if there is something to take.
+    /// Returns true if there is something to take.
     ///
-    /// Relaxed: what must be seen here was made visible by a stamp (a push before a tell) or by clearing LANE
+    /// Relaxed: a push that this load must see was made visible by a stamp (a push before a tell) or by clearing LANE
     /// (a push before its announcement).
     #[inline(always)]
     pub fn has_any(&self) -> bool {
@@ -73,16 +74,16 @@ impl<S> Lane<S> {
         !newest.is_null() && newest != closed()
     }
 
-    /// Owner only: takes everything, oldest first.
+    /// Owner only: takes all control messages, oldest first.
     pub fn take(&self) -> Batch<S> {
         if !self.has_any() {
             return Batch { next: ptr::null_mut() };
         }
-        // Ordering: Acquire; pairs with the Release in `push`. The lane is not closed: only the owner closes it.
+        // Ordering: Acquire; pairs with the Release in `push`. The queue is not closed: only the owner closes it.
         Batch::reverse(self.0.swap(ptr::null_mut(), Ordering::Acquire))
     }
 
-    /// Owner only: refuses all further pushes and returns what was accepted before.
+    /// Owner only: refuses all further pushes and returns the control messages accepted before.
     pub fn close(&self) -> Batch<S> {
         // Ordering: AcqRel; Acquire as in `take`, and Release for the Acquire fence in `push`.
         let newest = self.0.swap(closed(), Ordering::AcqRel);
@@ -96,7 +97,8 @@ impl<S> Drop for Lane<S> {
     }
 }
 
-/// System messages taken from a lane, oldest first. What is not taken out is dropped with it.
+/// Control messages taken from a system queue, oldest first. Messages that are not taken out are dropped with the
+/// batch.
 pub struct Batch<S> {
     next: *mut Node<S>,
 }

@@ -1,6 +1,6 @@
 //! The message that tells a connection's actor what its socket is ready for.
 
-/// Tells an actor that its connection can go on; hand it to [`Connection::ready`].
+/// Tells an actor that its connection can go on; hand it to [`Connection::ready`](crate::net::Connection::ready).
 ///
 /// At most one is under way for each connection, whatever happens on the socket meanwhile. A full mailbox takes it
 /// all the same. But one that [drops its oldest message](crate::Full::DropOldest) may drop it, and no other one comes

@@ -47,8 +47,8 @@ impl RouterBuilder {
     /// # Delivery
     ///
     /// Where nobody is, and where the only actors take another type of message, the message is a dead letter
-    /// whose recipient is that path ([`DeadLetterReason::NoActor`],
-    /// [`OtherType`](DeadLetterReason::OtherType)); it does not go to the next routee, and
+    /// whose recipient is that path ([`DeadLetterReason::NoActor`](crate::DeadLetterReason::NoActor),
+    /// [`OtherType`](crate::DeadLetterReason::OtherType)); it does not go to the next routee, and
     /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors those of another
     /// type are passed over.
     ///

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Why a [`Backoff`] makes no sense.
+/// Why a [`Backoff`](crate::Backoff) makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BackoffError {

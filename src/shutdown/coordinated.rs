@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The least that [`CoordinatedShutdown::total_timeout`] is.
 const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
 
-/// The coordinated shutdown of one system; see the [module](self).
+/// The coordinated shutdown of one system; see the module `shutdown`.
 #[derive(Clone)]
 pub struct CoordinatedShutdown {
     pub(crate) system: SystemRef,

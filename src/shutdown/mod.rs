@@ -1,6 +1,6 @@
 //! Coordinated shutdown: a service ends in phases, each with tasks, a timeout, and a place behind others.
 //!
-//! [`SystemRef::coordinated_shutdown`] takes tasks and [runs](CoordinatedShutdown::run) them, once. The phases form
+//! [`SystemRef::coordinated_shutdown`](crate::SystemRef::coordinated_shutdown) takes tasks and [runs](CoordinatedShutdown::run) them, once. The phases form
 //! a graph that is put in order when the system is built; the tasks of one phase run at the same time, each on a
 //! thread of its own, and the next phase begins when all are done or the phase's time is over. The phase
 //! [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's

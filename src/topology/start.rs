@@ -63,7 +63,7 @@ impl Course {
 
 impl Topology {
     /// Starts the groups. The start checks that every declared group is mounted, gives the
-    /// [entrypoints](Local::entrypoint) an empty configuration, and then gives all other groups their first
+    /// [entrypoints](crate::topology::Local::entrypoint) an empty configuration, and then gives all other groups their first
     /// configuration. The latter goes in two phases: if a group rejects its section, no group gets its section. Each
     /// group is configured once.
     ///
@@ -75,7 +75,7 @@ impl Topology {
     ///
     /// If the builder's text has no sections (and with the feature `config`), the start waits for the entrypoints:
     /// until each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
-    /// [configurer](Local::configurer) until it has brought a configuration, however long that takes. Meanwhile the
+    /// [configurer](crate::topology::Local::configurer) until it has brought a configuration, however long that takes. Meanwhile the
     /// other groups are mounted, have no configuration, and take messages.
     ///
     /// A thread that must not wait for actors, such as an actor's thread, waits for none of this. The start then goes

@@ -430,8 +430,9 @@ fn a_question_that_waits_at_a_routee_that_leaves_goes_to_another_one() {
         pool.first_leaves();
         assert_eq!(asking.join().expect("no panic"), Ok(10));
         let (seen, letters, _) = pool.end();
-        // What the first had in its mailbox goes to the second, too.
-        assert_eq!((seen.len(), letters.len()), (2, 0), "{seen:?} {letters:?}");
+        assert!(seen.contains(&5), "{seen:?} {letters:?}");
+        // What the first had in its mailbox goes to the second too, unless the question has taken the last room there.
+        assert_eq!(seen.len() + letters.len(), 2, "{seen:?} {letters:?}");
     }
 }
 
@@ -441,9 +442,10 @@ fn a_message_with_a_deadline_that_waits_at_a_routee_that_leaves_goes_to_another_
     let telling = pool.asks(|_, router| router.tell_within(5, LONG));
     pool.first_leaves();
     telling.join().expect("no panic");
-    let (mut seen, letters, _) = pool.end();
-    seen.sort();
-    assert_eq!((seen, letters), (vec![0, 5], vec![]));
+    let (seen, letters, _) = pool.end();
+    assert!(seen.contains(&5), "{seen:?} {letters:?}");
+    // As above: the question may have taken the last room at the second.
+    assert_eq!(seen.len() + letters.len(), 2, "{seen:?} {letters:?}");
 }
 
 #[test]

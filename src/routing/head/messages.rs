@@ -7,7 +7,7 @@ use crate::routing::routees::Routee;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a router's head can be asked: through [`Router`](super::Router), or by `ctx.ask` from an actor.
+/// What a router's head can be asked: through [`Router`](crate::routing::Router), or by `ctx.ask` from an actor.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -69,28 +69,28 @@ pub enum Manage<M: Send + 'static> {
 }
 
 /// Make a pool's size `size`; the reply is the size after. See
-/// [`Router::resize_to`](super::Router::resize_to).
+/// [`Router::resize_to`](crate::routing::Router::resize_to).
 #[derive(Debug, Clone, Copy)]
 pub struct ResizeTo {
-    /// The size wanted, at least 1 unless the pool [stays when empty](super::RouterPlan::stay_when_empty).
+    /// The size wanted, at least 1 unless the pool [stays when empty](crate::routing::RouterPlan::stay_when_empty).
     pub size: usize,
 }
 
 /// Make a pool larger, or smaller, by `delta` routees; the reply is the size after. See
-/// [`Router::adjust`](super::Router::adjust).
+/// [`Router::adjust`](crate::routing::Router::adjust).
 #[derive(Debug, Clone, Copy)]
 pub struct AdjustPoolSize {
     /// How many more, or if negative, fewer: down to 1, or to 0 if the pool
-    /// [stays when empty](super::RouterPlan::stay_when_empty) or its resizer allows that.
+    /// [stays when empty](crate::routing::RouterPlan::stay_when_empty) or its resizer allows that.
     pub delta: isize,
 }
 
 /// End the router without loss; the reply comes when it refuses messages. See
-/// [`Router::drain`](super::Router::drain).
+/// [`Router::drain`](crate::routing::Router::drain).
 #[derive(Debug, Clone, Copy)]
 pub struct Drain;
 
-/// Add a routee at the end; the reply is how many there are then. See [`Router::add`](super::Router::add).
+/// Add a routee at the end; the reply is how many there are then. See [`Router::add`](crate::routing::Router::add).
 #[derive(Debug, Clone)]
 pub struct AddRoutee<M: Send + 'static> {
     /// The routee: `reference.into()`, or more than a reference.
@@ -98,7 +98,7 @@ pub struct AddRoutee<M: Send + 'static> {
 }
 
 /// Remove every entry of a routee; the reply is whether it was one. See
-/// [`Router::remove`](super::Router::remove).
+/// [`Router::remove`](crate::routing::Router::remove).
 #[derive(Debug, Clone)]
 pub struct RemoveRoutee<M: Send + 'static> {
     /// The routee: `reference.into()`, or more than a reference.
@@ -122,7 +122,7 @@ impl<M> Default for GetRoutees<M> {
     }
 }
 
-/// List the routees with what is known of them. See [`Router::routees_info`](super::Router::routees_info).
+/// List the routees with what is known of them. See [`Router::routees_info`](crate::routing::Router::routees_info).
 #[derive(Debug, Clone, Copy)]
 pub struct GetRouteesInfo<M>(PhantomData<fn(M)>);
 
@@ -241,20 +241,20 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManageError {
-    /// The router has stopped, or is [draining](super::Router::drain).
+    /// The router has stopped, or is [draining](crate::routing::Router::drain).
     Stopped {
         /// Its path.
         path: String,
     },
-    /// The router's head failed at the request, as when the logic's [`prepare`](super::RoutingLogic::prepare)
-    /// or a [farewell](super::RouterPlan::farewell) panics. The routees are what they were.
+    /// The router's head failed at the request, as when the logic's [`prepare`](crate::routing::RoutingLogic::prepare)
+    /// or a [farewell](crate::routing::RouterPlan::farewell) panics. The routees are what they were.
     HeadFailed {
         /// The router's path.
         path: String,
     },
     /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher,
     /// on the only thread of the blocking dispatcher that the router's head runs on, in what a timer runs, or in what a router's head runs (a farewell, a logic's
-    /// [`prepare`](super::RoutingLogic::prepare), a resizer).
+    /// [`prepare`](crate::routing::RoutingLogic::prepare), a resizer).
     WouldBlockWorker {
         /// The router's path.
         path: String,
@@ -274,8 +274,8 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// The change has waited [as long as it may](super::RouterPlan::change_within) for memory: old tables of this router
-    /// take [what they may](super::RouterPlan::old_tables_max) and cannot be freed. The routees are what they were.
+    /// The change has waited [as long as it may](crate::routing::RouterPlan::change_within) for memory: old tables of this router
+    /// take [what they may](crate::routing::RouterPlan::old_tables_max) and cannot be freed. The routees are what they were.
     ///
     /// A table that was replaced is freed once no thread can be reading it any more, and each of these keeps all of them, of
     /// every router in the process, while it lasts:

@@ -91,7 +91,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     ///
     /// Each change of the routees leaves a table behind, which is freed once no thread can be reading it any more. One
     /// thread that does not come on, anywhere in the process, keeps them all: see
-    /// [`ManageError::OldTables`] for what that can be. While those of this router take as much as they may, its changes
+    /// [`ManageError::OldTables`](crate::routing::ManageError::OldTables) for what that can be. While those of this router take as much as they may, its changes
     /// wait, in their order, [for a while](Self::change_within). Messages are routed meanwhile as before.
     ///
     /// What is counted is the table itself and what the logic says that its
@@ -103,12 +103,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// How long a change of this router may wait for old tables to be [freed](Self::old_tables_max), by the system's
-    /// clock: 10 seconds unless said otherwise. Then it is refused, by [`ManageError::OldTables`], and the routees are what
+    /// clock: 10 seconds unless said otherwise. Then it is refused, by [`ManageError::OldTables`](crate::routing::ManageError::OldTables), and the routees are what
     /// they were. With zero it is refused at once.
     ///
-    /// Who asks for the [routees](super::Router::routees) while changes wait that were asked for before waits for those, and
+    /// Who asks for the [routees](crate::routing::Router::routees) while changes wait that were asked for before waits for those, and
     /// is never refused. A resizer's change is refused at once, with a warning: the resizer is asked again anyway. A router
-    /// that [drains](super::Router::drain) or stops refuses what waits, by [`ManageError::Stopped`].
+    /// that [drains](crate::routing::Router::drain) or stops refuses what waits, by [`ManageError::Stopped`](crate::routing::ManageError::Stopped).
     pub fn change_within(mut self, limit: Duration) -> Self {
         self.old_tables.within = limit;
         self

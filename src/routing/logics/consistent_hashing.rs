@@ -323,7 +323,7 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
 /// A message with the key that it is hashed by, for messages that hold none themselves.
 ///
 /// As a router's message it reaches the routee whole. Where actors take the bare message, a
-/// [keyed pool](super::RouterBuilder::keyed_pool) strips it off; a group does by adapters:
+/// [keyed pool](crate::routing::RouterBuilder::keyed_pool) strips it off; a group does by adapters:
 ///
 /// ```
 /// use pointsman::prelude::*;

@@ -33,7 +33,7 @@ pub const VIRTUAL_NODES_MAX: u32 = 1 << 16;
 const WINDOW: usize = 4;
 
 /// An immutable ring; members are known by their index in the list that it was built from. For logics of your
-/// own: what [`ConsistentHashing`](crate::routing::ConsistentHashing) [prepares](super::RoutingLogic::prepare).
+/// own: what [`ConsistentHashing`](crate::routing::ConsistentHashing) [prepares](crate::routing::RoutingLogic::prepare).
 ///
 /// ```
 /// use pointsman::routing::{HashKey, Ring};

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// otherwise.
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](super::RouterPlan::resizer).
+/// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](crate::routing::RouterPlan::resizer).
 ///
 /// The pool asks its resizer [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize)
 /// says so, when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end,
