@@ -387,7 +387,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         system.actor_ended();
         // Before the parent hears of it: when the root has ended, so has all of this.
         if let Some(home) = &core.own_home {
-            system.leave_home(&home);
+            system.leave_home(home);
         }
         // By age, not by hash: the same order in each run.
         let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();

@@ -5,7 +5,7 @@
 //! message is left there beside a sleeping actor is told in `dispatch/shared_queue.rs`.
 //!
 //! **A message's way.** [`push`](shared_queue::SharedQueue::push) by the router, on the sender's thread; if a
-//! routee sleeps, the sender claims it and [nudges](AnyRef::nudge) it. The routee's turn begins:
+//! routee sleeps, the sender claims it and nudges it. The routee's turn begins:
 //! [`begin_sharing`](ActorTurn::begin_sharing) finds the claim.
 //! [`answer_by_taking`](ActorTurn::answer_by_taking) takes the message, wakes the next routee if there is
 //! more, and hands it to the actor. Then the turn goes on as any, and when nothing else is left,

@@ -14,7 +14,7 @@ pub struct Stash<M> {
 }
 
 impl<M> Stash<M> {
-    /// The capacity that stands for none: more would not fit into the count in [`Core`].
+    /// The capacity that stands for none: more would not fit into the count in `Core`.
     pub const UNBOUNDED: u32 = u32::MAX;
 
     pub fn new(capacity: u32) -> Self {
@@ -40,6 +40,6 @@ impl<M> Default for Stash<M> {
 /// Something that was put aside.
 pub enum Stashed<M> {
     Message(M),
-    /// A notice for [`Actor::terminated`]; no message, so in none of the books' terms.
+    /// A notice for `Actor::terminated`; no message, so in none of the books' terms.
     Notice(Terminated),
 }

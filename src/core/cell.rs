@@ -336,7 +336,7 @@ impl Core {
 ///
 /// # Safety
 ///
-/// As for [`schedule`](crate::core::cell::schedule).
+/// As for [`schedule`].
 #[cfg(feature = "testkit")]
 #[cold]
 unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind: DispatcherKind) {

@@ -33,7 +33,7 @@ pub enum DeadLetterReason {
     /// A keyed group's inner router named nobody for it:
     /// [`Outcome::Discard`](crate::topology::Outcome::Discard), [`Outcome::Default`](crate::topology::Outcome::Default).
     Discarded,
-    /// Routers route to each other in a circle: see [`SendError::Cycle`](crate::SendError::Cycle).
+    /// Routers route to each other in a circle: see [`SendError::Cycle`].
     Cycle,
     /// A routing logic named a routee that does not exist.
     BadPick,

@@ -57,7 +57,7 @@ pub struct Place {
     pub own: Option<StdArc<OwnHome>>,
 }
 
-/// A home that belongs to one actor, to be [left](Self::leave) once.
+/// A home that belongs to one actor, to be left once.
 pub struct OwnHome {
     home: Home,
     entered: Option<StdArc<OnDemand>>,
@@ -65,7 +65,7 @@ pub struct OwnHome {
 
 impl Declared {
     /// Starts the threads; those of `system` have its name in theirs. The builder is in those on demand, and
-    /// [leaves](Dispatchers::builder_leaves) them when the system stands.
+    /// leaves them when the system stands.
     ///
     /// # Errors
     ///

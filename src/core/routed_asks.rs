@@ -19,7 +19,9 @@ pub struct Routed<S, H> {
 }
 
 /// What each thread counts its asks through one router by. Empty until somebody asks.
-pub struct RoutedAsks<S, H>(OnceLock<Box<PerThread<StdArc<Routed<S, H>>>>>);
+pub struct RoutedAsks<S, H>(OnceLock<Box<Counts<S, H>>>);
+
+type Counts<S, H> = PerThread<StdArc<Routed<S, H>>>;
 
 impl<S, H> RoutedAsks<S, H>
 where

@@ -1,17 +1,17 @@
 //! Dispatchers say on which threads actors run: their recipes, and their running form.
 //!
-//! * [`work_stealing`](Dispatcher::work_stealing): few threads that never wait, one per core
+//! * `work_stealing`: few threads that never wait, one per core
 //!   ([`crate::scheduler::pool`]).
-//! * [`blocking`](Dispatcher::blocking): a growing pool of threads for handlers that block.
-//! * [`pinned`](Dispatcher::pinned): one thread for each actor.
-//! * [`calling_thread`](Dispatcher::calling_thread): no thread at all; the thread that wakes an actor runs it; for
+//! * `blocking`: a growing pool of threads for handlers that block.
+//! * `pinned`: one thread for each actor.
+//! * `calling_thread`: no thread at all; the thread that wakes an actor runs it; for
 //!   tests.
 //! * [`stepping`]: in the place of all these, the thread of a test.
 //!
-//! [`OnDemand`] lets the threads of the first two end while they have no actors.
+//! `OnDemand` lets the threads of the first two end while they have no actors.
 //!
-//! The same turn function runs everywhere; only its caller differs. An actor's cell keeps a [`Home`], which says where
-//! the actor's token goes. A shared queue in front of several actors ([`balancing`]) is no home of its own: the actors
+//! The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Home`, which says where
+//! the actor's token goes. A shared queue in front of several actors (`balancing`) is no home of its own: the actors
 //! run on their own dispatcher, and take their messages from the queue.
 //!
 //! Two files serve several of these:

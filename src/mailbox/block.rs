@@ -147,7 +147,7 @@ impl<M> Shape<M> {
         // SAFETY: the layout has a size, that of the header at least.
         let memory = unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) };
         let Some(block) = NonNull::new(memory.cast::<Block>()) else { handle_alloc_error(Self::LAYOUT) };
-        // // The atomics and cells of loom and shuttle must be constructed; zeroed memory is not enough.
+        // The atomics and cells of loom and shuttle must be constructed; zeroed memory is not enough.
         #[cfg(any(pointsman_loom, pointsman_shuttle))]
         // SAFETY: ours alone, of this layout.
         unsafe {

@@ -9,14 +9,15 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// More lanes than this are an error: each costs the owner a look for each message.
+/// The largest number of lanes: each lane costs the owner a look for each message.
 const LANES_MAX: usize = 64;
-/// The largest capacity of what takes its room at once: more is a mistake, which would end the process for want of memory.
+/// The largest capacity of a mailbox that allocates its room at once. A larger capacity is a mistake, and would end the
+/// process for want of memory.
 const AT_ONCE_MAX: usize = 1 << 24;
-/// How many messages a mailbox holds that nobody gave a capacity, where a bounded one is required. Akka's.
+/// The capacity of a bounded mailbox that a requirement demands and no setting sizes. The number is Akka's.
 const REQUIRED_CAPACITY: usize = 1000;
 
-/// Which mailbox an actor has. The default is [unbounded](Self::unbounded).
+/// A recipe for the mailbox of an actor. The default is [unbounded](Self::unbounded).
 ///
 /// | kind | here | in Akka |
 /// |---|---|---|
@@ -33,20 +34,20 @@ const REQUIRED_CAPACITY: usize = 1000;
 ///
 /// # Order
 ///
-/// Messages of one sender and one class are handled in the order sent; a class is a rank or a lane, and in the
-/// other kinds there is only one. In the kinds that sort, a message overtakes what has arrived and is not yet
-/// begun.
+/// Messages of one sender and one class are handled in the order sent. A class is a rank or a lane; the other kinds
+/// have only one class. In the kinds that sort, a message overtakes messages that have arrived and are not yet begun.
 ///
-/// What has a place among messages, as a poison pill, a timer's tick or the notice of a watched actor's end, acts
-/// when all messages that were there before it are handled. In a mailbox that sorts, messages that came later
-/// may overtake it, and a message that starves without a guard holds it up.
+/// A poison pill, a timer's tick and a termination notice have a place among the messages. Each acts when all messages
+/// that were there before it are handled. In a mailbox that sorts, messages that came later may overtake it, and a
+/// message that starves without a guard holds it up.
 ///
 /// # Concurrency
 ///
-/// The function that ranks a message runs once for each, in the actor's turn, before it is known which message
-/// comes next; so it should be quick. Where some classes are [never discarded](Self::never_discard), it also runs on
-/// the threads of senders that find the mailbox full. When it panics, the message goes behind all others and the actor fails as
-/// if the message had been at fault. What is left when the actor ends is not ranked any more.
+/// The function that ranks a message runs once for each message, in the actor's turn, before the next message is known.
+/// So the function should be quick. Where some classes are [never discarded](Self::never_discard), the function also
+/// runs on the threads of senders that find the mailbox full. When the function panics, its message goes behind all
+/// other messages, and the actor fails as if it had failed at the message. Messages left when the actor ends are not
+/// ranked any more.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -71,12 +72,12 @@ pub struct Mailbox {
     pub(crate) on_full: Full,
     pub(crate) guard: Option<u32>,
     never_discards: Option<i64>,
-    /// How much the actor may stash; `None` for any number.
+    /// The number of messages that the actor may stash; `None` for any number.
     pub(crate) stash_capacity: Option<u32>,
     sorting: Option<Sorting>,
 }
 
-/// What is known of a sorting mailbox without knowing its messages.
+/// The untyped part of a sorting mailbox.
 #[derive(Clone)]
 struct Sorting {
     classes: Classes,
@@ -93,27 +94,34 @@ enum Classes {
     Lanes(usize),
 }
 
-/// What happens to a message that finds its bounded mailbox full.
+/// The overflow policy: says what happens to a message that finds its bounded mailbox full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Full {
-    /// It is refused: `try_tell` hands it back, `tell` makes it a dead letter.
+    /// The message is refused: `try_tell` hands it back, `tell` makes it a dead letter.
     Reject,
-    /// It takes the place of the oldest message, which is dropped and counted. Not in a mailbox that sorts:
-    /// there the sender cannot know which is the one to go. Room for all is allocated at once; a capacity of more than
-    /// 2^24 is an error when the actor is created.
+    /// The message takes the place of the oldest message, which is dropped and counted. Not available in a mailbox that
+    /// sorts: there the sender cannot know the oldest message. Room for all messages is allocated at once. A capacity
+    /// of more than 2^24 is an error when the actor is created.
     DropOldest,
-    /// It is dropped and counted.
+    /// The message is dropped and counted.
     DropNewest,
-    /// The sender waits for room, for this long at most by the [system's clock](crate::SystemBuilder::clock), and is then
-    /// refused. A question waits no longer than its own [limit](crate::Ask::within). On a work-stealing worker and in a turn on
-    /// a calling-thread dispatcher, which must not wait, and in what a timer runs, such as a tail-chopping router's later
-    /// attempts, it is refused at once. So is what an actor sends to itself, or to another one that only its own thread
-    /// runs: the room would never be made. The owner pays a fence for each message.
+    /// The sender waits for room, for this long at most by the [system's clock](crate::SystemBuilder::clock); then the
+    /// message is refused. An ask waits no longer than its own [limit](crate::Ask::within). The owner pays a fence for
+    /// each message.
     ///
-    /// Sent through a router by `tell` or `try_tell`, the wait happens while the sender reads the router's table: until it
-    /// ends, no replaced table of any router in the process is freed, and the changes of a router whose tables take
-    /// [as much as they may](crate::routing::RouterPlan::old_tables_max) wait for that. Give routees a short limit.
+    /// Some senders must not wait, and their messages are refused at once:
+    ///
+    /// * a work-stealing worker,
+    /// * an actor in a turn on a calling-thread dispatcher,
+    /// * a task that a timer runs, such as the later attempts of a tail-chopping router,
+    /// * an actor that sends to itself, or to another actor that only its own thread runs: the room would never be
+    ///   made.
+    ///
+    /// For a message sent through a router by `tell` or `try_tell`, the sender waits while it reads the router's table.
+    /// Until the wait ends, no replaced table of any router in the process is freed. The changes of a router whose
+    /// tables take [as much as they may](crate::routing::RouterPlan::old_tables_max) wait for that. Give routees a
+    /// short limit.
     Wait(Duration),
 }
 
@@ -130,14 +138,14 @@ impl Mailbox {
         }
     }
 
-    /// Holds at most `capacity` messages, the one being handled not counted; refuses more unless told
-    /// otherwise. A capacity of 0 is an error when the actor is created.
+    /// Holds at most `capacity` messages, the message being handled not counted. The mailbox refuses more messages
+    /// unless [`on_full`](Self::on_full) says otherwise. A capacity of 0 is an error when the actor is created.
     pub fn bounded(capacity: usize) -> Self {
         Self::unbounded().capacity(capacity)
     }
 
-    /// Hands out messages by rank, lower ones first, and those of equal rank in the order sent. Takes any number
-    /// of messages unless given a [`capacity`](Self::capacity).
+    /// Hands out messages by rank, lower ranks first, and messages of equal rank in the order sent. Takes any number of
+    /// messages unless given a [`capacity`](Self::capacity).
     ///
     /// The idea is Akka's `PriorityGenerator`.
     pub fn priority<M: Send + 'static>(rank: impl Fn(&M) -> i64 + Send + Sync + 'static) -> Self {
@@ -145,19 +153,19 @@ impl Mailbox {
         Self::sorted::<M>(Classes::Ranks, StdArc::new(move |message: &M| rank(message)))
     }
 
-    /// Hands out the messages that are control before all others, each kind in the order sent. Takes any number
-    /// of messages unless given a [`capacity`](Self::capacity).
+    /// Hands out control messages before all other messages, each kind in the order sent. Takes any number of messages
+    /// unless given a [`capacity`](Self::capacity).
     pub fn control_aware<M: Send + 'static>(is_control: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         let is_control = Guarded::new(is_control);
         Self::sorted::<M>(Classes::Control, StdArc::new(move |message: &M| i64::from(!is_control(message))))
     }
 
-    /// Hands out the messages of `count` lanes, the lowest number first, and within a lane in the order sent.
-    /// `lane` gives a message's lane, from 0; what is beyond the last counts as the last. A count of 0 or of more
+    /// Hands out the messages of `count` lanes, the lowest number first, and within a lane in the order sent. `lane`
+    /// gives the lane of a message, from 0; a number beyond the last lane counts as the last. A count of 0 or of more
     /// than 64 is an error when the actor is created. Takes any number of messages unless given a
-    /// [`capacity`](Self::capacity), which is one for all lanes.
+    /// [`capacity`](Self::capacity), which holds for all lanes together.
     ///
-    /// A lane waits for as long as a higher one has something, unless there is a [`guard`](Self::guard).
+    /// A lane waits for as long as a higher lane has a message, unless there is a [`guard`](Self::guard).
     pub fn lanes<M: Send + 'static>(
         count: usize,
         lane: impl Fn(&M) -> usize + Send + Sync + 'static,
@@ -172,46 +180,49 @@ impl Mailbox {
         Self { sorting: Some(sorting), ..Self::unbounded() }
     }
 
-    /// Holds at most so many messages, the one being handled not counted. A capacity of 0 is an error when the
-    /// actor is created.
+    /// Holds at most `message_count` messages, the message being handled not counted. A capacity of 0 is an error when
+    /// the actor is created.
     pub fn capacity(mut self, message_count: usize) -> Self {
         self.capacity = Some(message_count);
         self
     }
 
-    /// Says what happens when a bounded mailbox is full; an unbounded one never is.
-    /// [`Full::DropOldest`] in a mailbox that sorts is an error when the actor is created.
+    /// Sets what happens when a bounded mailbox is full; an unbounded mailbox is never full. [`Full::DropOldest`] in a
+    /// mailbox that sorts is an error when the actor is created.
     pub fn on_full(mut self, policy: Full) -> Self {
         self.on_full = policy;
         self
     }
 
-    /// Guards lanes against starvation: once `message_count` messages of higher lanes have been handled while a
-    /// lane waits, one of its own goes. If that is true of several lanes, each gets its turn, the highest first.
-    /// So with 3 lanes, a guard of 10, and all lanes full, of 12 messages 10 are of the first lane and one is of
-    /// each other one.
+    /// Guards lanes against starvation. Once `message_count` messages of higher lanes have been handled while a lane
+    /// waits, the next message comes from the waiting lane. If several lanes have waited so long, each gets its turn,
+    /// the highest first. For example, with 3 full lanes and a guard of 10, of 12 messages 10 are of the first lane and
+    /// one is of each other lane.
     ///
-    /// For [`lanes`](Self::lanes) and [`control_aware`](Self::control_aware), whose second lane is that of the
-    /// other messages. A guard of 0, or on a mailbox without lanes, is an error when the actor is created.
+    /// The guard applies to [`lanes`](Self::lanes) and [`control_aware`](Self::control_aware), whose second lane has
+    /// the messages that are not control. A guard of 0, or on a mailbox without lanes, is an error when the actor is
+    /// created.
     pub fn guard(mut self, message_count: u32) -> Self {
         self.guard = Some(message_count);
         self
     }
 
-    /// Takes messages of this class, and of more urgent ones, beyond the [capacity](Self::capacity): whatever
-    /// [`on_full`](Self::on_full) says, none of them is dropped, refused, or waits for room. The class is a
-    /// [rank](Self::priority), the number of a [lane](Self::lanes), or 0 for the messages of a
-    /// [control-aware](Self::control_aware) mailbox that are control.
+    /// Takes messages of this class, and of more urgent classes, beyond the [capacity](Self::capacity). Whatever
+    /// [`on_full`](Self::on_full) says, no such message is dropped, refused, or waits for room. The class is a
+    /// [rank](Self::priority), the number of a [lane](Self::lanes), or 0 for the control messages of a
+    /// [control-aware](Self::control_aware) mailbox.
     ///
-    /// They count as queued like others, so the mailbox takes no other message before it has fewer than its capacity.
-    /// Nothing bounds them, so choose a class that is rare.
+    /// These messages count as queued like other messages, so the mailbox takes no other message before it holds fewer
+    /// than its capacity. Nothing bounds their number, so choose a class that is rare.
     ///
-    /// The function that ranks messages runs on the sender's thread then, where the mailbox is full. A panic in it does not
-    /// unwind to the sender: the message is treated as any other.
+    /// Where the mailbox is full, the function that ranks messages runs on the thread of the sender. A panic in the
+    /// function does not unwind to the sender: the message is treated as any other.
     ///
-    /// Without a capacity, on a mailbox that does not sort, and for a class that all messages of lanes or of a
-    /// control-aware mailbox are in, or none, it is an error when the actor is created
-    /// ([`MailboxFault::NeverDiscard`]).
+    /// Each of these is an error when the actor is created ([`MailboxFault::NeverDiscard`]):
+    ///
+    /// * a mailbox without a capacity,
+    /// * a mailbox that does not sort,
+    /// * in lanes or a control-aware mailbox, a class that covers all messages or none.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -232,11 +243,12 @@ impl Mailbox {
         self
     }
 
-    /// How many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; any number unless said
-    /// otherwise. With 0 it can stash none. What the actor's
-    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::Deployment::stash_capacity) says counts more.
+    /// Sets how many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; the default is
+    /// any number. With 0 the actor can stash none. The setting of the actor's
+    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::Deployment::stash_capacity) takes
+    /// precedence.
     ///
-    /// In a configuration this is `stash-capacity` of the mailbox's section (Akka's).
+    /// In a configuration this is `stash-capacity` of the mailbox's section (the key is Akka's).
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -251,18 +263,18 @@ impl Mailbox {
         self
     }
 
-    /// Whether urgent messages overtake in it.
+    /// Returns whether the mailbox sorts: urgent messages overtake.
     #[cfg(feature = "config")]
     pub(crate) fn sorts(&self) -> bool {
         self.sorting.is_some()
     }
 
-    /// Whether several actors can take from it: unsorted, and without senders that wait.
+    /// Returns whether several actors can take from the mailbox: it is unsorted, and no sender waits.
     pub(crate) fn is_shareable(&self) -> bool {
         self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest | Full::DropOldest)
     }
 
-    /// Whether it is what is required.
+    /// Returns whether the mailbox fulfils the requirement.
     pub(crate) fn fulfils(&self, requirement: MailboxRequirement) -> bool {
         match requirement {
             MailboxRequirement::Bounded => self.capacity.is_some(),
@@ -274,11 +286,11 @@ impl Mailbox {
         }
     }
 
-    /// What is wrong with it, whatever the actor.
+    /// Checks the mailbox independently of the actor.
     ///
     /// # Errors
     ///
-    /// Any [`MailboxFault`] but [`MailboxFault::MessageType`], and those about names and requirements.
+    /// Any [`MailboxFault`] except [`MailboxFault::MessageType`] and the faults about names and requirements.
     pub(crate) fn check(&self) -> Result<(), MailboxFault> {
         if self.capacity == Some(0) {
             return Err(MailboxFault::ZeroCapacity);
@@ -293,7 +305,7 @@ impl Mailbox {
             let some_are = match self.sorting.as_ref().map(|sorting| sorting.classes) {
                 None => false,
                 Some(Classes::Ranks) => class < i64::MAX,
-                // At least the last one may be discarded.
+                // At least the last lane may be discarded.
                 Some(Classes::Control | Classes::Lanes(_)) => {
                     usize::try_from(class).is_ok_and(|class| class + 1 < lanes)
                 }
@@ -310,7 +322,7 @@ impl Mailbox {
         }
     }
 
-    /// As [`check`](Self::check), of one whose room is allocated at once.
+    /// As [`check`](Self::check), for a mailbox whose room is allocated at once.
     pub(crate) fn check_room_at_once(&self) -> Result<(), MailboxFault> {
         match self.capacity {
             Some(capacity) if capacity > AT_ONCE_MAX => Err(MailboxFault::LargeCapacity { capacity }),
@@ -318,7 +330,7 @@ impl Mailbox {
         }
     }
 
-    /// What it takes to make the mailbox of an actor that handles `M`.
+    /// Prepares the mailbox of an actor that handles `M`.
     ///
     /// # Errors
     ///
@@ -352,7 +364,7 @@ impl Default for Mailbox {
     }
 }
 
-/// Says what kind it is, as in `bounded priority mailbox (capacity 10, on full Reject)`.
+/// Writes the kind, as in `bounded priority mailbox (capacity 10, on full Reject)`.
 impl fmt::Display for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.capacity.is_some() { "bounded" } else { "unbounded" })?;
@@ -388,7 +400,7 @@ impl fmt::Debug for Mailbox {
 pub struct Prepared<M> {
     capacity: Option<NonZeroUsize>,
     pub on_full: Full,
-    /// How much the actor may stash, unless something else says so; `None` for any number.
+    /// The number of messages that the actor may stash, unless another setting takes precedence; `None` for any number.
     pub stash_capacity: Option<u32>,
     order: Option<Order<M>>,
 }
@@ -409,10 +421,10 @@ impl<M> Prepared<M> {
     }
 }
 
-/// What an actor or a dispatcher demands of mailboxes. Checked when an actor is created.
+/// A demand of an actor or a dispatcher on mailboxes. It is checked when an actor is created.
 ///
-/// An actor for which nobody has chosen a mailbox gets one that is bounded or unbounded as is demanded: a bounded one
-/// holds 1,000 messages, and refuses more. One that sorts needs to be told how, so that must be chosen.
+/// An actor without a chosen mailbox gets a mailbox that fulfils the demand: unbounded, or bounded with 1,000 messages,
+/// which refuses more. A sorting mailbox needs a function that ranks messages, so it must be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MailboxRequirement {
@@ -427,8 +439,8 @@ pub enum MailboxRequirement {
 }
 
 impl MailboxRequirement {
-    /// The mailbox of an actor for which nobody has chosen one, if there is one that fulfils this: bounded ones
-    /// hold 1,000 messages. One that sorts needs to know how.
+    /// Returns the mailbox of an actor without a chosen mailbox, if there is one that fulfils the demand. A bounded
+    /// mailbox holds 1,000 messages. A sorting mailbox needs a function that ranks messages, so there is none.
     pub(crate) fn mailbox(self) -> Option<Mailbox> {
         match self {
             Self::Bounded => Some(Mailbox::bounded(REQUIRED_CAPACITY)),
@@ -449,7 +461,7 @@ impl fmt::Display for MailboxRequirement {
     }
 }
 
-/// A mailbox itself, or the name of one that the system knows:
+/// A choice of mailbox: the mailbox itself, or the name of a mailbox that the system knows:
 /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
 #[derive(Debug, Clone)]
 pub struct MailboxChoice(pub(crate) Choice);
@@ -472,47 +484,47 @@ impl From<&str> for MailboxChoice {
     }
 }
 
-/// What is wrong with the mailbox that an actor was to have.
+/// A fault of the mailbox that an actor was to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MailboxFault {
-    /// It is bounded with capacity 0.
+    /// The mailbox is bounded with capacity 0.
     ZeroCapacity,
-    /// Room for all its messages is allocated at once, and these are more than 2^24.
+    /// The mailbox allocates room for all its messages at once, and its capacity is more than 2^24.
     LargeCapacity {
         /// The capacity.
         capacity: usize,
     },
-    /// It has no lane, or more than 64.
+    /// The mailbox has no lane, or more than 64 lanes.
     LaneCount {
         /// How many it has.
         count: usize,
     },
-    /// Its starvation guard is 0, or it has no lanes.
+    /// The starvation guard is 0, or the mailbox has no lanes.
     Guard {
         /// The guard.
         guard: u32,
         /// How many lanes it has.
         lanes: usize,
     },
-    /// It sorts, and is to drop the oldest message when full.
+    /// The mailbox sorts, and its policy when full is to drop the oldest message.
     DropOldest,
-    /// A class is [never to be discarded](Mailbox::never_discard), and the mailbox has no capacity, does not sort, or has
-    /// no other class or no such class.
+    /// A class is [never to be discarded](Mailbox::never_discard), and the mailbox has no capacity, does not sort, has
+    /// no other class, or has no such class.
     NeverDiscard {
         /// The class.
         class: i64,
         /// The mailbox.
         mailbox: String,
     },
-    /// It sorts other messages than the actor's.
+    /// The mailbox sorts messages of another type than the actor handles.
     MessageType {
         /// The type of messages that it sorts.
         mailbox: &'static str,
         /// The type of messages that the actor handles.
         actor: &'static str,
     },
-    /// It is no queue that several actors can share: see [`Balancing`](crate::routing::Balancing).
+    /// The mailbox is no queue that several actors can share: see [`Balancing`](crate::routing::Balancing).
     NotShareable {
         /// The mailbox.
         mailbox: String,
@@ -521,12 +533,12 @@ pub enum MailboxFault {
     UnknownName {
         /// The name.
         name: String,
-        /// The names that it knows.
+        /// The names that the system knows.
         known: Vec<String>,
     },
-    /// It is not what is required.
+    /// The mailbox does not fulfil the requirement.
     Unmet {
-        /// What is required.
+        /// The requirement.
         requirement: MailboxRequirement,
         /// The name of the dispatcher that requires it; `None` if the actor does.
         dispatcher: Option<String>,

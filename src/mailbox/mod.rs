@@ -2,7 +2,7 @@
 //!
 //! Messages lie in a chain of blocks. A sender claims an index with one `fetch_add` on the [state word](state::Word),
 //! writes the slot that the index leads to, and stamps the slot. The owner takes slots in the order of their indices.
-//! At a claimed slot without a stamp the owner gets [`Busy`](Ready::Busy): neither a push nor a take ever waits.
+//! At a claimed slot without a stamp the owner gets `Busy`: neither a push nor a take ever waits.
 //!
 //! # Why this shape
 //! * One allocation per message costs two to three times as much in bursts. Linked nodes, as in Vyukov's queue, need

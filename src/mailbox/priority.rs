@@ -1,11 +1,13 @@
-//! The order of a mailbox in which urgent messages overtake.
+//! An order sorts the messages of a priority mailbox, in which urgent messages overtake.
 //!
-//! Only the owner comes here (see the [module](super)); senders use the user's function alone, where the mailbox is full.
-//! A *key* made by that function is taken once from each message, when it is moved here. Messages of equal keys keep the order of
-//! their claims, and so of each sender.
+//! Only the owner uses the order (see the [module](super)). Senders run the user's function alone, and only where the
+//! mailbox is full. The user's function makes a *key* from each message, once, when the owner moves the message to the
+//! order. Messages of equal keys keep the order of their claims, and so the order of each sender.
 //!
-//! Two shapes. *Ranks* are a heap of keys. *Lanes* are a few queues, of which the first that has something
-//! goes first, and a guard against starvation if wanted.
+//! There are two shapes:
+//!
+//! * *Ranks* are a heap of keys.
+//! * *Lanes* are a few queues: the first queue that has a message goes first. A guard against starvation is optional.
 
 use crate::sync::cell::UnsafeCell;
 use crate::util::panic;
@@ -19,28 +21,28 @@ use std::sync::Arc as StdArc;
 /// How urgent a message is: a rank, or the number of a lane; lower goes first.
 pub type Key<M> = dyn Fn(&M) -> i64 + Send + Sync;
 
-/// What keys are to an order.
+/// The meaning of keys in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Any number is a rank.
     Ranks,
-    /// Numbers of lanes, from 0; what is beyond the last counts as the last.
+    /// Keys are numbers of lanes, from 0; a key beyond the last lane counts as the last.
     Lanes {
         count: NonZeroUsize,
-        /// How many messages of higher lanes may pass a lane that waits.
+        /// The number of messages of higher lanes that may pass a lane that waits.
         guard: Option<NonZeroU32>,
     },
 }
 
-/// True if a flood has left so much room that half of it should be given back.
+/// Returns true if a burst has left so much capacity that half of it should be given back.
 fn is_sparse(len: usize, capacity: usize) -> bool {
     capacity > 64 && len < capacity / 4
 }
 
-/// Messages that were published and are not yet handled, in the order in which they are to be.
+/// Messages that are published and not yet handled, in the order in which the actor handles them.
 pub struct Order<M> {
     key: StdArc<Key<M>>,
-    /// Keys up to this one are taken beyond the capacity.
+    /// Messages with keys up to this one are taken beyond the capacity.
     never_discards: Option<i64>,
     sorter: UnsafeCell<Sorter<M>>,
 }
@@ -54,13 +56,13 @@ impl<M> Order<M> {
         Self { key, never_discards: None, sorter: UnsafeCell::new(sorter) }
     }
 
-    /// The same, of a mailbox that takes messages of keys up to `class` beyond its capacity.
+    /// Sets that the mailbox takes messages with keys up to `class` beyond its capacity.
     pub fn never_discarding(self, class: Option<i64>) -> Self {
         Self { never_discards: class, ..self }
     }
 
-    /// Whether a message that finds no room is taken all the same. For senders: runs the user's function, whose panic
-    /// is not the sender's, and makes no exception.
+    /// Returns whether a message that finds no room is taken all the same. For senders: it runs the user's function. A
+    /// panic of that function does not reach the sender, and the message then has no exception.
     #[cold]
     pub fn takes_beyond(&self, message: &M) -> bool {
         let Some(class) = self.never_discards else { return false };
@@ -73,12 +75,12 @@ impl<M> Order<M> {
         }
     }
 
-    /// Adds the message that was claimed at `index`, which is higher than all before.
+    /// Adds the message that was claimed at `index`, which is higher than all indices before.
     ///
     /// # Errors
     ///
-    /// The panic of the user's function, which makes the message the least urgent there is; it is added all
-    /// the same.
+    /// The panic of the user's function. It makes the message the least urgent of all; the message is added all the
+    /// same.
     ///
     /// # Safety
     /// The caller owns the mailbox.
@@ -94,7 +96,7 @@ impl<M> Order<M> {
         outcome
     }
 
-    /// Takes the message that is to be handled next.
+    /// Takes the message that the actor handles next.
     ///
     /// # Safety
     /// The caller owns the mailbox.
@@ -103,7 +105,7 @@ impl<M> Order<M> {
         unsafe { self.with_mut(Sorter::take) }
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     ///
     /// # Safety
     /// The caller owns the mailbox.
@@ -112,7 +114,7 @@ impl<M> Order<M> {
         self.sorter.with(|sorter| unsafe { &*sorter }.len() as u64)
     }
 
-    /// The lowest index of a message; `None` if there is none.
+    /// Returns the lowest index of a message; `None` if there is no message.
     ///
     /// # Safety
     /// The caller owns the mailbox.
@@ -124,7 +126,7 @@ impl<M> Order<M> {
     /// # Safety
     /// The caller owns the mailbox. `act` runs no user code.
     unsafe fn with_mut<R>(&self, act: impl FnOnce(&mut Sorter<M>) -> R) -> R {
-        // SAFETY: only the owner comes here, and `act` does not come back.
+        // SAFETY: only the owner gets here, and `act` does not call back.
         self.sorter.with_mut(|sorter| act(unsafe { &mut *sorter }))
     }
 }
@@ -164,10 +166,10 @@ impl<M> Sorter<M> {
     }
 }
 
-/// Lowest rank first, equal ones by index.
+/// Takes the lowest rank first, and equal ranks by index.
 ///
-/// The messages lie by index, which shows the lowest one at once and takes no more memory than there are
-/// messages, whatever order they leave in; the heap moves numbers only.
+/// The messages lie by index. This shows the lowest index at once, and takes memory for the present messages only, in
+/// whatever order they leave. The heap moves numbers only.
 struct Ranks<M> {
     by_rank: BinaryHeap<Reverse<(i64, u64)>>,
     messages: BTreeMap<u64, M>,
@@ -192,7 +194,7 @@ impl<M> Ranks<M> {
     }
 }
 
-/// The first lane that has something goes first.
+/// Takes from the first lane that has a message.
 struct Lanes<M> {
     lanes: Box<[Waiting<M>]>,
     guard: Option<NonZeroU32>,
@@ -202,7 +204,8 @@ struct Lanes<M> {
 /// The messages of one lane, each with its index.
 struct Waiting<M> {
     messages: VecDeque<(u64, M)>,
-    /// Messages of higher lanes that were taken while this one waited, since one of its own was.
+    /// The number of messages of higher lanes that were taken while this lane waited, since this lane last had its
+    /// turn.
     passed: u32,
 }
 
@@ -214,7 +217,7 @@ impl<M> Lanes<M> {
 
     fn insert(&mut self, index: u64, lane: i64, message: M) {
         let last = self.lanes.len() - 1;
-        // Below 0 is as urgent as it gets.
+        // A key below 0 counts as the first lane, the most urgent one.
         let lane = usize::try_from(lane.max(0)).map_or(last, |lane| lane.min(last));
         self.lanes[lane].messages.push_back((index, message));
         self.len += 1;
@@ -236,14 +239,14 @@ impl<M> Lanes<M> {
         Some(message)
     }
 
-    /// The highest lane that was passed often enough, or else the highest that has something. Only a lane that
-    /// has something was passed.
+    /// Returns the highest lane that was passed often enough, or else the highest lane that has a message. Only a lane
+    /// that has a message is passed.
     fn next(&self) -> Option<usize> {
         let due = self.guard.and_then(|guard| self.lanes.iter().position(|lane| lane.passed >= guard.get()));
         due.or_else(|| self.lanes.iter().position(|lane| !lane.messages.is_empty()))
     }
 
-    /// Within a lane the first is the lowest.
+    /// Returns the lowest index; within a lane the first message has the lowest.
     fn lowest(&self) -> Option<u64> {
         self.lanes.iter().filter_map(|lane| lane.messages.front()).map(|(index, _)| *index).min()
     }

@@ -1,11 +1,11 @@
-//! The word that decides: how many messages were claimed, and who may run the actor.
+//! The state word decides how many messages are claimed and which thread may run the actor.
 //!
-//! Whatever two threads can disagree about is settled by one read-modify-write of this word: a claim, the
-//! permission to run the actor, and the close. Every other location is advice.
+//! Each question that two threads could answer differently is settled by one read-modify-write of this word: a claim,
+//! the permission to run the actor, and the close. Every other location is only advice.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// One bit per fact; the rest of the word is the tail index.
+/// The state packs one bit per fact; the rest of the word is the tail index.
 ///
 /// ```text
 /// 63                                   7   6         5           4       3      2        1      0
@@ -14,24 +14,24 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// └─────────────────────────────────────┴─────────┴───────────┴───────┴──────┴────────┴──────┴────────┘
 /// ```
 ///
-/// 57 bits of index last 180 years at 25 million messages a second, more than one line can take; the
-/// carry would leave the word at the top, never run into the bits.
+/// 57 bits of index last 180 years at 25 million messages a second, which is more than one cache line can take. A carry
+/// would leave the word at the top and never run into the bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct State(u64);
 
-/// No more messages; never taken back.
+/// No more messages are accepted; the bit is never cleared.
 const CLOSED: u64 = 1 << 0;
-/// The ownership token lies here: nobody runs the actor, and it has nothing to do.
+/// The state word holds the ownership token: no thread runs the actor, and the actor has nothing to do.
 const IDLE: u64 = 1 << 1;
-/// The ownership token lies here: the actor is suspended, and only the lane may wake it.
+/// The state word holds the ownership token: the actor is suspended, and only the system queue may wake it.
 const PARKED: u64 = 1 << 2;
-/// Something was pushed to the system lane after the owner last looked; keeps the token from being laid down.
+/// A push to the system queue came after the owner's last look; the bit keeps the token from being laid down.
 const LANE: u64 = 1 << 3;
-/// Flips when an idle transition gives the block chain away, and so tells a stale `tail_block`.
+/// Flips when an idle transition gives the block chain away, and so marks a `tail_block` as stale.
 const EPOCH: u64 = 1 << 4;
-/// For onlookers such as routers: the actor takes no user messages for now.
+/// For observers such as routers: the actor takes no user messages for now.
 const SUSPENDED: u64 = 1 << 5;
-/// A bounded mailbox or a ring; set at construction and never changed.
+/// A bounded or displacing mailbox; set at construction and never changed.
 const LIMITED: u64 = 1 << 6;
 
 const INDEX_SHIFT: u32 = 7;
@@ -43,7 +43,7 @@ const _: () = assert!(
 );
 
 impl State {
-    /// Claims made so far, refused ones included; the index that the next claim gets.
+    /// The number of claims made so far, refused claims included; the next claim gets this index.
     #[inline(always)]
     pub fn index(self) -> u64 {
         self.0 >> INDEX_SHIFT
@@ -54,13 +54,13 @@ impl State {
         self.0 & CLOSED != 0
     }
 
-    /// The token lies in the word and the mailbox was empty when it was laid down.
+    /// The state word holds the token, and the mailbox was empty when the token was laid down.
     #[inline(always)]
     pub fn is_idle(self) -> bool {
         self.0 & IDLE != 0
     }
 
-    /// Nobody holds the token: idle, or parked while suspended.
+    /// No thread holds the token: the mailbox is idle, or parked while suspended.
     #[inline(always)]
     pub fn is_unowned(self) -> bool {
         self.0 & (IDLE | PARKED) != 0
@@ -81,7 +81,7 @@ impl State {
         self.0 & LIMITED != 0
     }
 
-    /// Neither closed, suspended nor idle: an onlooker need only ask how many messages there are.
+    /// Neither closed, suspended nor idle: an observer then needs only the number of messages.
     #[inline(always)]
     pub fn is_busy(self) -> bool {
         self.0 & (CLOSED | SUSPENDED | IDLE) == 0
@@ -93,13 +93,13 @@ impl State {
         self.0 & (IDLE | CLOSED) == 0
     }
 
-    /// As [`is_plain`](Self::is_plain), and without a bound.
+    /// As [`is_plain`](Self::is_plain), for a mailbox without a bound.
     #[inline(always)]
     pub fn is_plain_and_unbounded(self) -> bool {
         self.0 & (IDLE | CLOSED | LIMITED) == 0
     }
 
-    /// The token lies under IDLE, the mailbox is open, and it has no bound.
+    /// The token lies under IDLE, the mailbox is open, and the mailbox has no bound.
     #[inline(always)]
     pub fn is_idle_and_unbounded(self) -> bool {
         self.0 & (IDLE | CLOSED | LIMITED) == IDLE
@@ -111,13 +111,13 @@ impl State {
         usize::from(self.0 & EPOCH != 0)
     }
 
-    /// One more claim; takes the token if it lay under IDLE.
+    /// Adds a claim; takes the token if it lay under IDLE.
     fn claimed(self) -> Self {
         Self((self.0 + ONE_MESSAGE) & !IDLE)
     }
 }
 
-/// What happens to the block chain when the actor goes idle.
+/// The fate of the block chain when the actor goes idle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Chain {
     /// No chain was installed in this epoch: the epoch stays.
@@ -132,10 +132,10 @@ pub enum Chain {
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// Open, idle, empty.
+    /// Makes the word of a mailbox that is open, idle and empty.
     ///
-    /// The first epoch is 1 while the null of a fresh `tail_block` reads as epoch 0, so that "no block yet"
-    /// needs no test of its own.
+    /// The first epoch is 1, while the null of a fresh `tail_block` reads as epoch 0. So "no block yet" needs no test
+    /// of its own.
     pub fn new(limited: bool) -> Self {
         Self(AtomicU64::new(IDLE | EPOCH | if limited { LIMITED } else { 0 }))
     }
@@ -147,53 +147,54 @@ impl Word {
 
     #[inline(always)]
     pub fn look_acquire(&self) -> State {
-        // Ordering: Acquire; pairs with the Release half of `claim` and of `close`. Whoever sees an index
-        // sees the `head` that its claimer saw. It also pairs with the Release of `lay_down` and of `park`: who sees the
-        // token there sees what its last holder did (`Gate::is_at_rest`).
+        // Ordering: Acquire; pairs with the Release half of `claim` and of `close`: a reader that sees an index sees
+        // the `head` that the claiming sender saw. The load also pairs with the Release of `lay_down` and of `park`: a
+        // reader that sees the token in the word sees what its last holder did (`Gate::is_at_rest`).
         State(self.0.load(Ordering::Acquire))
     }
 
-    /// Claims one index unconditionally; on a closed word the claim is void and the index only grows.
+    /// Claims one index unconditionally. On a closed word the claim is void, and only the index grows.
     #[inline(always)]
     #[must_use = "the old state tells whether the claim holds and where it goes"]
     pub fn claim(&self) -> State {
-        // Ordering: Acquire; pairs with the Release of `lay_down`, so that we see `inline_index` and `head` of
-        // the last idle transition, and with the Release of `mark_advance`, so that a claim behind it sees the
-        // `tail_block` advanced before it. AcqRel and not Acquire, so that `len` and `look_acquire` may
-        // conclude from an index to everything its claimer knew.
+        // Ordering: Acquire; pairs with the Release of `lay_down`, which makes `inline_index` and `head` of the last
+        // idle transition visible, and with the Release of `mark_advance`, which lets a claim behind it see the
+        // `tail_block` advanced before it. AcqRel and not Acquire: `len` and `look_acquire` conclude from an index to
+        // everything that its claimer knew.
         State(self.0.fetch_add(ONE_MESSAGE, Ordering::AcqRel))
     }
 
-    /// Claims one index and with it the token if it lay under IDLE, provided the word is still `seen`.
+    /// Claims one index if the word is still `seen`, and with the index the token if it lay under IDLE.
     #[inline]
     pub fn try_claim(&self, seen: State) -> Result<(), State> {
-        // Ordering: as `claim`. Acquire on failure as well: a bounded sender that retries with the new index
-        // must see the `head` that made the other claim possible, or it would refuse although never full.
+        // Ordering: as `claim`. Acquire on failure as well: a bounded sender that retries with the new index must see
+        // the `head` that made the other claim possible. Otherwise it would refuse although the mailbox was never full.
         self.0
             .compare_exchange(seen.0, seen.claimed().0, Ordering::AcqRel, Ordering::Acquire)
             .map(drop)
             .map_err(State)
     }
 
-    /// Takes the token if it still lies under IDLE; a late attempt wins a real token or nothing.
+    /// Takes the token if it still lies under IDLE. A late attempt wins a real token or nothing.
     #[must_use = "who holds the token must schedule the actor"]
     pub fn wake_idle(&self) -> bool {
-        // Ordering: Acquire; pairs with the Release of `lay_down`: the new owner continues where the last one
-        // stopped. Not Release: nobody is to see what the waker did, and what `lay_down` released is passed on.
+        // Ordering: Acquire; pairs with the Release of `lay_down`: the new owner continues where the last owner
+        // stopped. Not Release: no thread needs to see what the waker did, and a read-modify-write passes on what
+        // `lay_down` released.
         State(self.0.fetch_and(!IDLE, Ordering::Acquire)).is_idle()
     }
 
-    /// Announces a push to the system lane; true if the caller took the token and must schedule.
+    /// Announces a push to the system queue; returns true if the caller took the token and must schedule the actor.
     #[must_use = "who holds the token must schedule the actor"]
     pub fn announce_lane(&self) -> bool {
-        // Ordering: Release; pairs with the Acquire of `forget_lane`: the owner that clears our LANE finds our
-        // node in the lane.
+        // Ordering: Release; pairs with the Acquire of `forget_lane`: the owner that clears our LANE finds our node in
+        // the queue.
         let old = State(self.0.fetch_or(LANE, Ordering::Release));
         // Ordering: Acquire; as `wake_idle`.
         old.is_unowned() && State(self.0.fetch_and(!(IDLE | PARKED), Ordering::Acquire)).is_unowned()
     }
 
-    /// Owner only: clears LANE. A look at the lane must follow before the token is laid down.
+    /// Owner only: clears LANE. A look at the system queue must follow before the token is laid down.
     pub fn forget_lane(&self) -> State {
         // Ordering: Acquire; pairs with the Release of `announce_lane`.
         State(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
@@ -203,9 +204,10 @@ impl Word {
     #[inline]
     pub fn lay_down(&self, seen: State, chain: Chain) -> bool {
         let flip = if chain == Chain::Released { EPOCH } else { 0 };
-        // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_lane`: they
-        // see everything the owner did. Not Acquire: what senders did to the chain that we are about to take apart, they
-        // did before they published (M2), and we have seen all claims published.
+        // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_lane`: their
+        // callers see everything that the owner did. Not Acquire: the owner is about to take the chain apart, but
+        // senders finished their work on the chain before they published (M2), and the owner has seen all claims
+        // published.
         self.0.compare_exchange(seen.0, (seen.0 | IDLE) ^ flip, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
@@ -218,9 +220,10 @@ impl Word {
             .map_err(State)
     }
 
-    /// Owner only: no claim holds from here on. The old state has the exact number of those that do.
+    /// Owner only: voids all later claims. The old state has the exact number of claims that hold.
     pub fn close(&self) -> State {
-        // Ordering: Release; pairs with the Acquire of `look_acquire`. What claims lead to, their stamps show.
+        // Ordering: Release; pairs with the Acquire of `look_acquire`. Messages behind claims are made visible by their
+        // stamps.
         State(self.0.fetch_or(CLOSED, Ordering::Release))
     }
 
@@ -230,7 +233,7 @@ impl Word {
         self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Owner only.
+    /// Owner only: sets or clears SUSPENDED.
     pub fn set_suspended(&self, suspended: bool) {
         if suspended {
             self.0.fetch_or(SUSPENDED, Ordering::Relaxed);
@@ -239,9 +242,9 @@ impl Word {
         }
     }
 
-    /// Called after `tail_block` moved past a block: the index from which on every claim sees the move.
+    /// Returns the index from which on each claim sees that `tail_block` moved past a block; called after the move.
     pub fn mark_advance(&self) -> u64 {
-        // Ordering: Release; pairs with the Acquire of `claim`, for those behind it.
+        // Ordering: Release; pairs with the Acquire of `claim`, for the claims behind this one.
         State(self.0.fetch_add(0, Ordering::Release)).index()
     }
 }

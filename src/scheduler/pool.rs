@@ -42,7 +42,7 @@ pub struct Settings {
 
 /// The hooks by which a worker reports to memory reclamation between its turns.
 ///
-/// A worker is online from its start, except in [`blocking`], during which its thread rests
+/// A worker is online from its start, except in `blocking`, during which its thread rests
 /// ([`reclaim::rest_here`](crate::util::reclaim::rest_here)). The hooks are built and used on the worker's own thread
 /// only.
 pub trait TurnHooks {

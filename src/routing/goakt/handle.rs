@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// The handle of a router in GoAkt's words. It dereferences to the crate's own [`Router`](crate::Router), and
-/// so to the [`ActorRef`](crate::ActorRef) that routes.
+/// so to the [`ActorRef`] that routes.
 ///
 /// # Waiting
 ///
