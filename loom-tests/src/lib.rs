@@ -6,6 +6,7 @@
     clippy::absurd_extreme_comparisons,
     clippy::len_without_is_empty,
     clippy::new_without_default,
+    clippy::result_unit_err,
     clippy::reversed_empty_ranges,
     clippy::unnecessary_literal_unwrap
 )]

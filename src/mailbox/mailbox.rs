@@ -1,4 +1,4 @@
-//! The mailbox: its gate, its senders' side, and its owner's side.
+//! The mailbox consists of a gate, the senders' side and the owner's side.
 
 use crate::mailbox::backpressure::{Bell, Room};
 use crate::mailbox::block::{Block, Shape};
@@ -22,31 +22,31 @@ use std::time::Instant;
 
 /// The part of a mailbox that does not depend on the type of its messages.
 ///
-/// `H` is what the cell keeps on the senders' line and lies at offset 0; 40 bytes of it fill the line. `S` is
-/// the type of system messages. Nothing here is padded or over-aligned, so that a reference to the gate covers
-/// no byte of the inline slot behind it. The cell around it is to be aligned to a line.
+/// `H` is the part of the cell on the senders' cache line, and lies at offset 0; 40 bytes of it fill the line. `S` is
+/// the type of control messages. Nothing here is padded or over-aligned, so a reference to the gate covers no byte of
+/// the inline slot behind it. The surrounding cell must be aligned to a cache line.
 #[repr(C)]
 pub struct Gate<H, S> {
     pub header: H,
     pub(crate) word: Word,
     /// A block from which the next claim is a short walk; bit 0 is the epoch of its chain.
     pub(crate) tail_block: AtomicPtr<Block>,
-    /// The index of a claim on the idle mailbox: who gets it, and sees IDLE, uses the inline slot.
+    /// The index of a claim on the idle mailbox: the sender that gets this index and sees IDLE uses the inline slot.
     pub(crate) inline_index: AtomicU64,
-    // Up to here senders; from here on the owner.
-    /// Messages handed to the actor, and in a ring displaced, so far. A ring's senders change it too, by
-    /// read-modify-writes.
+    // The fields up to here belong to the senders, the fields from here on to the owner.
+    /// The number of messages handed to the actor, or displaced in a displacing mailbox, so far. The senders of a
+    /// displacing mailbox change it too, by read-modify-writes.
     pub(crate) head: AtomicU64,
     /// The chain installed in this epoch, until the owner has adopted it.
     pub(crate) first_block: AtomicPtr<Block>,
     pub(crate) cursor: UnsafeCell<Cursor>,
-    /// How many claims hold; meaningful once closed.
+    /// The number of claims that hold; meaningful once closed.
     close_index: AtomicU64,
     lane: Lane<S>,
 }
 
-// SAFETY: senders change atomics and the lane, which moves `S` between threads; `cursor` is the owner's, and
-// the token that makes one moves by Release and Acquire on `word`.
+// SAFETY: senders change atomics and the system queue, which moves `S` between threads. `cursor` belongs to the owner,
+// and the token that makes a thread the owner moves by Release and Acquire on `word`.
 unsafe impl<H: Send, S: Send> Send for Gate<H, S> {}
 // SAFETY: as above; `header` is shared.
 unsafe impl<H: Sync, S: Send> Sync for Gate<H, S> {}
@@ -65,10 +65,11 @@ const _: () = {
 pub struct Mailbox<H, S, M> {
     pub gate: Gate<H, S>,
     policy: Option<Box<Policy<M>>>,
-    /// The first block that may have claims not yet published, or one before it, never beyond `tail_block`; bit 0 as
-    /// there. Senders change it only once in a block.
+    /// The first block that may have claims not yet published, or a block before it, and never beyond `tail_block`. Bit
+    /// 0 is the epoch, as in `tail_block`. Senders change the pointer only once per block.
     pub(crate) settled_block: AtomicPtr<Block>,
-    /// Begins a line: the sender that wakes the actor writes it, and the owner's line would come along.
+    /// Begins a cache line: the sender that wakes the actor writes this slot, and would otherwise take the owner's line
+    /// along.
     pub(crate) inline: Slot<M>,
 }
 
@@ -77,14 +78,14 @@ unsafe impl<H: Send, S: Send, M: Send> Send for Mailbox<H, S, M> {}
 // SAFETY: as above; no thread gets a reference to a message in here.
 unsafe impl<H: Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
 
-/// What an accepted push asks of its caller.
+/// The duty that an accepted push leaves to its caller.
 #[must_use = "whoever is told to wake holds the token and must schedule the actor"]
 pub enum Pushed<M> {
-    /// Nothing: the actor is on its way.
+    /// No duty: the actor will run anyway.
     Queued,
     /// The caller holds the ownership token now, and must schedule the actor.
     Wake,
-    /// The message took the place of the oldest one.
+    /// The message displaced the oldest message.
     Displaced {
         oldest: M,
         /// As [`Wake`](Self::Wake).
@@ -92,7 +93,7 @@ pub enum Pushed<M> {
     },
 }
 
-/// Why a push was refused; the message comes back.
+/// The reason why a push was refused; the message comes back.
 pub enum Refused<M> {
     /// The mailbox is at its capacity.
     Full(M),
@@ -100,52 +101,52 @@ pub enum Refused<M> {
     Closed(M),
 }
 
-/// What an accepted system message asks of its caller.
+/// The duty that an accepted control message leaves to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "whoever is told to wake holds the token and must schedule the actor"]
 pub enum SystemPushed {
-    /// Nothing: the owner will look at the lane.
+    /// No duty: the owner will look at the system queue.
     Queued,
     /// The caller holds the ownership token now, and must schedule the actor.
     Wake,
 }
 
-/// What an onlooker sees; of several that hold, the first.
+/// A load snapshot of a mailbox; of several states that hold, the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glance {
-    /// No more messages are taken.
+    /// The mailbox takes no more messages.
     Closed,
-    /// The owner has said that the actor takes no user messages for now; see [`Owner::set_suspended`].
+    /// The owner has set that the actor takes no user messages for now; see [`Owner::set_suspended`].
     Suspended,
-    /// Nobody runs the actor and nothing is queued.
+    /// No thread runs the actor, and no message is queued.
     Idle,
-    /// Somebody runs the actor or is about to.
+    /// A thread runs the actor or is about to.
     Busy {
-        /// Messages that are accepted and not yet taken.
+        /// The number of messages that are accepted and not yet taken.
         queued: u64,
     },
 }
 
-/// What the owner finds at the head.
+/// The state of the next message, as the owner finds it.
 pub enum Ready<'o, 'a, H, S, M> {
     /// A message, still in its place.
     Message(Front<'o, 'a, H, S, M>),
-    /// Nothing was claimed beyond the head: go idle.
+    /// No index was claimed beyond the head: the owner should go idle.
     Empty,
-    /// The next message is claimed and not published yet: come back later.
+    /// The next message is claimed and not published yet: the owner should come back later.
     Busy,
-    /// In an ordered mailbox the user's function that places a message has panicked. The message has gone
-    /// behind all others; the panic comes once.
+    /// In a priority mailbox the user's function that ranks a message has panicked. The message has gone behind all
+    /// other messages; the panic is returned once.
     Panicked(Box<dyn Any + Send>),
 }
 
-/// What is left of a closed mailbox.
+/// The state of a closed mailbox.
 pub enum Drained<M> {
     /// The next message that was accepted before the close.
     Message(M),
-    /// The next one is claimed and not published yet: come back later.
+    /// The next message is claimed and not published yet: the owner should come back later.
     Busy,
-    /// All that were accepted have been taken.
+    /// All accepted messages have been taken.
     Done,
 }
 
@@ -164,42 +165,43 @@ impl<H, S> Gate<H, S> {
         }
     }
 
-    /// Sends a system message; an error hands it back because the lane is closed.
+    /// Sends a control message; hands it back when the system queue is closed.
     ///
-    /// Works on a closed mailbox as long as its lane is open.
+    /// Works on a closed mailbox as long as its system queue is open.
     pub fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
         self.lane.push(message, position)?;
         Ok(if self.word.announce_lane() { SystemPushed::Wake } else { SystemPushed::Queued })
     }
 
-    /// Gives the actor a turn, or a further look if it has one; true if the caller holds the token now, and must
-    /// schedule the actor. Without a node in the lane: nothing is allocated, and an owner learns of it only by
-    /// [`Owner::try_idle_unless_nudged`].
+    /// Gives the actor a turn, or a further look if it already has a turn. Returns true if the caller holds the token
+    /// now and must schedule the actor. The wakeup has no node in the system queue: it allocates nothing, and an owner
+    /// sees it only by [`Owner::try_idle_unless_nudged`].
     #[must_use = "who holds the token must schedule the actor"]
     pub fn nudge(&self) -> bool {
         self.word.announce_lane()
     }
 
-    /// Takes the token of a new mailbox for its actor's first turn. False if a message came first, whose
-    /// sender has it then; before the mailbox is known to others, always true.
+    /// Takes the token of a new mailbox for the first turn of its actor. Returns false if a message came first: the
+    /// sender of that message then has the token. Before any other thread knows the mailbox, the call always returns
+    /// true.
     pub fn begin(&self) -> bool {
         self.word.wake_idle()
     }
 
-    /// The index behind all claims that the caller made or knows of, for [`Position::At`].
+    /// Returns the index behind all claims that the caller made or knows of, for [`Position::At`].
     pub fn position(&self) -> u64 {
         self.word.look_acquire().index()
     }
 
-    /// Messages that are accepted and not yet taken, those not yet published included. Never below 0; exact
-    /// when nobody sends meanwhile, and otherwise a value that was true during the call or nearly so.
+    /// Returns the number of messages that are accepted and not yet taken, unpublished messages included. The number is
+    /// never below 0. It is exact when no thread sends meanwhile; otherwise it was true during the call, or nearly so.
     #[inline]
     pub fn len(&self) -> u64 {
         let mut before = self.word.look_acquire();
         let mut tries = 3;
         loop {
-            // Ordering: Acquire; pairs with the Release of `head` in `Front::take`. Message h is claimed
-            // before head is h + 1, so the word read below has an index of at least this head.
+            // Ordering: Acquire; pairs with the Release of `head` in `Front::take`. Message h is claimed before head is
+            // h + 1, so the word read below has an index of at least this head.
             let head = self.head.load(Ordering::Acquire);
             let after = self.word.look_acquire();
             tries -= 1;
@@ -207,19 +209,20 @@ impl<H, S> Gate<H, S> {
                 if !after.is_closed() {
                     return after.index() - head;
                 }
-                // Relaxed: a number, and nothing behind it. Until it is seen: none are left.
+                // Relaxed: no memory is read through this number. Until the store is seen, the result is that no
+                // messages are left.
                 return self.close_index.load(Ordering::Relaxed).saturating_sub(head);
             }
             before = after;
         }
     }
 
-    /// Whether nobody runs the actor, it has no message, and no control is on its way to it. Whoever reads true sees all that
-    /// its owners have done up to the moment when the last of them laid the token down.
+    /// Returns whether no thread runs the actor, the mailbox has no message, and no control message is on its way. A
+    /// caller that gets true sees everything that the owners have done until the last owner laid the token down.
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub fn is_at_rest(&self) -> bool {
         // Before the word. Ordering: Acquire; pairs with the Release of `head` in `Front::take` and of a displacement.
-        // Of a message that is taken by this head, the word below is not the one between its claim and its wake-up.
+        // For a message that this head counts as taken, the word below is later than its claim and its wake-up.
         let head = self.head.load(Ordering::Acquire);
         let state = self.word.look_acquire();
         // Relaxed: written before the token was laid down, which the word shows.
@@ -227,7 +230,7 @@ impl<H, S> Gate<H, S> {
         state.is_unowned() && !state.has_lane() && index == head
     }
 
-    /// Whether nobody runs the actor or is about to.
+    /// Returns whether no thread runs the actor or is about to.
     #[cfg(feature = "testkit")]
     pub fn has_no_turn(&self) -> bool {
         self.word.look_acquire().is_unowned()
@@ -238,10 +241,11 @@ impl<H, S> Gate<H, S> {
         self.word.look_acquire().is_closed()
     }
 
-    /// What routers choose by: one look at the word, and one at the head where the word does not say enough.
+    /// Returns the load snapshot that routers choose by: one load of the word, and one of the head where the word does
+    /// not say enough.
     ///
-    /// Cheaper than [`len`](Self::len), and less exact while others send: of the messages that were queued
-    /// when the word was read, so many were left when the head was. Exact when nobody sends meanwhile.
+    /// Cheaper than [`len`](Self::len), and less exact while other threads send: the result counts the messages queued
+    /// when the word was read, less those taken when the head was read. Exact when no thread sends meanwhile.
     #[inline]
     pub fn glance(&self) -> Glance {
         let state = self.word.look_acquire();
@@ -252,37 +256,37 @@ impl<H, S> Gate<H, S> {
             if state.is_suspended() {
                 return Glance::Suspended;
             }
-            // IDLE alone is not empty: a sender may have claimed and not yet woken.
+            // IDLE alone does not mean empty: a sender may have claimed and not yet woken the actor.
             if state.index() == self.inline_index.load(Ordering::Relaxed) {
                 return Glance::Idle;
             }
         }
-        // Relaxed: nothing is read through it, and the Acquire of the word keeps it behind. So it may have passed the
-        // index.
+        // Relaxed: nothing is read through this load, and the Acquire of the word keeps the load behind it. So the head
+        // may have passed the index.
         Glance::Busy { queued: state.index().saturating_sub(self.head.load(Ordering::Relaxed)) }
     }
 }
 
 impl<H, S, M> Mailbox<H, S, M> {
-    /// Takes any number of messages.
+    /// Makes a mailbox that takes any number of messages.
     pub fn unbounded(header: H) -> Self {
         Self::with(Gate::new(header, false), None)
     }
 
-    /// Refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
+    /// Makes a mailbox that refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
     /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
     pub fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
         Self::with_policy(header, true, Policy::Refuse(Bound::new(capacity, waiting)))
     }
 
-    /// Keeps the newest `capacity` messages and hands the oldest to whoever displaces it. One more may be
-    /// held while the owner looks at it.
+    /// Makes a displacing mailbox: it keeps the newest `capacity` messages, and hands the oldest to the sender that
+    /// displaces it. It may hold one more message while the owner looks at that message.
     pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
         Self::with_policy(header, true, Policy::Displace(Ring::new(capacity.get())))
     }
 
-    /// Hands messages to the owner as `order` says. With a bound, and `waiting` in its second place, it is as
-    /// [`bounded`](Self::bounded).
+    /// Makes a priority mailbox, which hands messages to the owner as `order` says. With a bound, whose second part is
+    /// `waiting`, it refuses as [`bounded`](Self::bounded) does.
     pub fn ordered(header: H, order: Order<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
         let bound = bound.map(|(capacity, waiting)| Bound::new(capacity, waiting));
         Self::with_policy(header, bound.is_some(), Policy::Sort(order, bound))
@@ -302,10 +306,10 @@ impl<H, S, M> Mailbox<H, S, M> {
         self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.go_on(claimed, message))
     }
 
-    /// Sends a message in the usual way, to an open mailbox without a bound whose actor is on its way, and answers
-    /// `queued`. Where it is otherwise, `otherwise` is to [go on](Self::go_on) with what it gets. So the usual way has
-    /// no outcome to look at, and its caller need not have the rest in line. `otherwise` goes on before anything else,
-    /// for the claim may be made (M5).
+    /// Sends a message to an open, unbounded mailbox whose actor will run anyway, and returns `queued`. In all other
+    /// cases it calls `otherwise`, which must [go on](Self::go_on) with its arguments. So the usual case has no outcome
+    /// to check, and the caller need not inline the rest. `otherwise` must go on before it does anything else, for the
+    /// claim may already be made (M5).
     #[inline(always)]
     pub fn push_or<R>(&self, message: M, queued: R, otherwise: impl FnOnce(Option<State>, M) -> R) -> R {
         if !self.gate.word.look().is_plain_and_unbounded() {
@@ -319,10 +323,11 @@ impl<H, S, M> Mailbox<H, S, M> {
         queued
     }
 
-    /// As [`push`](Self::push), but waits for room, until the deadline if there is one; then `Full`.
+    /// As [`push`](Self::push), but waits for room, until the deadline if there is one; after the deadline it returns
+    /// `Full`.
     ///
-    /// Only mailboxes made with `waiting` wait. Not for workers: the actor that would make room may need
-    /// this thread.
+    /// Only mailboxes made with `waiting` wait. Workers must not call this: the actor that would make room may need the
+    /// worker's thread.
     pub fn push_waiting(&self, message: M, deadline: Option<Instant>) -> Result<Pushed<M>, Refused<M>> {
         let message = match self.push(message) {
             Err(Refused::Full(message)) => message,
@@ -344,7 +349,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// As [`push`](Self::push), and beyond the capacity where there is one that refuses.
+    /// As [`push`](Self::push), and in a mailbox that refuses at its capacity also beyond that capacity.
     pub fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         match self.policy.as_deref().and_then(Policy::bound) {
             Some(_) => self.push_bounded(u64::MAX, message),
@@ -352,22 +357,22 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// Has `bell` rung whenever there may be room, until it is dismissed; only mailboxes made with `waiting` do so.
+    /// Rings `bell` whenever there may be room, until it is dismissed. Only mailboxes made with `waiting` do so.
     pub fn enlist(&self, bell: &Arc<Bell>) {
         if let Some(room) = self.room() {
             room.enlist(bell);
         }
     }
 
-    /// Undoes one [`enlist`](Self::enlist).
+    /// Undoes a single [`enlist`](Self::enlist).
     pub fn dismiss(&self, bell: &Arc<Bell>) {
         if let Some(room) = self.room() {
             room.dismiss(bell);
         }
     }
 
-    /// Changes how many messages it takes before it refuses; false if it has no such bound. Shrinking drops nothing:
-    /// the mailbox refuses until it has fewer. Growing wakes those who wait for room.
+    /// Changes the capacity of a mailbox that refuses; returns false if it has no such bound. Shrinking drops nothing:
+    /// the mailbox refuses until it holds fewer messages. Growing wakes the senders that wait for room.
     pub fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
         let bound = self.policy.as_ref().and_then(|policy| policy.bound());
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
@@ -377,7 +382,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         self.policy.as_ref().and_then(|policy| policy.room())
     }
 
-    /// All but the usual push: idle, closed, or limited. Completes the claim that was made, if one was.
+    /// Does all cases but the usual push: idle, closed, or limited. Completes the claim if one was made.
     #[inline]
     pub fn go_on(&self, claimed: Option<State>, message: M) -> Result<Pushed<M>, Refused<M>> {
         if let Some(old) = claimed {
@@ -407,12 +412,12 @@ impl<H, S, M> Mailbox<H, S, M> {
                         done => done,
                     };
                 }
-                // The order is the owner's matter.
+                // Only the owner uses the order.
                 Policy::Sort(_, None) => {}
             }
         }
         if self.gate.word.look().is_closed() {
-            // Without the claim: the index of a closed mailbox is left alone where possible.
+            // Refused without a claim: the index of a closed mailbox is left alone where possible.
             return Err(Refused::Closed(message));
         }
         let old = self.gate.word.claim();
@@ -430,7 +435,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         Ok(if self.wake_after(old) { Pushed::Wake } else { Pushed::Queued })
     }
 
-    /// Whoever claimed on an idle word tries to take the token, after publishing.
+    /// Takes the token, after publishing, for a sender that claimed on an idle word. Returns whether the sender got it.
     fn wake_after(&self, old: State) -> bool {
         old.is_idle() && self.gate.word.wake_idle()
     }
@@ -441,10 +446,10 @@ impl<H, S, M> Mailbox<H, S, M> {
             if seen.is_closed() {
                 return Err(Refused::Closed(message));
             }
-            // Relaxed: it is only compared. Whoever sees the claim that we make by it sees no older head, for the claim is
-            // released behind this load; when a slot may be used again is not for the head to say.
+            // Relaxed: the head is only compared. A thread that sees the claim made by it sees no older head, for the
+            // claim is released behind this load. The head does not decide when a slot may be used again.
             let head = self.gate.head.load(Ordering::Relaxed);
-            // Behind a stale word the head may be ahead; the exchange fails then.
+            // The head may be ahead of a stale word; the exchange fails then.
             if seen.index().saturating_sub(head) >= capacity {
                 return Err(Refused::Full(message));
             }
@@ -472,8 +477,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
         let displaced = ring.push(old.index(), message);
         if displaced.is_some() {
-            // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the displaced message's claim,
-            // which the ring has shown us, comes before.
+            // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the claim of the displaced
+            // message, which the ring has shown us, comes before.
             self.gate.head.fetch_add(1, Ordering::Release);
         }
         let wake = woke || self.wake_after(old);
@@ -484,13 +489,13 @@ impl<H, S, M> Mailbox<H, S, M> {
         })
     }
 
-    /// Puts the message where the claim made in state `old` leads.
+    /// Writes the message to the place of the claim made in state `old`.
     fn publish(&self, old: State, message: M) {
         let index = old.index();
-        // Relaxed: the claim's Acquire has made the value of the last idle transition visible (M4).
+        // Relaxed: the Acquire of the claim has made the value of the last idle transition visible (M4).
         if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
-            // SAFETY: only this claim has this index, and it saw IDLE: the slot's last message was taken
-            // before the token was laid down.
+            // SAFETY: only this claim has this index, and it saw IDLE: the last message of the slot was taken before
+            // the token was laid down.
             unsafe { self.inline.publish(message, index + 1) };
         } else {
             self.publish_in_block(old, message);
@@ -505,15 +510,15 @@ impl<H, S, M> Mailbox<H, S, M> {
         let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
         // SAFETY: `find_block` returns the block with this index.
         let slot = unsafe { &*Shape::<M>::slot(block, (index - start) as usize) };
-        // SAFETY: only this claim has this index, and it did not use it before.
+        // SAFETY: only this claim has this index, and has not used it before.
         unsafe { slot.publish(message, generation) };
     }
 
-    /// The owner's view.
+    /// Returns the owner's view.
     ///
     /// # Safety
-    /// The caller holds the ownership token: it was told to [`Wake`](Pushed::Wake), or was handed the token by
-    /// one who was, and has not laid it down since. There is one view at a time.
+    /// The caller holds the ownership token: it was told to [`Wake`](Pushed::Wake), or got the token from a holder that
+    /// was, and has not laid the token down since. There is only one view at a time.
     pub unsafe fn owner(&self) -> Owner<'_, H, S, M> {
         // SAFETY: the caller's promise.
         unsafe { Owner::from_raw(NonNull::from(self)) }
@@ -522,34 +527,34 @@ impl<H, S, M> Mailbox<H, S, M> {
 
 impl<H, S, M> Drop for Mailbox<H, S, M> {
     fn drop(&mut self) {
-        // SAFETY: `&mut self`: nobody else has any view, whoever holds the token.
+        // SAFETY: `&mut self`: no other view exists, wherever the token is.
         let owner = unsafe { self.owner() };
         let panic = drop_each(|| match owner.ready_unsorted() {
             Ready::Message(front) => Some(front.take()),
             Ready::Empty | Ready::Busy | Ready::Panicked(_) => None,
         });
-        // SAFETY: as above. `ready_unsorted` has adopted whatever chain was installed for a message.
+        // SAFETY: as above. `ready_unsorted` has adopted any chain that was installed for a message.
         let cursor =
             self.gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) });
-        // SAFETY: nobody else is left, and all messages are out.
+        // SAFETY: no other thread uses the mailbox, and all messages are out.
         unsafe { Shape::<M>::release_chain(cursor.oldest) };
         propagate(panic);
     }
 }
 
-/// The holder of the ownership token at work.
+/// The owner is the holder of the ownership token.
 ///
-/// Dropping it does nothing: the token stays with whoever drops it, to be handed on or laid down by
+/// Dropping the view does nothing: the token stays with the dropping thread, which hands it on or lays it down by
 /// [`try_idle`](Self::try_idle) or [`try_suspend`](Self::try_suspend).
 pub struct Owner<'a, H, S, M> {
-    /// A pointer and no reference: once the token is laid down, the mailbox may go while we return.
+    /// A pointer and not a reference: once the token is laid down, the mailbox may be freed while the call returns.
     mailbox: NonNull<Mailbox<H, S, M>>,
     lifetime: PhantomData<&'a Mailbox<H, S, M>>,
 }
 
 impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// # Safety
-    /// As [`Mailbox::owner`]; the mailbox stays where it is for as long as the token is not laid down.
+    /// As [`Mailbox::owner`]; the mailbox stays in its place as long as the token is not laid down.
     pub unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
         Self { mailbox, lifetime: PhantomData }
     }
@@ -563,14 +568,14 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         &self.mailbox().gate
     }
 
-    /// Messages handed to the actor, and in a ring displaced, so far.
+    /// Returns the number of messages handed to the actor, or displaced in a displacing mailbox, so far.
     #[inline]
     pub fn head(&self) -> u64 {
         self.gate().head.load(Ordering::Relaxed)
     }
 
-    /// Looks for the next message and leaves it where it is, so that the owner can look at the lane before
-    /// it takes it: a system message sent before a user message is then seen before it.
+    /// Looks for the next message and leaves it in its place, so that the owner can look at the system queue before it
+    /// takes the message. A control message sent before a user message is then seen before it.
     #[inline(always)]
     pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().policy.as_deref() {
@@ -586,7 +591,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[inline(always)]
     fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().locate(head) {
-            // Never null.
+            // The slot pointer is never null.
             Place::Slot(slot) => {
                 Ready::Message(Front { owner: self, index: head, slot: NonNull::new(slot.cast_mut()) })
             }
@@ -603,8 +608,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// As [`ready`](Self::ready), and runs no user code: what an ordered mailbox has not sorted yet comes
-    /// behind what it has, as it was sent.
+    /// As [`ready`](Self::ready), and runs no user code. In a priority mailbox, messages not yet in the order come
+    /// behind the messages in the order, as they were sent.
     fn ready_unsorted(&self) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().policy.as_deref() {
             Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
@@ -617,7 +622,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// Moves what is published to the order; stops at a panic of the user's function, which is returned.
+    /// Moves published messages to the order. It stops at a panic of the user's function and returns the panic.
     #[inline(never)]
     fn sort(&self, order: &Order<M>) -> Result<(), Box<dyn Any + Send>> {
         let mailbox = self.mailbox();
@@ -625,7 +630,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         let mut next = self.head() + unsafe { order.len() };
         let mut end = None;
         while let Place::Slot(slot) = mailbox.locate(next) {
-            // No further than claims went at the beginning: senders that go on must not keep us here.
+            // The end is the index of the claims at the beginning: senders that go on must not keep the owner here.
             let end = *end.get_or_insert_with(|| mailbox.gate.word.look().index());
             // SAFETY: we own the mailbox and saw the stamp; the order grows below, so this happens once.
             let message = unsafe { (*slot).take() };
@@ -642,17 +647,17 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[cold]
     fn nothing_ready(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
         let state = self.gate().word.look_acquire();
-        // Refused claims move the index of a closed mailbox, and lead nowhere.
+        // Refused claims move the index of a closed mailbox, but lead to no slot.
         let end =
             if state.is_closed() { self.gate().close_index.load(Ordering::Relaxed) } else { state.index() };
         if end == head { Ready::Empty } else { Ready::Busy }
     }
 
-    /// True if every message with a claim below `index` has been taken or displaced, those of one sender at
-    /// least: a system message at that position is due.
+    /// Returns true if each message with a claim below `index` has been taken or displaced, at least the messages of
+    /// each single sender. A control message at that position is then due.
     ///
-    /// In a ring messages of different senders may lie in another order than their claims; there the answer
-    /// is about the message that [`ready`](Self::ready) has shown, and exact for each sender.
+    /// In a displacing mailbox messages of different senders may lie in another order than their claims. There the
+    /// answer is about the message that [`ready`](Self::ready) has shown, and is exact for each sender.
     pub fn has_reached(&self, index: u64) -> bool {
         let front = match self.mailbox().policy.as_deref() {
             // SAFETY: we are the owner.
@@ -664,54 +669,54 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         front.unwrap_or_else(|| self.head()) >= index
     }
 
-    /// True if the lane has something; a plain load.
+    /// Returns true if the system queue has a control message; a plain load.
     #[inline(always)]
     pub fn has_system(&self) -> bool {
         self.gate().lane.has_any()
     }
 
-    /// True if there may be a user message: one that was claimed and not taken. On a closed mailbox also for ever
-    /// after one was refused. Two plain loads.
+    /// Returns true if there may be a user message: one that was claimed and not taken. On a closed mailbox the result
+    /// is also true for ever after one message was refused. Two plain loads.
     #[inline(always)]
     pub fn has_claims(&self) -> bool {
         self.gate().word.look().index() != self.head()
     }
 
-    /// Makes [`try_idle_unless_nudged`](Self::try_idle_unless_nudged) pass over the nudges that came before: the caller
-    /// looks at what they are about.
+    /// Makes [`try_idle_unless_nudged`](Self::try_idle_unless_nudged) ignore earlier wakeups: the caller then looks at
+    /// their reasons itself.
     pub fn forget_nudges(&self) {
         if self.gate().word.look().has_lane() {
             self.gate().word.forget_lane();
         }
     }
 
-    /// Takes all system messages, oldest first.
+    /// Takes all control messages, oldest first.
     ///
-    /// LANE is left as it is: it is cleared where the token is laid down, and there a look at the lane lies
-    /// between clearing it and the exchange.
+    /// LANE stays as it is. It is cleared where the token is laid down; there a look at the system queue lies between
+    /// the clearing and the exchange.
     pub fn take_system(&mut self) -> Batch<S> {
         self.gate().lane.take()
     }
 
-    /// Says to onlookers whether the actor takes user messages. Only advice: the owner itself must know.
+    /// Tells observers whether the actor takes user messages. The flag is only advice: the owner itself must know.
     pub fn set_suspended(&mut self, suspended: bool) {
         self.gate().word.set_suspended(suspended);
     }
 
-    /// Lays the token down if there is nothing to do; `Err` returns the view because there is: look at the
-    /// lane and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
+    /// Lays the token down if there is nothing to do. `Err` returns the view because there is something: the owner must
+    /// look at the system queue and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
     #[inline]
     pub fn try_idle(self) -> Result<(), Self> {
         let Some(seen) = self.nothing_in_lane() else { return Err(self) };
         self.go_idle(seen)
     }
 
-    /// As [`try_idle`](Self::try_idle), and fails after a [nudge](Gate::nudge), once for any number of them: the
-    /// caller looks at what they are about.
+    /// As [`try_idle`](Self::try_idle), and fails after a [wakeup](Gate::nudge), once for any number of wakeups: the
+    /// caller then looks at their reasons.
     pub fn try_idle_unless_nudged(self) -> Result<(), Self> {
         let seen = self.gate().word.look();
         if seen.has_lane() {
-            // A nudge or a system message that was taken since: they look alike.
+            // A wakeup, or a control message that was taken since: the two look alike.
             self.gate().word.forget_lane();
             return Err(self);
         }
@@ -721,7 +726,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         self.go_idle(seen)
     }
 
-    /// The lane was looked at when the word was `seen`.
+    /// Lays the token down; the caller has looked at the system queue when the word was `seen`.
     #[inline]
     fn go_idle(self, seen: State) -> Result<(), Self> {
         if seen.is_closed() || seen.index() != self.head() {
@@ -729,11 +734,11 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
         // SAFETY: the mailbox is alive until the token is laid down.
         let gate = unsafe { ptr::addr_of!((*self.mailbox.as_ptr()).gate) };
-        // SAFETY: we are the owner; all claims are taken and the lane was looked at.
+        // SAFETY: we are the owner; all claims are taken and the system queue was looked at.
         match unsafe { Mailbox::<H, S, M>::lay_down(gate, seen) } {
             Ok(chain) => {
-                // SAFETY: the exchange made the chain ours: no claim is unpublished, and none made later
-                // leads into it (M2).
+                // SAFETY: the exchange made the chain ours: no claim is unpublished, and no later claim leads into it
+                // (M2).
                 unsafe { Shape::<M>::release_chain(chain) };
                 Ok(())
             }
@@ -741,22 +746,23 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// Lays the token down under PARKED, so that only a system message wakes the actor; `Err` returns the view
-    /// because the lane has something. User messages may queue up meanwhile, unless the mailbox is closed.
+    /// Lays the token down under PARKED: then only a control message wakes the actor. `Err` returns the view because
+    /// the system queue has a message. User messages may queue up meanwhile, unless the mailbox is closed.
     pub fn try_suspend(self) -> Result<(), Self> {
         loop {
             let Some(seen) = self.nothing_in_lane() else { return Err(self) };
             // SAFETY: alive until the token is laid down; the reference lives for the exchange only.
             let parked = unsafe { (*self.mailbox.as_ptr()).gate.word.park(seen) };
-            // A failure is a claim, which does not matter here, or a system message, which the next round sees.
+            // The exchange fails for a claim, which does not matter here, or for a control message, which the next
+            // round sees.
             if parked.is_ok() {
                 return Ok(());
             }
         }
     }
 
-    /// Clears LANE and then looks at the lane. A system message announced later changes the word again, so an
-    /// exchange that expects the state returned here fails. `None` if the lane has something.
+    /// Clears LANE and then looks at the system queue; returns `None` if the queue has a message. A control message
+    /// announced later changes the word again, so an exchange that expects the returned state fails.
     #[inline]
     fn nothing_in_lane(&self) -> Option<State> {
         let gate = self.gate();
@@ -767,8 +773,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         (!gate.lane.has_any()).then_some(seen)
     }
 
-    /// Refuses all further messages and returns how many were accepted in all. The lane stays open until
-    /// [`close_lane`](Self::close_lane); the token stays with the owner for good.
+    /// Refuses all further messages and returns the number of accepted messages. The system queue stays open until
+    /// [`close_lane`](Self::close_lane). The token stays with the owner for good.
     pub fn close(&mut self) -> u64 {
         let gate = self.gate();
         let before = gate.word.close();
@@ -783,8 +789,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         before.index()
     }
 
-    /// As [`close`](Self::close), but only if nothing is claimed beyond the head; false otherwise, and on a closed mailbox.
-    /// So either no sender's message was accepted that the owner has not taken, or the mailbox stays open.
+    /// As [`close`](Self::close), but only if no index is claimed beyond the head; otherwise, and on a closed mailbox,
+    /// it returns false. So either each accepted message has been taken, or the mailbox stays open.
     pub fn close_if_empty(&mut self) -> bool {
         let gate = self.gate();
         loop {
@@ -792,7 +798,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             if seen.is_closed() || seen.index() != self.head() {
                 return false;
             }
-            // A failure is a claim, or news of the lane, which stays open.
+            // The exchange fails for a claim, or for news of the system queue, which stays open.
             if gate.word.try_close(seen) {
                 // Relaxed: as in `close`.
                 gate.close_index.store(seen.index(), Ordering::Relaxed);
@@ -804,8 +810,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// Takes what a closed mailbox still holds. Compares with the close before looking, since refused pushes
-    /// leave no message. Nothing is sorted any more.
+    /// Takes the next message that a closed mailbox still holds. The call compares with the close before it looks,
+    /// since refused pushes leave no message. Messages are not sorted any more.
     pub fn drain_next(&mut self) -> Drained<M> {
         debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
         if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
@@ -818,30 +824,30 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// Closes the lane and returns what was accepted until now.
+    /// Closes the system queue and returns the control messages accepted until now.
     pub fn close_lane(&mut self) -> Batch<S> {
         self.gate().lane.close()
     }
 }
 
-/// The next message, still in the mailbox; dropping this leaves it there.
+/// The next message, still in the mailbox; dropping this value leaves the message there.
 pub struct Front<'o, 'a, H, S, M> {
     owner: &'o Owner<'a, H, S, M>,
-    /// The message's index; in an ordered mailbox the lowest index that is not handled.
+    /// The index of the message; in a priority mailbox the lowest index that is not handled.
     index: u64,
-    /// Where it is; none in a ring or an order.
+    /// The slot of the message; `None` in a displacing or priority mailbox.
     slot: Option<NonNull<Slot<M>>>,
 }
 
 impl<H, S, M> Front<'_, '_, H, S, M> {
-    /// As [`Owner::has_system`]: the look that belongs between `ready` and `take`.
+    /// As [`Owner::has_system`]; the owner calls this between `ready` and `take`.
     #[inline(always)]
     pub fn has_system(&self) -> bool {
         self.owner.has_system()
     }
 
-    /// The index that the message's sender claimed, or in an ordered mailbox the lowest one that is not
-    /// handled: a system message positioned at or below it goes first.
+    /// Returns the index that the sender of the message claimed, or in a priority mailbox the lowest index that is not
+    /// handled. A control message positioned at or below the index goes first.
     #[inline(always)]
     pub fn index(&self) -> u64 {
         self.index
@@ -940,7 +946,7 @@ impl<M> std::fmt::Debug for Refused<M> {
     }
 }
 
-/// Drops what `next` yields, one by one, so that a panic in one drop does not leak the rest; returns the first.
+/// Drops the items of `next` one by one, so that a panic in one drop does not leak the rest; returns the first panic.
 pub(crate) fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dyn Any + Send>> {
     let mut first = None;
     while let Some(item) = next() {
@@ -953,7 +959,7 @@ pub(crate) fn drop_each<T>(mut next: impl FnMut() -> Option<T>) -> Option<Box<dy
     first
 }
 
-/// Lets a caught panic go on, unless the thread unwinds already.
+/// Resumes a caught panic, unless the thread unwinds already.
 pub(crate) fn propagate(panic: Option<Box<dyn Any + Send>>) {
     if let Some(panic) = panic {
         if crate::sync::thread::panicking() {

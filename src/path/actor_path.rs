@@ -9,15 +9,15 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// Where an actor stands in the tree: the names from the root down, such as `/user/shop/cache`.
+/// A path names the place of an actor in the tree: the names from the root down, such as `/user/shop/cache`.
 ///
-/// A path names a place, not an incarnation: an actor that is stopped and created anew under the same
-/// name has the same path and another [`uid`](crate::AnyRef::uid). The path of a reference knows the uid, for
-/// the [serialized](Self::serialized) form; it counts in no comparison.
+/// A path names a place, not an incarnation: an actor that is stopped and created anew under the same name has the same
+/// path and another [`uid`](crate::AnyRef::uid). The path of a reference also knows the uid, for the
+/// [serialized](Self::serialized) form. No comparison regards the uid.
 ///
 /// As text a path may begin with the address of its system: `/user/cache`, `pointsman://shop/user/cache`,
-/// `pointsman://shop@10.0.0.7:25520/user/cache`; and it may end with a uid: `/user/cache#7`. Runs of `/` count as
-/// one, a trailing one is ignored, and `..` goes up (from the root to the root).
+/// `pointsman://shop@10.0.0.7:25520/user/cache`. It may end with a uid: `/user/cache#7`. Runs of `/` count as one, a
+/// trailing `/` is ignored, and `..` goes up (from the root to the root).
 ///
 /// Paths are ordered by their names from the last one to the first, and then by address.
 ///
@@ -41,16 +41,16 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone)]
 pub struct ActorPath {
-    /// `None`: in the system at hand.
+    /// The address of the system; `None` for the system at hand.
     address: Option<Box<Address>>,
     /// The names, each behind a `/`; `/` alone for the root.
     text: Box<str>,
-    /// 0: of no incarnation.
+    /// The uid of the incarnation; 0 for no incarnation.
     uid: u32,
 }
 
 impl ActorPath {
-    /// Joins names given from the root down.
+    /// Makes a path of names given from the root down.
     pub(crate) fn from_names<'a>(names: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Self {
         let mut text = String::new();
         for name in names {
@@ -67,35 +67,35 @@ impl ActorPath {
         Self { address: None, text: text.into_boxed_str(), uid: 0 }
     }
 
-    /// The names as text, beginning with `/`, without address and uid.
+    /// Returns the names as text, beginning with `/`, without address and uid.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The last name; empty for the root.
+    /// Returns the last name; empty for the root.
     pub fn name(&self) -> &str {
         self.text.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The names from the root down; none for the root.
+    /// Returns the names from the root down; the root has none.
     pub fn elements(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.text.split('/').filter(|name| !name.is_empty())
     }
 
-    /// The path one up; the root's is the root. It has the same address and no uid.
+    /// Returns the path of the parent; for the root, the root. It has the same address and no uid.
     pub fn parent(&self) -> Self {
         let mut text = String::from(&*self.text);
         go_up(&mut text);
         Self { address: self.address.clone(), ..Self::from_text(text) }
     }
 
-    /// The path that `relative` means from here: `b/c` is below, `../b` a sibling, `/user/b` begins at the root
-    /// of the same system, and with an address it is that very path. A uid holds for the path that it is written
-    /// at.
+    /// Returns the path that `relative` means from here: `b/c` is below, `../b` is a sibling, and `/user/b` begins at
+    /// the root of the same system. A `relative` with an address is itself the result. A uid holds for the path at
+    /// which it is written.
     ///
     /// # Errors
     ///
-    /// [`PathError`]: what is wrong with `relative`, and where.
+    /// [`PathError`] tells what is wrong with `relative`, and where.
     pub fn join(&self, relative: &str) -> Result<Self, PathError> {
         let (address, begin) = match Address::split(relative)? {
             Some((address, begin)) => (Some(Box::new(address)), begin),
@@ -131,28 +131,28 @@ impl ActorPath {
         Ok(Self { address, uid, ..Self::from_text(text) })
     }
 
-    /// The system that it is in, if the path says so.
+    /// Returns the address of the system, if the path has one.
     pub fn address(&self) -> Option<&Address> {
         self.address.as_deref()
     }
 
-    /// The same place with the address of its system, for whoever is elsewhere.
+    /// Returns the same place with the address of its system, for readers in another system.
     pub fn with_address(self, address: Address) -> Self {
         Self { address: Some(Box::new(address)), ..self }
     }
 
-    /// The incarnation that is meant, if the path knows one.
+    /// Returns the uid of the incarnation, if the path has one.
     pub fn uid(&self) -> Option<u32> {
         (self.uid != 0).then_some(self.uid)
     }
 
-    /// The same place, and the incarnation of this uid; of none, for 0.
+    /// Returns the same place with the incarnation of this uid; 0 means no incarnation.
     pub fn with_uid(self, uid: u32) -> Self {
         Self { uid, ..self }
     }
 
-    /// The text with `#` and the uid behind it, if the path knows one: it parses to a path that means the same
-    /// incarnation.
+    /// Returns the text with `#` and the uid behind it, if the path has a uid: the text parses to a path that means the
+    /// same incarnation.
     pub fn serialized(&self) -> String {
         match self.uid {
             0 => self.to_string(),
@@ -161,10 +161,10 @@ impl ActorPath {
     }
 }
 
-/// What goes up.
+/// The element that goes up to the parent.
 pub(crate) const PARENT: &str = "..";
 
-/// The elements of a path or selection with their positions. Runs of `/` count as one.
+/// Returns the elements of a path or selection with their positions. Runs of `/` count as one.
 pub(crate) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut position = 0;
     let at = text.split('/').map(move |name| {
@@ -175,9 +175,9 @@ pub(crate) fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
     at.filter(|(_, name)| !name.is_empty())
 }
 
-/// The number behind a `#`.
+/// Parses the number behind a `#`.
 pub(crate) fn parse_uid(text: &str) -> Option<u32> {
-    // `parse` takes a sign too.
+    // `parse` would accept a sign too.
     let digits = text.bytes().all(|digit| digit.is_ascii_digit());
     text.parse().ok().filter(|uid| digits && *uid != 0)
 }
@@ -191,8 +191,8 @@ impl FromStr for ActorPath {
 
     /// # Errors
     ///
-    /// [`PathError`]: what is wrong with the text, and where. A relative one is wrong too: [join](Self::join) it
-    /// to the path that it is relative to.
+    /// [`PathError`] tells what is wrong with the text, and where. A relative path is an error too: [join](Self::join)
+    /// it to the path that it is relative to.
     fn from_str(text: &str) -> Result<Self, PathError> {
         if !text.is_empty() && !text.starts_with('/') && Address::split(text)?.is_none() {
             return Err(PathError::new(text, text, 0, PathFault::Relative));
@@ -229,7 +229,7 @@ impl PartialOrd for ActorPath {
     }
 }
 
-/// Address and names, without the uid.
+/// Writes address and names, without the uid.
 impl fmt::Display for ActorPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(address) = &self.address {
@@ -245,14 +245,14 @@ impl fmt::Debug for ActorPath {
     }
 }
 
-/// What an actor is called among its siblings.
+/// The name of an actor among its siblings.
 #[derive(Debug, Clone)]
 pub enum Name {
-    /// Given by the creator and checked by [`check_name`].
+    /// The creator gave the name, and [`check_name`] accepted it.
     Given(Box<str>),
-    /// Made up: the n-th anonymous child of its parent, `$a`, `$b`, …
+    /// The engine generated the name of the n-th anonymous child of its parent: `$a`, `$b`, …
     Generated(u64),
-    /// That of no child: an empty reference stands at this path, whoever its parent would be.
+    /// The path of an empty reference, which is no child of any parent.
     Nobody(Box<ActorPath>),
 }
 
@@ -266,7 +266,7 @@ impl Name {
     }
 }
 
-/// Akka's alphabet for generated names, least significant digit first.
+/// The alphabet for generated names is Akka's; the least significant digit comes first.
 const DIGITS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+~";
 
 fn generated(mut number: u64) -> String {
@@ -280,18 +280,18 @@ fn generated(mut number: u64) -> String {
     }
 }
 
-/// The number that a generated name stands for.
+/// Returns the number that a generated name stands for.
 pub(crate) fn generated_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('$')?.bytes();
     let number = digits.rev().try_fold(0_u64, |number, digit| {
         let value = DIGITS.iter().position(|other| *other == digit)?;
         number.checked_mul(64)?.checked_add(value as u64)
     })?;
-    // `$ba` is no name, though its digits make the number of `$b`.
+    // `$ba` is no name, although its digits make the number of `$b`.
     (generated(number) == name).then_some(number)
 }
 
-/// Characters allowed besides ASCII letters and digits; `%` needs two hex digits behind it.
+/// The characters allowed besides ASCII letters and digits; two hex digits must follow `%`.
 const ALLOWED: &str = "-_.*$+:@&=,!~';";
 
 /// Checks a name against Akka's rules for path elements.
@@ -312,7 +312,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// The first character that a path element cannot have, and where it stands.
+/// Returns the first character that a path element cannot have, and its position.
 pub(crate) fn bad_character(name: &str) -> Option<(usize, char)> {
     let bytes = name.as_bytes();
     name.char_indices().find(|(position, character)| !match character {

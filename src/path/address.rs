@@ -1,13 +1,13 @@
-//! Where a system is to be found: the part of a path before the names.
+//! An address names a system: it is the part of a path before the names.
 
 use crate::path::error::{PathError, PathFault};
 use std::fmt;
 use std::str::FromStr;
 
-/// What every written address begins with.
+/// The scheme at the beginning of each written address.
 pub(crate) const SCHEME: &str = "pointsman";
 
-/// The address of a system: `pointsman://shop`, or with host and port `pointsman://shop@10.0.0.7:25520`.
+/// An address names a system in a path: `pointsman://shop`, or with host and port `pointsman://shop@10.0.0.7:25520`.
 ///
 /// A host is a name, an IPv4 address, or an IPv6 address in brackets.
 ///
@@ -28,17 +28,17 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address of a system in this process.
+    /// Returns the address of a system in this process.
     ///
     /// # Errors
     ///
-    /// [`PathError`]: a name that no system can have, see [`System::builder`](crate::System::builder).
+    /// [`PathError`] for a name that no system can have, see [`System::builder`](crate::System::builder).
     pub fn local(system: &str) -> Result<Self, PathError> {
         let text = format!("{SCHEME}://{system}");
         let address: Self = text.parse()?;
         match address.endpoint {
             None => Ok(address),
-            // What follows the name would be taken for a host.
+            // The text behind the name would be taken for a host.
             Some(_) => {
                 let position = text.len() - system.len() + address.system.len();
                 Err(PathError::new(&text, system, position, PathFault::Character { character: '@' }))
@@ -46,32 +46,32 @@ impl Address {
         }
     }
 
-    /// The address of a system that listens on a host and port.
+    /// Returns the address of a system that listens on a host and port.
     ///
     /// # Errors
     ///
-    /// [`PathError`]: a name that no system can have, or no host.
+    /// [`PathError`] for a name that no system can have, or for an empty host.
     pub fn remote(system: &str, host: &str, port: u16) -> Result<Self, PathError> {
         format!("{SCHEME}://{system}@{host}:{port}").parse()
     }
 
-    /// The system's name.
+    /// Returns the name of the system.
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// The host, if the address has one.
+    /// Returns the host, if the address has one.
     pub fn host(&self) -> Option<&str> {
         self.endpoint.as_ref().map(|(host, _)| &**host)
     }
 
-    /// The port, if the address has one.
+    /// Returns the port, if the address has one.
     pub fn port(&self) -> Option<u16> {
         self.endpoint.as_ref().map(|(_, port)| *port)
     }
 
-    /// Takes the address off the front of `text`; returns it and what follows, with its position. `None` if the
-    /// text names no scheme.
+    /// Splits the address off the front of `text`; returns the address and the position of the rest. `None` if the text
+    /// has no scheme.
     pub(crate) fn split(text: &str) -> Result<Option<(Self, usize)>, PathError> {
         let Some((scheme, rest)) = text.split_once("://") else { return Ok(None) };
         // A colon is allowed in names: `/user/a://b` is a path without an address.
@@ -86,7 +86,7 @@ impl Address {
         Self::parse_authority(text, begin, &text[begin..end]).map(|address| Some((address, end)))
     }
 
-    /// `system` or `system@host:port`, which stands at `begin` in `text`.
+    /// Parses `system` or `system@host:port`, which stands at `begin` in `text`.
     fn parse_authority(text: &str, begin: usize, authority: &str) -> Result<Self, PathError> {
         let (system, endpoint) = match authority.split_once('@') {
             Some((system, endpoint)) => (system, Some(endpoint)),
@@ -121,7 +121,7 @@ impl Address {
             return fault(host, position, PathFault::Character { character });
         }
         match port.parse() {
-            // `parse` takes a sign too.
+            // `parse` would accept a sign too.
             Ok(number) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
                 Ok(Self { system: system.into(), endpoint: Some((host.into(), number)) })
             }

@@ -1,28 +1,28 @@
-//! What is wrong with the text of a path or selection.
+//! Errors of paths, selections and names.
 
 use std::fmt;
 
-/// A text that is no path, or no selection; says which part of it, and where.
+/// A text is no path, or no selection; the error names the wrong part and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathError {
     /// The whole text.
     pub path: String,
-    /// The part that is wrong: an element, the system's name, the host, the port, the uid.
+    /// The wrong part: an element, the name of the system, the host, the port, or the uid.
     pub element: String,
-    /// The byte position of what is wrong in `path`, from 0.
+    /// The byte position of the wrong part in `path`, from 0.
     pub position: usize,
-    /// What is wrong.
+    /// The fault.
     pub fault: PathFault,
 }
 
-/// What is wrong with a path.
+/// The kinds of faults of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathFault {
-    /// There is nothing.
+    /// The text is empty.
     Empty,
-    /// It neither begins with `/` nor with an address, and there is nothing that it is relative to.
+    /// The text begins neither with `/` nor with an address, and there is no path that it is relative to.
     Relative,
     /// The scheme of the address is not `pointsman`.
     Scheme,
@@ -32,14 +32,14 @@ pub enum PathFault {
     Host,
     /// The address has a host and no port from 0 to 65535.
     Port,
-    /// A character that cannot stand there.
+    /// The text has a character that cannot stand there.
     Character {
-        /// The character, which stands at the error's position.
+        /// The character, at the error's position.
         character: char,
     },
-    /// Behind `#` stands no number from 1 to 4294967295.
+    /// No number from 1 to 4294967295 follows `#`.
     Uid,
-    /// The address is that of another system, which is not to be reached from here.
+    /// The address names another system, which cannot be reached from this system.
     Elsewhere,
 }
 
@@ -86,26 +86,26 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// A name that an actor cannot have.
+/// An actor cannot have this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameError {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: NameFault,
 }
 
-/// What is wrong with a name.
+/// The kinds of faults of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameFault {
-    /// It is empty.
+    /// The name is empty.
     Empty,
-    /// It starts with `$`, which is kept for generated names.
+    /// The name starts with `$`, which is reserved for generated names.
     Reserved,
-    /// It is `..`, which means the parent.
+    /// The name is `..`, which means the parent.
     Parent,
-    /// It has a character that paths cannot hold.
+    /// The name has a character that paths cannot hold.
     Character {
         /// The character.
         character: char,

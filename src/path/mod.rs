@@ -1,5 +1,5 @@
 //! Names, paths and addresses of actors.
 
 pub(crate) mod actor_path; // ActorPath and Name
-pub(crate) mod address; // where a system is to be found
-pub(crate) mod error; // what is wrong with a name or a path
+pub(crate) mod address; // the address of a system
+pub(crate) mod error; // errors of names and paths

@@ -1,8 +1,8 @@
-//! References to nobody: to a path at which no actor is, and to `/deadLetters`.
+//! Empty references name paths at which no actor stands; one of them is `/deadLetters`.
 //!
-//! Behind one lies a cell that was closed before anybody knew it: mailbox and lane refuse, and it never has a
-//! turn. So sending, watching and stopping need no case of their own: a message is a dead letter, a watch is
-//! answered at once.
+//! An empty reference points to a cell that was closed before any other thread knew it: its mailbox and its system
+//! queue refuse, and it never has a turn. So sending, watching and stopping need no extra case: a message becomes a
+//! dead letter, and a watch is answered at once.
 
 use crate::actor::guardians::Never;
 use crate::core::actor_ref::ActorRef;
@@ -22,13 +22,13 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-/// The last name of the path where messages go that are to be dead letters.
+/// The last name of the path whose messages all become dead letters.
 pub(crate) const DEAD_LETTERS: &str = "deadLetters";
 
 impl SystemRef {
-    /// A reference to nobody that stands at `path`. What is sent to it is a dead letter with that path as its
-    /// recipient, and who watches it is told at once that it has ended. It never comes to refer to an actor,
-    /// even if one is created at the path.
+    /// Returns an empty reference for `path`. A message sent to it is a dead letter with that path as its recipient. A
+    /// watcher of it is told at once that it has ended. It never refers to an actor, even if an actor is created at the
+    /// path.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -44,7 +44,7 @@ impl SystemRef {
         self.core().nobody(path.clone())
     }
 
-    /// The reference at `/deadLetters`: everything sent to it is a dead letter.
+    /// Returns the reference at `/deadLetters`: each message sent to it is a dead letter.
     pub fn dead_letters_ref<M: Send + 'static>(&self) -> ActorRef<M> {
         self.core().nobody(dead_letters_path())
     }
@@ -55,7 +55,7 @@ fn dead_letters_path() -> ActorPath {
 }
 
 impl SystemCore {
-    /// A reference to nobody.
+    /// Returns an empty reference for `path`.
     pub fn nobody<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
         let header = Header::new(never_run, &Nobody::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
         let core = Core {
@@ -81,7 +81,7 @@ impl SystemCore {
         local.core.children.close();
         let fresh = local.mailbox.gate.begin();
         debug_assert!(fresh, "nobody else knows the cell yet");
-        // SAFETY: `begin` gave us the token, which nobody gets from us.
+        // SAFETY: `begin` gave us the token, which we hand to no thread.
         let mut owner = unsafe { local.mailbox.owner() };
         owner.close();
         drop(owner.close_lane());
@@ -89,22 +89,22 @@ impl SystemCore {
         unsafe { ActorRef::from_header(NonNull::from(Box::leak(local)).cast()) }
     }
 
-    /// What stands at `/deadLetters`, of no type of message yet.
+    /// Returns the reference at `/deadLetters`, not yet of any type of message.
     pub(crate) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
         self.nobody::<Never>(dead_letters_path()).any_local()
     }
 }
 
 impl Core {
-    /// Whether this is no actor's, and never was.
+    /// Returns whether this cell belongs to an empty reference, and so never was an actor.
     pub fn is_nobody(&self) -> bool {
         matches!(self.name, Name::Nobody(_))
     }
 }
 
 impl AnyRef {
-    /// The reference that takes `M` although the actor behind does not: a router's, for its head; and any type's,
-    /// where nobody is and no type was named.
+    /// Returns the reference that takes `M` although the actor behind this reference does not. For the head of a router
+    /// this is the reference of the router. For an empty reference without a type it is an empty reference of any type.
     pub(crate) fn stand_in<M: Send + 'static>(&self, takes: TypeId) -> Option<ActorRef<M>> {
         let core = self.core();
         match &core.name {
@@ -131,7 +131,7 @@ impl<M: Send + 'static> Nobody<M> {
     ///
     /// The last reference to a `Local<M>` made by [`SystemCore::nobody`] is gone.
     unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
-        // SAFETY: by contract a boxed `Local<M>` that nobody else refers to.
+        // SAFETY: by contract a boxed `Local<M>` without any other reference to it.
         let local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
         drop_guarded(local);
         None
@@ -140,7 +140,7 @@ impl<M: Send + 'static> Nobody<M> {
 
 /// # Safety
 ///
-/// Never called: a closed mailbox and a closed lane wake nobody.
+/// Never called: a closed mailbox and a closed system queue wake no actor.
 unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
     debug_assert!(false, "nobody was woken");
     Ran::Idle

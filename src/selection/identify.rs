@@ -1,4 +1,5 @@
-//! Asking who stands somewhere. Every actor answers by itself, at the place of the question among its messages.
+//! An identify request asks the actors at a path for their references. Each actor answers itself, when the request has
+//! its turn among its messages.
 
 use crate::ask::ask;
 use crate::ask::ask::Ask;
@@ -19,29 +20,30 @@ use std::sync::Arc as StdArc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-/// Who stands at a place that was asked for with [`Selection::identify`].
+/// The answer to [`Selection::identify`]: the actor at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActorIdentity {
-    /// What was asked for, wildcards included.
+    /// The requested selection, wildcards included.
     pub selection: ActorPath,
-    /// The actor that answers; `None` if nobody is there, or whoever was has ended without answering.
+    /// The actor that answers; `None` if no actor is there, or if the actor has ended without answering.
     pub actor: Option<AnyRef>,
 }
 
-/// What takes the answers to one question.
+/// The function that takes the answers to a single request.
 type Answer = dyn Fn(Option<AnyRef>) + Send + Sync;
 
 impl AnyRef {
-    /// Asks the actor who it is, behind what lies in its mailbox. It answers between two messages; `answer` gets `None`
-    /// if it ends before.
+    /// Asks the actor for its reference, behind the messages in its mailbox. The actor answers between two messages;
+    /// `answer` gets `None` if the actor ends before.
     pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
-        // What it refuses is dropped, and says that nobody answers.
+        // A refused request is dropped, and its drop answers with `None`.
         let _ = self.send_positioned(Control::Identify(Box::new(Question(Some(StdArc::new(answer))))));
     }
 }
 
-/// The question to one actor. One that is dropped unanswered, because its actor has ended, says so.
+/// The request to a single actor. A request that is dropped unanswered, because its actor has ended, answers with
+/// `None`.
 struct Question(Option<StdArc<Answer>>);
 
 impl Inquiry for Question {
@@ -53,7 +55,7 @@ impl Inquiry for Question {
 impl Question {
     fn end(&mut self, actor: Option<AnyRef>) {
         if let Some(answer) = self.0.take() {
-            // What makes a message of the answer is user code.
+            // The function that makes a message of the answer is user code.
             let told = guarded(|| {
                 answer(actor);
                 Ok(())
@@ -71,14 +73,14 @@ impl Drop for Question {
 }
 
 impl Selection {
-    /// Asks every selected actor for its reference. Each answers by itself, behind the messages that this thread
-    /// has sent it before; the answers go to `to` as the messages that `wrap` makes of them, which captures what
-    /// the question is to be known by.
+    /// Asks each selected actor for its reference. Each actor answers itself, behind the messages that this thread has
+    /// sent it before. `wrap` makes messages of the answers, and `to` receives them. `wrap` captures whatever
+    /// identifies the request.
     ///
-    /// Where nobody is, or an actor ends before it answers, the answer is negative; but after a wildcard that
-    /// matched more than one actor, what is missing below them is passed over in silence.
+    /// Where no actor is, or an actor ends before it answers, the answer is negative. After a wildcard that matched
+    /// more than one actor, places without an actor below the matches get no answer.
     ///
-    /// `wrap` runs in the turn of whoever answers. If it panics, that answer is lost.
+    /// `wrap` runs in the turn of the answering actor. If it panics, that answer is lost.
     ///
     /// ```
     /// use pointsman::ActorIdentity;
@@ -111,7 +113,7 @@ impl Selection {
         self.inquire(move |actor| to.tell(wrap(ActorIdentity { selection: selection.clone(), actor })));
     }
 
-    /// Asks for the reference of one actor: the first that answers.
+    /// Asks the selected actors for their references and returns the first answer.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -137,7 +139,8 @@ impl Selection {
             Some(timekeeper) if timeout.is_zero() => ask::failed(AskError::NoTime, timekeeper),
             Some(timekeeper) => {
                 let (reply_to, ask) = ask::begin(timekeeper);
-                // Goes with the last question: when all are answered, and by nobody, the ask has failed.
+                // The reply port is dropped with the last request: when all requests are answered, and none by an
+                // actor, the ask has failed.
                 self.inquire(move |actor| {
                     if let Some(actor) = actor {
                         let late = reply_to.clone().send(actor);
@@ -159,7 +162,7 @@ impl Selection {
             Found::Missing(_) => drop(Question(Some(answer))),
             Found::Actors(actors) => {
                 for actor in actors {
-                    // What an actor refuses is dropped, and says that nobody answers.
+                    // A request that an actor refuses is dropped, and its drop answers with `None`.
                     let _ =
                         actor.send_positioned(Control::Identify(Box::new(Question(Some(answer.clone())))));
                 }
@@ -169,13 +172,12 @@ impl Selection {
     }
 }
 
-/// The clock of a system that has not ended.
+/// Returns the clock of a system that has not ended.
 fn timekeeper(core: &SystemCore) -> Option<Timekeeper> {
     core.tree().map(|tree| Timekeeper::System(tree.root))
 }
 
-/// The answer to [`Selection::resolve_one`] on its way: [`wait`](Self::wait) for it, or await it under any
-/// executor.
+/// The pending answer to [`Selection::resolve_one`]: [`wait`](Self::wait) for it, or await it under any executor.
 #[must_use = "a resolution that is dropped is given up"]
 #[derive(Debug)]
 pub struct Resolution {
@@ -188,8 +190,8 @@ impl Resolution {
     ///
     /// # Errors
     ///
-    /// [`ActorNotFound`]: nobody is there, or nobody answered in time; or this is a work-stealing worker, which
-    /// must not wait.
+    /// [`ActorNotFound`] if no actor is there, if no actor answered in time, or if this is a work-stealing worker,
+    /// which must not wait.
     pub fn wait(self) -> Result<AnyRef, ActorNotFound> {
         let Self { ask, selection } = self;
         ask.wait().map_err(|cause| ActorNotFound { selection, cause })
@@ -214,10 +216,13 @@ impl Future for Resolution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActorNotFound {
-    /// What was asked for.
+    /// The requested selection.
     pub selection: ActorPath,
-    /// [`NoReply`](AskError::NoReply): nobody is there. [`Timeout`](AskError::Timeout): whoever is there did not
-    /// come to it. [`Undeliverable`](AskError::Undeliverable): the system has ended.
+    /// The cause:
+    ///
+    /// * [`NoReply`](AskError::NoReply): no actor is there.
+    /// * [`Timeout`](AskError::Timeout): the actors there did not get to the request in time.
+    /// * [`Undeliverable`](AskError::Undeliverable): the system has ended.
     pub cause: AskError,
 }
 

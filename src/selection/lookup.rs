@@ -1,4 +1,4 @@
-//! Finding an actor by its path. A look-up never creates one.
+//! A look-up finds an actor by its path, and never creates an actor.
 
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
@@ -11,9 +11,9 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 
 impl SystemRef {
-    /// The actor at a path, now. A relative path begins at the root: `user/cache` is `/user/cache`. A path that
-    /// ends with `#` and a uid means that incarnation alone. At a router's path stands its head; see
-    /// [`typed_at`](Self::typed_at) for the reference that routes.
+    /// Returns the actor that is now at a path. A relative path begins at the root: `user/cache` is `/user/cache`. A
+    /// path that ends with `#` and a uid means only that incarnation. The actor at the path of a router is its head;
+    /// [`typed_at`](Self::typed_at) returns the reference that routes.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -33,13 +33,14 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`LookupError`]: no path, a path in another system, or no actor there.
+    /// [`LookupError`] if the text is no path, the path is in another system, or no actor is there.
     pub fn actor_at(&self, path: &str) -> Result<AnyRef, LookupError> {
         let root = ActorPath::from_names(std::iter::empty());
         self.core().actor_at(&root.join(path)?)
     }
 
-    /// As [`actor_at`](Self::actor_at), the reference that takes `M`: the actor's, or a router's that routes `M`.
+    /// As [`actor_at`](Self::actor_at), but returns the reference that takes `M`: the actor's, or the reference of a
+    /// router that routes `M`.
     ///
     /// # Errors
     ///
@@ -50,8 +51,8 @@ impl SystemRef {
 }
 
 impl<M: Send + 'static> Context<M> {
-    /// The actor at a path, now. A relative path begins at this actor: `../sibling`, or `child`. Otherwise as
-    /// [`SystemRef::actor_at`].
+    /// Returns the actor that is now at a path. A relative path begins at this actor: `../sibling`, or `child`.
+    /// Otherwise as [`SystemRef::actor_at`].
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl<M: Send + 'static> Context<M> {
         self.core().system.actor_at(&self.path().join(path)?)
     }
 
-    /// As [`actor_at`](Self::actor_at), the reference that takes `N`.
+    /// As [`actor_at`](Self::actor_at), but returns the reference that takes `N`.
     ///
     /// # Errors
     ///
@@ -82,13 +83,13 @@ impl SystemCore {
             Some(wanted) if wanted != at.uid() => {
                 Err(LookupError::OtherIncarnation { path: path.clone(), found: at.uid() })
             }
-            // Its parent has not heard of its end yet.
+            // The actor has ended, and its parent has not heard of the end yet.
             _ if at.is_closed() && !at.core().is_nobody() => Err(nobody()),
             _ => Ok(at),
         }
     }
 
-    /// Whether a path is one of this system.
+    /// Checks that a path is in this system.
     pub(crate) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
         match path.address() {
             Some(address) if address.system() != self.name || address.host().is_some() => {
@@ -98,7 +99,7 @@ impl SystemCore {
         }
     }
 
-    /// The child of this name; the root has one more, which is no actor.
+    /// Returns the child of this name. The root has `/deadLetters` in addition, which is no actor.
     pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyRef, name: &str) -> Option<AnyRef> {
         let core = parent.core();
         let is_root = core.parent.is_none() && !matches!(core.name, Name::Nobody(_));
@@ -109,25 +110,25 @@ impl SystemCore {
     }
 }
 
-/// Why a path leads to no actor.
+/// A path leads to no actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// The text is no path, or one in another system.
+    /// The text is no path, or a path in another system.
     Path(PathError),
-    /// There is no actor at the path, or it has ended.
+    /// No actor is at the path, or the actor there has ended.
     NoActor {
         /// The path.
         path: ActorPath,
     },
-    /// The actor at the path is another incarnation than the one that was asked for.
+    /// The actor at the path is another incarnation than the requested one.
     OtherIncarnation {
-        /// The path with the uid that was asked for.
+        /// The path with the requested uid.
         path: ActorPath,
         /// The uid of the actor that is there.
         found: u32,
     },
-    /// The actor takes another type of message than the one asked for.
+    /// The actor takes another type of message than the requested one.
     WrongType(WrongType),
 }
 

@@ -1,8 +1,8 @@
-//! Paths with wildcards: whoever stands there at the moment of sending.
+//! A selection is a path with wildcards, and means the actors that stand there at the moment of sending.
 //!
-//! A selection is resolved anew at each send, by walking the children. The walk goes element by element and keeps
-//! the list of actors reached so far. What is missing is told as long as the walk has only one actor in its
-//! list; once a pattern has matched several, a place that does not exist below one of them is no news.
+//! A selection is resolved anew at each send, by walking the children. The walk goes element by element and keeps the
+//! list of actors reached so far. A missing place is reported as long as the list has only one actor. Once a pattern
+//! has matched several actors, a place that does not exist below one of them is not reported.
 
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
@@ -17,10 +17,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
-/// A path to send to that may have wildcards: `*` stands for any characters of one name, `?` for one.
+/// A path to send to, which may have wildcards: `*` stands for any characters of one name, `?` for a single character.
 ///
-/// Made by [`SystemRef::select`] and [`Context::select`]. It names places, not actors: it is resolved at each
-/// send, and cannot be watched. Two are equal when they begin at the same actor and have the same elements.
+/// [`SystemRef::select`] and [`Context::select`] make selections. A selection names places, not actors: it is resolved
+/// at each send, and cannot be watched. Two selections are equal when they begin at the same actor and have the same
+/// elements.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -42,7 +43,7 @@ use std::sync::Arc as StdArc;
 #[derive(Clone)]
 pub struct Selection {
     system: SystemRef,
-    /// `None`: the root.
+    /// The actor at which the path begins; `None` for the root.
     anchor: Option<AnyRef>,
     elements: StdArc<[Element]>,
 }
@@ -55,24 +56,24 @@ enum Element {
     Pattern(Box<str>),
 }
 
-/// What a message sent to a [`Selection`] came to.
+/// The outcome of a send to a [`Selection`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "an actor of another type got no copy, and only this says so"]
 pub struct Delivered {
-    /// How many actors took a copy. One that refused its copy, since it has stopped or is full, is not among
-    /// them: that copy is a dead letter.
+    /// The number of actors that took a copy. An actor that refused its copy, since it has stopped or its mailbox is
+    /// full, is not counted: that copy is a dead letter.
     pub reached: usize,
-    /// Actors that were selected and take another type of message. Nothing was sent to them.
+    /// The selected actors that take another type of message. Nothing was sent to them.
     pub other_type: Vec<WrongType>,
-    /// The path at which nobody is. The message was sent there, and is a dead letter.
+    /// The path at which no actor is. The message was sent there, and is a dead letter.
     pub missing: Option<ActorPath>,
 }
 
-/// Why a selection did not take a message that it was to send without copying it; the message comes back.
+/// A selection did not take a message that it had to send without copying it; the message comes back.
 #[non_exhaustive]
 pub enum SelectError<M> {
-    /// The selection has a wildcard, so that copies may be needed.
+    /// The selection has a wildcard, so copies may be necessary.
     Wildcard {
         /// The message.
         message: M,
@@ -83,36 +84,35 @@ pub enum SelectError<M> {
     OtherType {
         /// The message.
         message: M,
-        /// What it takes.
+        /// The actor, with the type that it takes.
         actor: WrongType,
     },
 }
 
-/// What a walk comes to.
+/// The result of a walk.
 pub(crate) enum Found {
     Actors(Vec<AnyRef>),
-    /// Nobody is at this path.
+    /// No actor is at this path.
     Missing(ActorPath),
 }
 
 impl SystemRef {
-    /// Selects whoever stands at a path. `*` and `?` are wildcards within one name, `..` goes up, runs of `/`
-    /// count as one and a trailing one is ignored; `name#uid` means that incarnation alone. A relative path
-    /// begins at the root.
+    /// Selects the actors at a path. `*` and `?` are wildcards within one name, `..` goes up, runs of `/` count as one,
+    /// and a trailing `/` is ignored; `name#uid` means only that incarnation. A relative path begins at the root.
     ///
-    /// At `/temp`, where short-lived actors for answers are, only exact names are found.
+    /// At `/temp`, where temporary actors are, only exact names are found.
     ///
     /// # Errors
     ///
-    /// [`PathError`]: what is wrong with the text, and where; or that it is a path in another system.
+    /// [`PathError`] tells what is wrong with the text, and where; or that the path is in another system.
     pub fn select(&self, path: &str) -> Result<Selection, PathError> {
         Selection::parse(self.clone(), None, path)
     }
 }
 
 impl<M: Send + 'static> Context<M> {
-    /// Selects whoever stands at a path. A relative path begins at this actor: `*` are its children, `../*` its
-    /// siblings and itself. Otherwise as [`SystemRef::select`].
+    /// Selects the actors at a path. A relative path begins at this actor: `*` means its children, `../*` its siblings
+    /// and itself. Otherwise as [`SystemRef::select`].
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl Element {
-    /// Where the elements begin, behind the address if there is one, and what they are.
+    /// Returns the position of the first element, behind the address if there is one, and the elements.
     fn parse_all(text: &str, system: impl FnOnce() -> Address) -> Result<(usize, StdArc<[Self]>), PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
@@ -148,13 +148,14 @@ impl Element {
                     },
                     None => (element, None),
                 };
-                // A wildcard may stand wherever a letter may, but no incarnation has one for a name.
+                // A wildcard may stand wherever a letter may. But with a uid it is not allowed, since no actor has a
+                // wildcard in its name.
                 let letters = if uid.is_none() { name.replace('?', "x") } else { name.to_owned() };
                 if let Some((offset, character)) = bad_character(&letters) {
                     return fault(name, offset, PathFault::Character { character });
                 }
                 match uid {
-                    // Nor is there an incarnation of nothing, or of the way up.
+                    // An empty name and `..` have no incarnation either.
                     Some(_) if name.is_empty() || name == PARENT => {
                         fault(element, name.len(), PathFault::Character { character: '#' })
                     }
@@ -168,7 +169,7 @@ impl Element {
 }
 
 impl Selection {
-    /// Selects from `anchor`, or from the root where the text begins there.
+    /// Selects from `anchor`, or from the root if the text begins there.
     pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
         Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
     }
@@ -179,25 +180,25 @@ impl Selection {
         Ok(Self { system, anchor, elements })
     }
 
-    /// Says what is wrong with the text of a selection in the system of this address.
+    /// Checks the text of a selection in the system of this address.
     pub(crate) fn check(text: &str, address: &Address) -> Result<(), PathError> {
         Element::parse_all(text, || address.clone()).map(drop)
     }
 
-    /// The path from the root, with its wildcards; `..` takes away what is before it, also a wildcard.
+    /// Returns the path from the root, with its wildcards. `..` removes the element before it, also a wildcard.
     pub fn path(&self) -> ActorPath {
         let anchor = self.anchor.as_ref().map(AnyRef::path);
         requested(anchor, &self.elements)
     }
 
-    /// A total order in which equal ones are equal.
+    /// Compares by a total order in which equal selections are equal.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let system = |at: &Self| StdArc::as_ptr(at.system.core()) as usize;
         let elements = || self.elements.cmp(&other.elements);
         self.anchor.cmp(&other.anchor).then_with(elements).then_with(|| system(self).cmp(&system(other)))
     }
 
-    /// Whether it has a wildcard.
+    /// Returns whether the selection has a wildcard.
     pub fn has_wildcard(&self) -> bool {
         self.elements.iter().any(|element| matches!(element, Element::Pattern(_)))
     }
@@ -206,14 +207,14 @@ impl Selection {
         &self.system
     }
 
-    /// Sends a copy of a message to every actor that is selected now and takes its type.
+    /// Sends a copy of a message to each actor that is selected now and takes its type.
     ///
     /// # Delivery
     ///
-    /// Each copy is a message of its own, also in the [`Ledger`](crate::Ledger). Where nobody is, the message is a
-    /// dead letter whose recipient is the path that was asked for; but after a wildcard that matched more than one
-    /// actor, what is missing below them is passed over in silence. Actors of another type are skipped and
-    /// [reported](Delivered::other_type); nothing is sent to them, and so nothing counted.
+    /// Each copy is a message of its own, also in the [`Ledger`](crate::Ledger). Where no actor is, the message is a
+    /// dead letter whose recipient is the requested path. After a wildcard that matched more than one actor, places
+    /// without an actor below the matches are skipped without a dead letter. Actors of another type are skipped and
+    /// [reported](Delivered::other_type); nothing is sent to them, and so nothing is counted.
     pub fn tell<M: Clone + Send + 'static>(&self, message: M) -> Delivered {
         let mut delivered = Delivered::default();
         let targets = self.targets::<M>(&mut delivered);
@@ -228,15 +229,15 @@ impl Selection {
         delivered
     }
 
-    /// Sends a message, which need not be copied, to the one actor at a path without wildcards.
+    /// Sends a message, which need not be `Clone`, to the single actor at a path without wildcards.
     ///
     /// # Delivery
     ///
-    /// Where nobody is, the message is a dead letter whose recipient is the path that was asked for.
+    /// Where no actor is, the message is a dead letter whose recipient is the requested path.
     ///
     /// # Errors
     ///
-    /// [`SelectError`] hands the message back: when the path has a wildcard, or the actor takes another type.
+    /// [`SelectError`] hands the message back if the path has a wildcard, or the actor takes another type.
     pub fn tell_one<M: Send + 'static>(&self, message: M) -> Result<Delivered, SelectError<M>> {
         if self.has_wildcard() {
             return Err(SelectError::Wildcard { message, selection: self.path() });
@@ -253,7 +254,7 @@ impl Selection {
         }
     }
 
-    /// Those to whom the message goes: nobody's reference, where nobody is.
+    /// Returns the recipients of the message: an empty reference where no actor is.
     fn targets<M: Send + 'static>(&self, delivered: &mut Delivered) -> Vec<ActorRef<M>> {
         match self.resolve() {
             Found::Missing(path) => {
@@ -268,7 +269,7 @@ impl Selection {
         }
     }
 
-    /// Walks.
+    /// Walks the tree and returns the actors reached.
     pub(crate) fn resolve(&self) -> Found {
         let core = self.system.core();
         let Some(tree) = core.tree() else { return Found::Missing(self.path()) };
@@ -285,7 +286,7 @@ impl Selection {
                         let child = core.child_of(actor, name);
                         next.extend(child.filter(|child| uid.is_none_or(|uid| uid == child.uid())));
                     }
-                    // What lives for one answer is found by its name alone.
+                    // A temporary actor is found by its exact name alone.
                     Element::Pattern(_) if *actor == tree.temp => {}
                     Element::Pattern(pattern) => {
                         let matches = |child: &AnyRef| is_match(pattern, &child.core().name.text());
@@ -317,7 +318,7 @@ impl Delivered {
     }
 }
 
-/// The path that elements mean, from `base` or the root on.
+/// Returns the path that elements mean, from `base` or from the root.
 fn requested(base: Option<ActorPath>, elements: &[Element]) -> ActorPath {
     let mut names: Vec<&str> = base.as_ref().map(|base| base.elements().collect()).unwrap_or_default();
     let mut last_uid = 0;
@@ -335,11 +336,11 @@ fn requested(base: Option<ActorPath>, elements: &[Element]) -> ActorPath {
     ActorPath::from_names(names.into_iter().map(Into::into)).with_uid(last_uid)
 }
 
-/// Whether a name matches a pattern.
+/// Returns whether a name matches a pattern.
 fn is_match(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut position) = (0, 0);
-    // Where to go on when the last `*` has to take one character more.
+    // The positions to resume at when the last `*` has to take one character more.
     let mut again: Option<(usize, usize)> = None;
     while position < name.len() {
         match pattern.get(at) {
@@ -380,10 +381,11 @@ impl Hash for Selection {
     }
 }
 
-/// From the root, and as it was written otherwise: it parses to a selection that reaches the same actors.
+/// Writes the selection from the root, and otherwise as it was written. The text parses to a selection that reaches the
+/// same actors.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // From where it begins, the way up is known.
+        // The parents of the anchor are known, so leading `..` elements are resolved.
         let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
         let up = |actor: &AnyRef| actor.core().parent.clone();
         let mut base = (0..ups).fold(self.anchor.clone(), |at, _| at.as_ref().and_then(up));
@@ -399,7 +401,7 @@ impl fmt::Display for Selection {
         for actor in names.iter().rev() {
             let name = actor.core().name.text();
             write!(f, "/{name}")?;
-            // Names may have stars, too, which mean themselves only where the incarnation is named.
+            // Names may contain `*`, too; it means itself only where the uid is given.
             if name.contains('*') {
                 write!(f, "#{}", actor.uid())?;
             }
@@ -426,7 +428,7 @@ impl fmt::Debug for Selection {
 }
 
 impl<M> SelectError<M> {
-    /// The message that was not sent.
+    /// Returns the message that was not sent.
     pub fn into_inner(self) -> M {
         match self {
             SelectError::Wildcard { message, .. } | SelectError::OtherType { message, .. } => message,

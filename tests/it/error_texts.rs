@@ -551,8 +551,7 @@ fn an_error_that_comes_to_an_actor_names_whom_it_has_asked() {
     let requested = ask_in(&system, move |ctx| forgets.request(Price).any_in(ctx, Result::unwrap_err));
     assert_eq!(text(requested), FORGOTTEN);
     let empty = silent.empty.clone();
-    let of_all =
-        ask_in(&system, move |ctx| ctx.ask_all(&empty, Price, |all| all.err().expect("it is empty")));
+    let of_all = ask_in(&system, move |ctx| ctx.ask_all(&empty, Price, |all| all.expect_err("it is empty")));
     assert_eq!(text(of_all), EMPTY);
     silent.end(system);
 }

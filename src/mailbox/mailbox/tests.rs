@@ -1,4 +1,4 @@
-//! Single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
+//! The tests cover single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
 use crate::mailbox::backpressure::Bell;
 use crate::mailbox::block::Block;
@@ -57,14 +57,14 @@ fn messages_come_in_order_over_many_blocks() {
 #[test]
 fn blocks_come_back_while_the_owner_never_runs_empty() {
     let mailbox = Plain::<u64>::unbounded(());
-    // This one travels inline, and its index leaves a hole in the first block.
+    // This message travels inline, and its index leaves a hole in the first block.
     assert!(mailbox.push(0).expect("open").wakes());
     // SAFETY: the send handed us the token.
     let mut owner = unsafe { mailbox.owner() };
     for n in 1..1000 {
         assert!(!mailbox.push(n).expect("open").wakes());
         assert_eq!(take(&mut owner), Some(n - 1));
-        // SAFETY: we are the owner, and nobody sends meanwhile: blocks from the oldest one on are alive.
+        // SAFETY: we are the owner, and no thread sends meanwhile: blocks from the oldest one on are alive.
         let Cursor { oldest, .. } = mailbox.gate.cursor.with(|cursor| unsafe { std::ptr::read(cursor) });
         let next = |block: &*mut Block| {
             // SAFETY: as above.
@@ -78,11 +78,11 @@ fn blocks_come_back_while_the_owner_never_runs_empty() {
     idle(owner);
 }
 
-/// Each sends behind the one before, and is told so by nothing that orders memory. So the word alone shows the last one that
-/// the chain has moved on, from a block that the owner may have taken back by then.
+/// Each sender sends behind the sender before it, and no operation that orders memory tells it so. Only the word shows
+/// the last sender that the chain has moved on, from a block that the owner may have taken back by then.
 #[test]
 fn senders_that_know_nothing_of_each_other_find_no_block_that_has_gone_back() {
-    // Two to a block.
+    // Two messages fill a block.
     type Large = [usize; 256];
     for _ in 0..if cfg!(miri) { 4 } else { 200 } {
         let (mailbox, sent) = (&Plain::<Large>::unbounded(()), &AtomicUsize::new(0));
@@ -179,11 +179,11 @@ fn aligned_and_plain_blocks_do_not_mix() {
 
 #[test]
 fn blocks_that_one_thread_has_released_are_used_by_another() {
-    // Of a size of its own: no other test uses that shelf.
+    // The size is unique: no other test uses that shelf.
     type Shape = crate::mailbox::block::Shape<[u64; 22]>;
     let take_and_release = || {
         let blocks: Vec<_> = (0..64).map(|_| Shape::allocate(0)).collect();
-        // SAFETY: nobody else has them, and no message was put in.
+        // SAFETY: no other thread has the blocks, and no message was put in.
         blocks.iter().for_each(|block| unsafe { Shape::release(*block) });
         blocks.iter().map(|block| block.addr()).collect::<HashSet<_>>()
     };
@@ -354,7 +354,7 @@ fn a_thread_locals_destructor_may_send() {
     let sender = {
         let mailbox = mailbox.clone();
         thread::spawn(move || {
-            // One is registered before the cache, one behind it.
+            // One destructor is registered before the cache, one behind it.
             FIRST.with(|parting| parting.0.replace(Some(mailbox.clone())));
             for n in 0..200 {
                 assert!(!mailbox.push(n).expect("open").wakes());
@@ -373,7 +373,7 @@ fn a_thread_locals_destructor_may_send() {
 
 const SENDERS: usize = 3;
 
-/// What the turns of one round know. The mutex is never waited for: a second owner fails the test.
+/// The state that the turns of one round share. The mutex is never waited for: a second owner fails the test.
 #[derive(Default)]
 struct Seen {
     next: [usize; SENDERS],
@@ -383,7 +383,7 @@ struct Seen {
 struct Round {
     mailbox: Plain<(usize, usize)>,
     seen: crate::sync::Mutex<Seen>,
-    /// The owner closes when it has taken as many.
+    /// The owner closes when it has taken this many messages.
     close_after: usize,
     ended: AtomicBool,
 }
@@ -429,7 +429,7 @@ impl Round {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Returns how many were accepted and not displaced.
+    /// Returns the number of messages accepted and not displaced.
     fn send(&self, sender: usize, each: usize) -> isize {
         let mut kept = 0;
         for number in 0..each {
@@ -490,7 +490,7 @@ fn stress_bounded() {
 
 #[test]
 fn stress_waiting() {
-    // No sender waits while it runs a turn, so there is always one who makes room.
+    // No sender waits while it runs a turn, so there is always a thread that makes room.
     stress(|| Plain::bounded((), capacity(50), true));
 }
 

@@ -1,5 +1,5 @@
-//! Ordered mailboxes: in one thread against a plain model, and under stress; the races are models in
-//! `loom-tests`.
+//! The tests compare priority mailboxes with a plain model in one thread, and run them under stress; the races are
+//! models in `loom-tests`.
 
 use crate::mailbox::mailbox::{Drained, Glance, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed};
 use crate::mailbox::priority::{Order, Shape, is_sparse};
@@ -104,7 +104,7 @@ fn a_lane_that_comes_later_starts_to_wait_then() {
     assert_eq!(take_all(&mut owner), [1, 2, 3, 10, 4, 5]);
 }
 
-/// A position is reached when everything below it was handled, whatever overtook.
+/// A position is reached when each message below it was handled, whatever overtook.
 #[test]
 fn a_position_waits_for_the_least_urgent_message_below_it() {
     for shape in [Shape::Ranks, lanes(3, 0)] {
@@ -152,7 +152,7 @@ fn nothing_sorted_lets_the_owner_go_idle() {
     owner.try_idle().expect("nothing to do");
 }
 
-/// What was sorted keeps its order; the rest comes behind it, in the order sent, and no user code runs.
+/// Sorted messages keep their order; the rest comes behind them in the order sent, and no user code runs.
 #[test]
 fn a_drain_sorts_nothing_any_more() {
     let asked = StdArc::new(AtomicUsize::new(0));
@@ -199,7 +199,7 @@ fn a_message_whose_key_panics_goes_last_and_the_panic_comes_once() {
     }
 }
 
-/// What is left when the mailbox goes is dropped once each, sorted or not.
+/// Messages left when the mailbox is dropped are dropped once each, sorted or not.
 #[test]
 fn nothing_leaks_when_the_mailbox_is_dropped() {
     struct Counted(StdArc<AtomicUsize>, i64);
@@ -224,15 +224,16 @@ fn nothing_leaks_when_the_mailbox_is_dropped() {
     }
 }
 
-/// A plain mailbox of the same meaning: everything in one list, in the order sent.
+/// A plain mailbox with the same behaviour: all messages in one list, in the order sent.
 struct Plain {
     shape: Shape,
     /// Index, key, number.
     list: Vec<(u64, i64, u64)>,
-    /// Lane and lowest index then, of each message taken so far: who was passed is counted from this.
+    /// For each message taken so far its lane and the lowest index at that time; the passed lanes are counted from
+    /// this.
     taken: Vec<(i64, u64)>,
     pushed: u64,
-    /// When each lane last began to wait or had its turn, in messages taken.
+    /// The moment at which each lane last began to wait or had its turn, in messages taken.
     since: Vec<usize>,
 }
 
@@ -258,7 +259,7 @@ impl Plain {
         self.pushed += 1;
     }
 
-    /// Messages of higher lanes taken while this one waited.
+    /// The number of messages of higher lanes taken while this lane waited.
     fn passed(&self, lane: i64) -> usize {
         self.taken[self.since[lane as usize]..].iter().filter(|(other, _)| *other < lane).count()
     }
@@ -288,7 +289,7 @@ impl Plain {
     }
 }
 
-/// Random sends, takes, looks, idle transitions and a close, the same on both.
+/// Random sends, takes, looks, idle transitions and a close, the same on both mailboxes.
 #[test]
 fn ordered_mailboxes_do_what_a_plain_list_does() {
     let (seeds, steps) = if cfg!(miri) { (3, 200) } else { (60, 2000) };
@@ -361,14 +362,14 @@ fn ordered_mailboxes_do_what_a_plain_list_does() {
 
 const SENDERS: u64 = 3;
 
-/// Senders that run the turns they cause; the messages of one sender and one key come in the order sent.
+/// Senders run the turns that they cause; the messages of one sender and one key come in the order sent.
 #[test]
 fn stress_keeps_the_order_of_each_sender_and_key() {
     let (rounds, each) = if cfg!(miri) { (1, 40) } else { (4, 20_000) };
     for shape in [Shape::Ranks, lanes(3, 0), lanes(3, 4)].repeat(rounds) {
         struct World {
             mailbox: Tested<(i64, u64, u64)>,
-            /// Never waited for: a second owner fails the test.
+            /// The lock is never waited for: a second owner fails the test.
             last: Mutex<([[u64; 3]; SENDERS as usize], u64)>,
         }
         let order = Order::new(shape, StdArc::new(|message: &(i64, u64, u64)| message.0));
