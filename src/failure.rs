@@ -1,4 +1,4 @@
-//! Why an actor failed.
+//! A failure is the reason why an actor failed.
 
 use std::any::Any;
 use std::error::Error;
@@ -7,9 +7,9 @@ use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::panic::resume_unwind;
 
-/// Why an actor failed, as its parent sees it.
+/// The reason why an actor failed, as its parent sees it.
 ///
-/// Any error converts into it, so that handlers use `?` for what they cannot mend:
+/// Any error converts into a `Failure`, so handlers use `?` for errors that they cannot handle:
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -24,7 +24,7 @@ use std::panic::resume_unwind;
 /// assert!(read("x").unwrap_err().is::<std::num::ParseIntError>());
 /// ```
 ///
-/// As with `anyhow`, a `Failure` is itself no [`Error`], or this conversion could not exist.
+/// As with `anyhow`, a `Failure` is itself no [`Error`]: otherwise this conversion could not exist.
 pub struct Failure(Box<Inner>);
 
 struct Inner {
@@ -38,29 +38,29 @@ enum Cause {
     Text(String),
 }
 
-/// In which situation an actor failed.
+/// The situation in which an actor failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// In its factory or in [`started`](crate::Actor::started).
+    /// The recipe or [`started`](crate::Actor::started) failed.
     Initialization,
     /// A handler or hook returned an error.
     Error,
     /// A handler or hook panicked.
     Panic,
-    /// It was killed.
+    /// The actor was killed.
     Killed,
-    /// An actor that it watched has ended, and it did not say what to do then.
+    /// A watched actor has ended, and the hook [`terminated`](crate::Actor::terminated) was not overridden.
     DeathPact,
 }
 
 impl Failure {
-    /// A failure that is only a text.
+    /// Makes a failure from a text.
     pub fn msg(text: impl Into<String>) -> Self {
         Self::new(FailureKind::Error, Cause::Text(text.into()))
     }
 
-    /// A failure from an error that is already boxed.
+    /// Makes a failure from an error that is already boxed.
     pub fn from_boxed(error: Box<dyn Error + Send>) -> Self {
         Self::new(FailureKind::Error, Cause::Error(error))
     }
@@ -78,7 +78,7 @@ impl Failure {
         Self::new(FailureKind::Panic, Cause::Panic(payload))
     }
 
-    /// The same cause, seen as a failure of initialization.
+    /// Returns the same cause as a failure of initialization.
     pub(crate) fn during_initialization(mut self) -> Self {
         self.0.kind = FailureKind::Initialization;
         self
@@ -88,17 +88,17 @@ impl Failure {
         Self(Box::new(Inner { kind, cause }))
     }
 
-    /// In which situation the actor failed.
+    /// Returns the situation in which the actor failed.
     pub fn kind(&self) -> FailureKind {
         self.0.kind
     }
 
-    /// Whether the cause is an error of type `E`.
+    /// Returns whether the cause is an error of type `E`.
     pub fn is<E: Error + 'static>(&self) -> bool {
         self.downcast_ref::<E>().is_some()
     }
 
-    /// The cause, if it is an error of type `E`.
+    /// Returns the cause, if it is an error of type `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         match &self.0.cause {
             Cause::Error(error) => error.downcast_ref::<E>(),
@@ -106,7 +106,7 @@ impl Failure {
         }
     }
 
-    /// What a panicking handler passed to `panic!`, if that is why the actor failed.
+    /// Returns the value that a panicking handler passed to `panic!`, if a panic is the cause.
     pub fn panic_payload(&self) -> Option<&(dyn Any + Send)> {
         match &self.0.cause {
             Cause::Panic(payload) => Some(&**payload),
@@ -116,8 +116,8 @@ impl Failure {
 }
 
 impl Drop for Inner {
-    /// The cause is of a user's type, and failures are dropped in turns: a destructor that panics must not
-    /// unwind through one.
+    /// Drops the cause guarded. The cause is of a user's type, and failures are dropped in turns: a destructor that
+    /// panics must not unwind through a turn.
     fn drop(&mut self) {
         let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
         crate::util::panic::drop_guarded(cause);
@@ -157,9 +157,9 @@ pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
 }
 
-/// The failure that a panic is.
+/// Makes a failure of a panic.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Failure {
-    // In a model it is the model that has failed, and must not go on as if an actor had.
+    // In a model the panic is a failure of the model, which must not go on as if an actor had failed.
     if crate::sync::EXPLORED {
         resume_unwind(payload);
     }

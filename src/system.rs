@@ -1,4 +1,4 @@
-//! The composition root: a system, and the builder that puts the core and all features together.
+//! The composition root has the system, and the builder that puts the core and all features together.
 
 #[cfg(feature = "config")]
 use crate::config::error::ConfigError;
@@ -30,13 +30,13 @@ use std::path::Path;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How long [`System`]'s destructor waits for actors to end.
+/// The time for which the destructor of [`System`] waits for actors to end.
 pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A running actor system. Dropping it stops every actor and joins every thread.
+/// A running actor system. Dropping it stops all actors and joins all threads.
 ///
-/// It dereferences to [`SystemRef`], the handle that can be cloned and kept anywhere. Several systems may
-/// live in one process; they know nothing of each other.
+/// A `System` dereferences to [`SystemRef`], the handle that can be cloned and kept anywhere. Several systems may live
+/// in one process; they know nothing of each other.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -62,38 +62,40 @@ pub struct System {
 pub struct SystemBuilder {
     settings: SystemSettings,
     clock: Option<StdArc<dyn Clock>>,
-    /// The first pattern of a deployment that is none.
+    /// The error of the first deployment whose pattern is no pattern of paths.
     bad_pattern: Option<PatternError>,
 }
 
 impl System {
-    /// Starts to describe a system. The name begins with a letter or digit and goes on with letters,
-    /// digits, `-` and `_`.
+    /// Makes a builder for a system. The name begins with a letter or digit and continues with letters, digits, `-` and
+    /// `_`.
     pub fn builder(name: &str) -> SystemBuilder {
         SystemBuilder { settings: SystemSettings::new(name), clock: None, bad_pattern: None }
     }
 
-    /// The handle, to be cloned and kept.
+    /// Returns the handle, which can be cloned and kept.
     pub fn handle(&self) -> &SystemRef {
         &self.handle
     }
 
-    /// Stops every actor, bottom up, waits for them, joins every thread, and returns the final books: their
-    /// balance is 0, but for messages that have gone from one [system to another](Ledger) on their way: those of both
-    /// systems sum to 0. Runs no tasks of the [coordinated shutdown](crate::shutdown); after a run of that it joins the
-    /// threads. At last it frees, on this thread, what was replaced while the system ran and nobody can be reading any
-    /// more, such as the recipe of a router that has ended: this may run destructors of yours.
+    /// Stops all actors, bottom up, waits for them, joins all threads, and returns the final ledger.
+    ///
+    /// The balance of the ledger is 0, except for messages on their way from one [system to another](Ledger): the
+    /// balances of both systems sum to 0. The call runs no tasks of the [coordinated shutdown](crate::shutdown); after
+    /// a run of a coordinated shutdown it joins the threads. At last it frees, on this thread, the memory that was
+    /// replaced while the system ran and that no thread can be reading any more, such as the recipe of a router that
+    /// has ended. This may run destructors of yours.
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::Stuck`] when actors still run after `deadline`, with their paths; the system goes on
-    /// ending in the background, and its threads end after its last actor. [`ShutdownError::OwnThread`] on a
-    /// thread of the system itself, or on a work-stealing worker of another one, neither of which may wait;
-    /// the system ends in the background then, too.
+    /// * [`ShutdownError::Stuck`] when actors still run after `deadline`, with their paths. The system goes on ending
+    ///   in the background, and its threads end after its last actor.
+    /// * [`ShutdownError::OwnThread`] on a thread of the system itself, or on a work-stealing worker of another system,
+    ///   neither of which may wait. The system then ends in the background, too.
     pub fn shutdown(self, deadline: Duration) -> Result<Ledger, ShutdownError> {
         let outcome = self.handle.core().shut_down(deadline);
         if outcome.is_err() {
-            // Before the destructor, which would wait once more.
+            // Done before the destructor, which would wait once more.
             self.handle.core().orphan();
         }
         outcome.map(|()| self.handle.ledger())
@@ -114,18 +116,23 @@ impl Deref for System {
 }
 
 impl SystemBuilder {
-    /// Declares a dispatcher. `"default"` is where actors run that name none; without one it is
-    /// work-stealing with a thread for each core. `"internal"` is where the engine's own actors run (guardians,
-    /// inboxes, promises), so that handlers which block cannot keep them from working; without one they run on the
-    /// default one, where nothing should block. The name is not empty and has no control characters: it is
-    /// part of the names of the dispatcher's threads, after the system's.
+    /// Declares a dispatcher. Two names have a meaning:
+    ///
+    /// * `"default"` runs the actors that name no dispatcher. If it is not declared, it is work-stealing with a thread
+    ///   for each core.
+    /// * `"internal"` runs the engine's own actors (guardians, inboxes, promises), so handlers that block cannot keep
+    ///   them from working. If it is not declared, these actors run on the default dispatcher, where nothing should
+    ///   block.
+    ///
+    /// The name is not empty and has no control characters: it is part of the names of the dispatcher's threads, after
+    /// the name of the system.
     pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
         self.settings.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
         self
     }
 
-    /// Lets `alias` stand for the dispatcher `target`, or for what that is an alias of, over 20 steps at most.
-    /// Declared in any order; `"default"` may be an alias, too. The idea is Akka's.
+    /// Makes `alias` a name of the dispatcher `target`, or of the dispatcher for which `target` is an alias, over 20
+    /// steps at most. Aliases may be declared in any order, and `"default"` may be an alias, too. The idea is Akka's.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -149,10 +156,10 @@ impl SystemBuilder {
         self
     }
 
-    /// Says something of the actors at a path below `/user` (or `/system`), or at all paths that match a pattern:
-    /// `*` is any one name, `prefix*` one with that prefix, and `**` at the end any number of them. At each level a
-    /// name beats `*`, which beats `prefix*`; `**` counts only where nothing else matches. It wins over what the
-    /// code that creates the actor says. The rules are Akka's.
+    /// Sets the deployment of the actors at a path below `/user` (or `/system`), or at all paths that match a pattern:
+    /// `*` is any single name, `prefix*` a single name with that prefix, and `**` at the end one or more names. At each
+    /// level a name beats `*`, which beats `prefix*`; `**` counts only where nothing else matches. The deployment takes
+    /// precedence over the code that creates the actor. The rules are Akka's.
     ///
     /// ```
     /// use pointsman::Deployment;
@@ -173,22 +180,22 @@ impl SystemBuilder {
         self
     }
 
-    /// How many messages an [inbox](crate::Inbox) keeps that is given no other number: at least 1, and 1000 unless said
-    /// otherwise.
+    /// Sets how many messages an [inbox](crate::Inbox) without a capacity of its own keeps: at least 1; 1000 by
+    /// default.
     pub fn inbox_capacity(mut self, message_count: usize) -> Self {
         self.settings.inbox_capacity = message_count;
         self
     }
 
-    /// What everything random in the system derives from. 0 unless said otherwise.
+    /// Sets the seed from which all random choices in the system derive; 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// What goes by time in the system: the machine's clock unless said otherwise. That is timers, the limits of asks, and
-    /// senders that [wait for room](crate::Full::Wait). These go by the machine's clock always, since they are about
-    /// threads and sockets:
+    /// Sets the clock of the system, which is the machine's clock by default. Timers, the timeouts of asks, and senders
+    /// that [wait for room](crate::Full::Wait) go by this clock. The following always go by the machine's clock, since
+    /// they are about threads and sockets:
     ///
     /// - how long [`System::shutdown`], [`SystemRef::wait_until_ended`] and the [`System`]'s destructor wait;
     /// - how long a turn may go on ([`WorkStealing::deadline`](crate::WorkStealing::deadline)), a worker looks for work
@@ -201,30 +208,30 @@ impl SystemBuilder {
         self
     }
 
-    /// How failures of top-level actors are judged. A failure that this escalates ends the system.
+    /// Sets the strategy for failures of top-level actors. A failure that the strategy escalates ends the system.
     pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
         self.settings.supervision = strategy.into();
         self
     }
 
-    /// How dead letters are logged: the first 10, then a pause of 5 minutes, unless said otherwise.
+    /// Sets how dead letters are logged. The default is the first 10, then a pause of 5 minutes.
     pub fn log_dead_letters(mut self, log: DeadLetterLog) -> Self {
         self.settings.log_dead_letters = log;
         self
     }
 
-    /// The phases of the [coordinated shutdown](crate::shutdown), instead of the default ones.
+    /// Sets the phases of the [coordinated shutdown](crate::shutdown), instead of the default phases.
     pub fn shutdown_phases(mut self, phases: Phases) -> Self {
         self.settings.shutdown_phases = phases;
         self
     }
 
-    /// Gives a logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask
-    /// for it on routers of messages `M`. The same name may be given once for each type of message.
+    /// Gives a routing logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask for
+    /// it on routers of messages `M`. The same name may be given once for each type of message.
     ///
-    /// `make` gets all that is said of the router, with [options](crate::routing::RouterSettings::option)
-    /// that the logic alone understands. It is called when such a router is created, on the thread that
-    /// creates it, and says what is wrong with the settings.
+    /// `make` gets all settings of the router, with [options](crate::routing::RouterSettings::option) that only the
+    /// logic understands. It is called when such a router is created, on the thread that creates the router. Its error
+    /// says what is wrong with the settings.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -260,9 +267,9 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name that the
-    /// crate's own kinds of routers have. [`spawn`](crate::routing::RouterPlan::spawn) returns
-    /// [`SpawnError::Section`](crate::SpawnError::Section) for a router of other messages.
+    /// [`build`](Self::build) refuses two logics of one name for the same messages, and a name of a built-in kind of
+    /// router. [`spawn`](crate::routing::RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section)
+    /// for a router of other messages.
     pub fn routing_logic<M, L>(
         mut self,
         name: &str,
@@ -280,12 +287,19 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: a bad name, two dispatchers, aliases or mailboxes of one name, an alias of nothing, a
-    /// mailbox that no actor could have, inboxes that keep nothing, settings that no router could have, a
-    /// [deployment](Self::deploy) that names an unknown dispatcher or mailbox, a dispatcher that cannot be started as
-    /// described, for example because a core that it is to be pinned to does not exist; a machine that refuses the
-    /// thread of the [timers](crate::Context::timers), which every system has unless its clock is moved by hand. Every
-    /// worker has reported by then, and no thread is left.
+    /// [`BuildError`]:
+    ///
+    /// * a bad name of the system,
+    /// * two dispatchers, aliases or mailboxes of one name, or an alias of nothing,
+    /// * a mailbox that no actor could have, or inboxes that keep nothing,
+    /// * settings that no router could have,
+    /// * a [deployment](Self::deploy) that names an unknown dispatcher or mailbox,
+    /// * a dispatcher that cannot be started as described, for example because it is to be pinned to a core that does
+    ///   not exist,
+    /// * a machine that refuses the thread of the [timers](crate::Context::timers), which each system has unless its
+    ///   clock is moved by hand.
+    ///
+    /// When the error returns, each worker has reported, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         let Self { settings, clock, bad_pattern } = self;
         #[cfg(feature = "config")]
@@ -320,7 +334,7 @@ impl SystemBuilder {
         let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
         let mut extensions = Extensions::default();
-        // In the order in which they hear of the end.
+        // The extensions are added in the order in which they learn of the end.
         extensions.add(coordinator);
         extensions.add(Callbacks::new());
         extensions.add(routing_logics);
@@ -349,12 +363,12 @@ impl SystemBuilder {
 
 #[cfg(feature = "config")]
 impl SystemBuilder {
-    /// Changes what was set so far as a [configuration](crate::config) in TOML says.
+    /// Changes the settings made so far as a [configuration](crate::config) in TOML says.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: the text is no TOML, or a key or value in it is wrong. What can only be known when all is
-    /// said, such as a circle of aliases or of phases, is an error of [`build`](Self::build).
+    /// [`ConfigError`]: the text is not TOML, or a key or value in it is wrong. Faults that show only when all is set,
+    /// such as a circle of aliases or of phases, are errors of [`build`](Self::build).
     pub fn config(mut self, toml: &str) -> Result<Self, ConfigError> {
         self.settings = crate::config::apply::apply(crate::config::apply::read(toml)?, self.settings)?;
         Ok(self)

@@ -1,4 +1,4 @@
-//! All settings of one system: what the builder and the configuration file say.
+//! The settings of a system come from the builder and the configuration file.
 
 use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::dispatchers::Declared;
@@ -10,10 +10,10 @@ use crate::settings::deployment::Deployments;
 use crate::settings::phases::Phases;
 use crate::topology::config::Sections;
 
-/// Messages that an inbox keeps unless said otherwise; Akka's.
+/// The number of messages that an inbox keeps by default; Akka's.
 const INBOX_CAPACITY: usize = 1000;
 
-/// The settings of one system.
+/// All settings of a single system.
 pub(crate) struct SystemSettings {
     pub(crate) name: String,
     pub(crate) seed: u64,
@@ -30,7 +30,7 @@ pub(crate) struct SystemSettings {
 }
 
 impl SystemSettings {
-    /// The default settings of a system of this name.
+    /// Makes the default settings of a system of this name.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,7 +47,7 @@ impl SystemSettings {
         }
     }
 
-    /// The names that sections of routers and actors may use.
+    /// Returns the names that sections of routers and actors may use.
     pub(crate) fn known_names(&self) -> Known<'_> {
         Known::new(&self.name, &self.routing_logics, &self.dispatchers, &self.mailboxes)
     }

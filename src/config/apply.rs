@@ -1,4 +1,4 @@
-//! What a configuration file does to a settings.
+//! A configuration file changes the settings of a system.
 
 use super::file::DispatcherSection;
 use super::file::MailboxSection;
@@ -16,7 +16,7 @@ use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phase;
 use crate::system_settings::SystemSettings;
 
-/// Reads a file's text.
+/// Reads the text of a file.
 pub(crate) fn read(toml: &str) -> Result<File, ConfigError> {
     let deserializer = toml::Deserializer::parse(toml).map_err(|error| ConfigError::syntax(&error))?;
     serde_path_to_error::deserialize(deserializer)
@@ -128,7 +128,8 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     let key = |key: &str| format!("{at}.{key}");
     let mut mailbox = match (section.kind, known) {
         (None, Some(known)) => known,
-        // It is of this type, and stays what else it is: also sorted, which the file cannot say.
+        // The known mailbox is of this type, and keeps its other properties, such as sorting, which a file cannot
+        // express.
         (Some(MailboxType::Bounded), Some(known)) if known.capacity.is_some() => known,
         (Some(MailboxType::Unbounded), Some(known)) if known.capacity.is_none() => known,
         (None | Some(MailboxType::Unbounded), _) => Mailbox::unbounded(),
@@ -150,7 +151,7 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     mailbox = match (section.on_full, section.wait) {
         (None, None) => mailbox,
         (Some(OnFull::Wait), Some(limit)) => mailbox.on_full(Full::Wait(limit.0)),
-        // The other key is as the code says.
+        // The other key has the value of the code.
         (None, Some(limit)) if waits => mailbox.on_full(Full::Wait(limit.0)),
         (Some(OnFull::Wait), None) if waits => mailbox,
         (Some(OnFull::Wait), None) => {
@@ -176,7 +177,7 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     Ok(mailbox)
 }
 
-/// What may stand in the section of a dispatcher of this type.
+/// Returns the keys that the section of a dispatcher of this type may have.
 fn keys(kind: DispatcherType) -> &'static [&'static str] {
     const ALL: [&str; 5] = ["type", "throughput", "deadline", "mailbox", "requires-mailbox"];
     match kind {
@@ -199,7 +200,7 @@ fn keys(kind: DispatcherType) -> &'static [&'static str] {
     }
 }
 
-/// Declares or changes the dispatcher of this name, by what is said at `at`.
+/// Declares or changes the dispatcher of this name by the section at `at`.
 pub fn dispatcher(
     at: &str,
     name: String,
@@ -262,7 +263,7 @@ fn recipe(
         DispatcherType::CallingThread => Dispatcher::calling_thread().into(),
         DispatcherType::WorkStealing | DispatcherType::Alias => Dispatcher::work_stealing().into(),
     });
-    // What all have.
+    // The keys that all types have.
     let (throughput, deadline, mailboxes) = match &mut recipe {
         Dispatcher::WorkStealing(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
         Dispatcher::Blocking(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
@@ -351,7 +352,7 @@ pub fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {
     }
 }
 
-/// As it stands in a file.
+/// Returns the type as a file writes it.
 fn written(kind: &DispatcherType) -> String {
     toml::Value::try_from(kind).map_or_else(|_| format!("{kind:?}"), |value| value.to_string())
 }

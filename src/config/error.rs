@@ -1,9 +1,9 @@
-//! What can be wrong with a configuration file.
+//! Errors of configuration files.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a configuration was not accepted. Names the key, what stands there, and what may stand there.
+/// A configuration was not accepted. The error names the key, its value, and the allowed values.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -11,19 +11,19 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         error: std::io::Error,
     },
-    /// The text is no TOML.
+    /// The text is not TOML.
     Syntax {
-        /// What is wrong, with line and column; without them if it is nested too deeply.
+        /// The fault with line and column; without them if the text is nested too deeply.
         fault: String,
     },
-    /// A key that nobody knows, or a value that its key cannot have.
+    /// A key is unknown, or has a value that is not allowed.
     Key {
         /// The key with the sections around it, such as `dispatcher.io.threads`.
         key: String,
-        /// What stands there and what may stand there.
+        /// The value and the allowed values.
         fault: String,
     },
 }
@@ -33,7 +33,7 @@ impl ConfigError {
         let text = error.to_string();
         let fault = match error.span() {
             Some(_) => text.trim_end().to_owned(),
-            // Only its limit of recursion has no place.
+            // Only the error of the recursion limit has no place.
             None => format!("tables or arrays are nested too deeply ({})", text.trim_end()),
         };
         ConfigError::Syntax { fault }

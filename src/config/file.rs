@@ -1,4 +1,4 @@
-//! The sections and keys of a configuration file.
+//! A configuration file has these sections and keys.
 
 use crate::config::values::{Count, LetterCount, PoolDispatcher, Seed, Span, Text, Whole};
 use serde::de::value::MapAccessDeserializer;
@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Has a section be a table alone. serde would also take a list, for the keys in the order of the struct's fields.
+/// Accepts only a table for a section. serde would also accept a list, as the keys in the order of the struct's fields.
 ///
-/// For what derives its reading and writing as functions of its own (`remote = "Self"`), which are called here.
+/// For structs that derive their reading and writing as functions of their own (`remote = "Self"`), which are called
+/// here.
 macro_rules! tables_only {
     ($($name:ident)*) => {$(
         impl<'de> Deserialize<'de> for $name {
@@ -67,13 +68,13 @@ pub struct File {
     pub mailbox: BTreeMap<String, MailboxSection>,
     pub deployment: BTreeMap<String, DeploymentSection>,
     pub shutdown: ShutdownSection,
-    /// What may stand in a group's section, the group knows.
+    /// The section of a group; only the group knows its keys.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub topology: BTreeMap<String, toml::Table>,
 }
 
 sections! {
-    /// What happens to failing actors directly below `/user`.
+    /// The supervision of actors directly below `/user`.
     SupervisionSection {
         on_failure: OnFailure,
         restarts: Whole<0, { u32::MAX as u64 }>,
@@ -86,7 +87,7 @@ sections! {
         log_during_shutdown: bool,
     }
 
-    /// One dispatcher. Which keys may stand here depends on the type.
+    /// A dispatcher. The allowed keys depend on the type.
     DispatcherSection {
         #[serde(rename = "type")]
         kind: DispatcherType,
@@ -105,7 +106,7 @@ sections! {
         requires_mailbox: Requirement,
     }
 
-    /// One named mailbox. How a mailbox sorts is a function, and said in code.
+    /// A named mailbox. A mailbox sorts by a function, which only code can give.
     MailboxSection {
         #[serde(rename = "type")]
         kind: MailboxType,
@@ -116,7 +117,7 @@ sections! {
         stash_capacity: Whole<0, { u32::MAX as u64 }>,
     }
 
-    /// What is said of the actors at one pattern of paths.
+    /// The settings of the actors at one pattern of paths.
     DeploymentSection {
         dispatcher: String,
         mailbox: String,
@@ -126,12 +127,12 @@ sections! {
         listener: ListenerSection,
     }
 
-    /// What kind of router is at the path, and how it is set.
+    /// The kind and the settings of the router at the path.
     RouterSection {
         router: String,
         nr_of_instances: Whole<0, { 1 << 24 }>,
         within: Span,
-        /// Akka's name is understood, too.
+        /// The name of Akka is accepted, too.
         #[serde(alias = "virtual-nodes-factor")]
         virtual_nodes: Whole<1, 65536>,
         interval: Span,
@@ -182,7 +183,7 @@ sections! {
 
 #[cfg(feature = "net")]
 sections! {
-    /// How a listener treats its connections.
+    /// The settings of a listener for its connections.
     ListenerSection {
         max_connections: Count,
         low_mark: Whole<0, { i64::MAX as u64 }>,

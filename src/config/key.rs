@@ -1,15 +1,15 @@
-//! How a key is written where something is said about it: as it would stand in the file.
+//! Keys in messages are written as they would stand in the file.
 
 use serde_path_to_error::{Path, Segment};
 
-/// One part of a key, in quotes where TOML wants them.
+/// Returns a part of a key, in quotes where TOML requires them.
 pub fn part(name: &str) -> String {
     let table = toml::Table::from_iter([(name.to_owned(), toml::Value::Integer(0))]);
     let line = table.to_string();
     line.trim_end().strip_suffix(" = 0").unwrap_or(name).to_owned()
 }
 
-/// A key with the sections around it.
+/// Returns a key with the sections around it.
 pub fn whole(path: &Path) -> String {
     let mut key = String::new();
     for segment in path {

@@ -11,9 +11,15 @@
 //! [`SystemBuilder::mailbox`]: crate::SystemBuilder::mailbox
 //! [`SystemBuilder::routing_logic`]: crate::SystemBuilder::routing_logic
 
-// `file.rs` has the sections and keys, `values.rs` what may stand there, `core/error.rs` what is said if it may not, and
-// `key.rs` of which key; `apply.rs` does to a builder what a file says, and `print.rs` is the way back; `router.rs` is
-// both for routers.
+// Files:
+//
+// * `file.rs`: the sections and keys
+// * `values.rs`: the allowed values
+// * `key.rs`: how errors name a key
+// * `error.rs`: the errors
+// * `apply.rs`: applies a file to a builder
+// * `print.rs`: prints the settings of a system as a file
+// * `router.rs`: applies and prints the settings of routers
 
 pub(crate) mod apply;
 pub(crate) mod error;

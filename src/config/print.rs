@@ -1,4 +1,4 @@
-//! The settings of a system, as a file.
+//! The settings of a system print as a configuration file.
 
 use super::file::DeadLettersSection;
 use super::file::DeploymentSection;
@@ -25,19 +25,20 @@ use std::fmt;
 
 /// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
 ///
-/// What a file cannot say, as a function, is not printed; a comment says so.
+/// A setting that a file cannot express, such as a function, is not printed; a comment says so.
 #[derive(Debug, Clone)]
 pub struct Settings {
     file: File,
-    /// What the file cannot say.
+    /// The settings that the file cannot express.
     notes: Vec<String>,
 }
 
 impl Extension for Settings {}
 
 impl SystemRef {
-    /// All settings of the system, whoever has made them. It prints as a [configuration](crate::config) that
-    /// makes the same system, but for what a file cannot say, as a function: comments at its beginning name that.
+    /// Returns all settings of the system, from code and files. They print as a [configuration](crate::config) that
+    /// makes the same system, except for settings that a file cannot express, such as functions. Comments at its
+    /// beginning name these settings.
     pub fn settings(&self) -> &Settings {
         self.core().extensions.get()
     }
@@ -187,7 +188,7 @@ fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> Dispa
 
 fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSection {
     if mailbox.sorts() {
-        // A name may have line breaks, and what stands behind one would be no comment.
+        // A name may have line breaks, and the text behind a line break would be no comment.
         let name = key::part(name);
         notes.push(format!("mailbox.{name}: sorts by a function in the code: {mailbox}"));
     }
@@ -199,7 +200,7 @@ fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSec
         Full::Wait(limit) => (OnFull::Wait, Some(Span(limit))),
     };
     MailboxSection {
-        // Without a type the file changes what the code has declared.
+        // Without a type the file changes the mailbox that the code has declared.
         kind: (!mailbox.sorts()).then_some(kind),
         capacity: mailbox.capacity.map(|capacity| whole(capacity as u64)),
         on_full: Some(on_full),

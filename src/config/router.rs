@@ -1,4 +1,4 @@
-//! What a file says of routers, and how that is printed.
+//! The settings of routers are read from a file and printed to a file.
 
 use super::file::{ExploringResizerSection, ResizerSection, RouteesSection, RouterSection};
 use crate::config::apply::dispatcher;
@@ -12,7 +12,7 @@ use crate::settings::router::RouterSettings;
 use crate::system_settings::SystemSettings;
 use std::time::Duration;
 
-/// Changes what is said of the router at this pattern.
+/// Changes the settings of the router at this pattern.
 pub fn apply(
     pattern: &str,
     section: RouterSection,
@@ -24,7 +24,7 @@ pub fn apply(
         None => {}
         Some(PoolDispatcher::Named(name)) => says.pool_dispatcher = Some(name),
         Some(PoolDispatcher::Own(section)) => {
-            // As any other that is declared, so that it starts with the system and prints.
+            // The dispatcher is declared like any other, so it starts with the system and prints.
             let name = format!("deployment.{pattern}.pool-dispatcher");
             settings = dispatcher(&key("pool-dispatcher"), name.clone(), *section, settings)?;
             says.pool_dispatcher = Some(name);
@@ -93,7 +93,7 @@ fn length(span: Span) -> Duration {
     span.0
 }
 
-/// The section that says this, if it says anything.
+/// Returns the section of these settings, if any key is set.
 pub fn print(says: &RouterSettings) -> Option<RouterSection> {
     let options = says.options.iter().map(|(name, value)| (name.clone(), Text(value.clone()))).collect();
     (says != &RouterSettings::new()).then(|| RouterSection {

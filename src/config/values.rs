@@ -1,4 +1,4 @@
-//! Values of a configuration file whose type says what is allowed.
+//! The values of a configuration file have types that define what is allowed.
 
 use super::file::DispatcherSection;
 use serde::de::value::MapAccessDeserializer;
@@ -23,7 +23,7 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
 
 impl<const MIN: u64, const MAX: u64> Serialize for Whole<MIN, MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // TOML has no number beyond this.
+        // TOML has no number beyond `i64::MAX`.
         serializer.serialize_i64(i64::try_from(self.0).unwrap_or(i64::MAX))
     }
 }
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Span {
 /// A number of things, at least one.
 pub type Count = Whole<1, { i64::MAX as u64 }>;
 
-/// What random choices derive from. TOML has no number beyond `i64::MAX`: larger seeds are written as texts.
+/// The seed of random choices. TOML has no number beyond `i64::MAX`: larger seeds are written as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Seed {
     }
 }
 
-/// How many dead letters are logged before each pause; `None`: all.
+/// The number of dead letters logged before each pause; `None` for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LetterCount(pub Option<u64>);
 
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for LetterCount {
 
 /// A whole number, or a text that stands for one.
 struct NumberOr {
-    /// What the text may be.
+    /// The allowed texts.
     text: &'static str,
     parse: fn(&str) -> Option<u64>,
 }
@@ -155,7 +155,7 @@ impl Visitor<'_> for NumberOr {
     }
 }
 
-/// A dispatcher's name, or the settings of one for this router alone.
+/// The name of a dispatcher, or the settings of a dispatcher for this router alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PoolDispatcher {
     Named(String),
@@ -191,7 +191,7 @@ impl<'de> Deserialize<'de> for PoolDispatcher {
     }
 }
 
-/// What is kept as a text, and may be written as a number or a truth value.
+/// A value that is kept as a text, and may be written as a text, a number or a truth value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(pub String);
 

@@ -221,7 +221,7 @@ mod cache {
     pub const CLASSES: usize = 32;
     const THREAD_MAX: usize = 64;
     const MAGAZINE: usize = 32;
-    /// Per class: 512 blocks. What a flood leaves beyond that goes back to the allocator.
+    /// The number of magazines per class: 16 of 32 blocks are 512 blocks. Blocks beyond that go back to the allocator.
     const DEPOT_MAX: usize = 16;
 
     /// A list linked by `next`.

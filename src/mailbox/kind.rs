@@ -497,14 +497,14 @@ pub enum MailboxFault {
     },
     /// The mailbox has no lane, or more than 64 lanes.
     LaneCount {
-        /// How many it has.
+        /// The number of lanes.
         count: usize,
     },
     /// The starvation guard is 0, or the mailbox has no lanes.
     Guard {
         /// The guard.
         guard: u32,
-        /// How many lanes it has.
+        /// The number of lanes.
         lanes: usize,
     },
     /// The mailbox sorts, and its policy when full is to drop the oldest message.

@@ -18,7 +18,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as StdArc;
 
-/// How urgent a message is: a rank, or the number of a lane; lower goes first.
+/// The urgency of a message: a rank, or the number of a lane; lower goes first.
 pub type Key<M> = dyn Fn(&M) -> i64 + Send + Sync;
 
 /// The meaning of keys in an order.

@@ -1,9 +1,9 @@
-//! Why the settings of a backoff supervisor make no sense.
+//! Errors of the settings of a backoff supervisor.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a [`Backoff`](crate::Backoff) makes no sense.
+/// The settings of a [`Backoff`](crate::Backoff) contradict each other or have a value that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BackoffError {
@@ -18,12 +18,12 @@ pub enum BackoffError {
     },
     /// The jitter is not between 0 and 1.
     Jitter {
-        /// What was given.
+        /// The given value.
         jitter: f64,
     },
     /// The time after which the count is reset is not between the shortest and the longest delay.
     Reset {
-        /// What was given.
+        /// The given value.
         after: Duration,
         /// The shortest delay.
         min: Duration,

@@ -1,4 +1,4 @@
-//! Settings of single actors by path, given to the system instead of to the code that creates them.
+//! Deployments set single actors by path, in the system instead of in the code that creates them.
 
 use crate::settings::router::RouterSettings;
 
@@ -11,11 +11,10 @@ use std::sync::Arc as StdArc;
 #[cfg(feature = "net")]
 use std::time::Duration;
 
-/// What a system says about the actors at certain paths; see
-/// [`SystemBuilder::deploy`](crate::SystemBuilder::deploy).
+/// A system's settings of the actors at certain paths; see [`SystemBuilder::deploy`](crate::SystemBuilder::deploy).
 ///
-/// It wins over what the code that creates the actor says: whoever runs a service has the last word, as with Akka's
-/// deployment sections.
+/// A deployment takes precedence over the code that creates the actor: the operator of a service decides last, as with
+/// Akka's deployment sections.
 ///
 /// ```
 /// use pointsman::Deployment;
@@ -32,9 +31,8 @@ pub struct Deployment {
     pub(crate) listener: ListenerSettings,
 }
 
-/// How a [listener](crate::net::Listener) treats its connections: said in code by its
-/// [builder](crate::net::ListenerBuilder), and by [`Deployment::listener`], which wins. What neither says is at its
-/// default.
+/// The settings of a [listener](crate::net::Listener) for its connections. Its [builder](crate::net::ListenerBuilder)
+/// sets them in code, and [`Deployment::listener`] takes precedence. A setting in neither has its default.
 #[cfg(feature = "net")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListenerSettings {
@@ -48,51 +46,51 @@ pub struct ListenerSettings {
 
 #[cfg(feature = "net")]
 impl ListenerSettings {
-    /// Says nothing.
+    /// Makes settings in which nothing is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// At most this many connections are open at a time; more wait in the operating system's queue until
-    /// one ends. One whose actor has ended counts until its socket is closed, which may take the
-    /// [linger time](Self::linger). No limit unless said otherwise; 0 is taken as 1.
+    /// Limits the connections that are open at a time; more connections wait in the queue of the operating system until
+    /// one ends. A connection whose actor has ended counts until its socket is closed, which may take the [linger
+    /// time](Self::linger). The default is no limit; 0 is taken as 1.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = Some(count.max(1));
         self
     }
 
-    /// How many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low`
-    /// wait. 64 KiB and 256 KiB unless said otherwise; `low` above `high` is taken as `high`.
+    /// Sets how many bytes may wait to be sent: above `high` a connection reads nothing until no more than `low` wait.
+    /// The defaults are 64 KiB and 256 KiB; `low` above `high` is taken as `high`.
     pub fn marks(mut self, low: usize, high: usize) -> Self {
-        // As it is taken, so that it prints as what may stand in a file.
+        // The effective value is stored, so that it prints as a value that a file may have.
         (self.low_mark, self.high_mark) = (Some(low.min(high)), Some(high));
         self
     }
 
-    /// For how long the last bytes of a connection whose actor has ended may take to go out; 2 seconds
-    /// unless said otherwise. A shutdown waits for them too, within its own deadline.
+    /// Sets how long the last bytes of a connection whose actor has ended may take to be sent; 2 seconds by default. A
+    /// shutdown waits for them too, within its own deadline.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = Some(linger);
         self
     }
 
-    /// How many bytes the connections that linger may hold together. When they hold more, they are closed at once,
-    /// the oldest first, until they no longer do; their peers lose what was not sent, and
-    /// [`linger_cuts`](crate::net::Listener::linger_cuts) counts them. A warning in the log tells of the first, and of
-    /// each that doubles their number. 64 MiB unless said otherwise. With 0, a connection lingers only if the operating
-    /// system has taken all that it wrote.
+    /// Sets how many bytes all lingering connections may hold together; 64 MiB by default. When they hold more,
+    /// connections are closed at once, the oldest first, until the rest hold no more. The peers of the closed
+    /// connections lose the unsent bytes, and [`linger_cuts`](crate::net::Listener::linger_cuts) counts the closed
+    /// connections. A warning in the log reports the first, and each that doubles their number. With 0, a connection
+    /// lingers only if the operating system has taken all that it wrote.
     pub fn linger_bytes(mut self, bytes: usize) -> Self {
         self.linger_bytes = Some(bytes);
         self
     }
 
-    /// Whether small writes go out at once (`TCP_NODELAY`); true unless said otherwise.
+    /// Sets whether small writes are sent at once (`TCP_NODELAY`); true by default.
     pub fn nodelay(mut self, nodelay: bool) -> Self {
         self.nodelay = Some(nodelay);
         self
     }
 
-    /// These settings, and `other`'s where they say nothing.
+    /// Returns these settings, and those of `other` where these have none.
     #[cfg(not(pointsman_loom))]
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self {
@@ -107,41 +105,41 @@ impl ListenerSettings {
 }
 
 impl Deployment {
-    /// Says nothing.
+    /// Makes a deployment that sets nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The name of the dispatcher to run on.
+    /// Sets the dispatcher to run on, by name.
     pub fn dispatcher(mut self, name: &str) -> Self {
         self.dispatcher = Some(name.to_owned());
         self
     }
 
-    /// The name of the mailbox, declared with [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
+    /// Sets the mailbox, by the name declared with [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox).
     pub fn mailbox(mut self, name: &str) -> Self {
         self.mailbox = Some(name.to_owned());
         self
     }
 
-    /// How many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
+    /// Sets how many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
         self.stash_capacity = Some(messages);
         self
     }
 
-    /// What kind of router is at this path, and how it is set; for an actor that is none, nothing but a warning in the
-    /// log.
+    /// Sets the kind and the settings of the router at this path. For an actor that is no router, the only effect is a
+    /// warning in the log.
     ///
-    /// The other settings of this path are those of the routees that a pool makes, not of the router's head, unless a
-    /// routee's own path has settings: `/shards/*` wins over `/shards`. (Akka lets those of `/shards` go unheard.)
+    /// The other settings of this path apply to the routees that a pool makes, not to the router's head, unless the
+    /// path of a routee has settings: `/shards/*` takes precedence over `/shards`. (Akka ignores those of `/shards`.)
     pub fn router(mut self, settings: RouterSettings) -> Self {
         self.router = settings;
         self
     }
 
-    /// How the listener at this path treats its connections. Where those run is said of its children: of
-    /// `/gate/*` for the listener `/gate`.
+    /// Sets how the listener at this path treats its connections. The dispatcher of the connections is a setting of the
+    /// listener's children: of `/gate/*` for the listener `/gate`.
     #[cfg(feature = "net")]
     pub fn listener(mut self, settings: ListenerSettings) -> Self {
         self.listener = settings;
@@ -149,27 +147,27 @@ impl Deployment {
     }
 }
 
-/// All sections of a system, found by path.
+/// The deployments hold all sections of a system, found by path.
 ///
-/// The rules are Akka's. A pattern is a path below `/user` (or `/system`). An element is a name, `*` (any one
-/// name) or `prefix*`; the last may be `**`, one or more elements. At each level a name beats `*`, which beats
-/// `prefix*`, and what was passed over is not tried again; `**` counts only where nothing else matches, the deepest
+/// The rules are Akka's. A pattern is a path below `/user` (or `/system`). An element is a name, `*` (any single name)
+/// or `prefix*`; the last element may be `**`, one or more elements. At each level a name beats `*`, which beats
+/// `prefix*`; a passed-over alternative is not tried again. `**` counts only where nothing else matches, the deepest
 /// first.
 #[derive(Debug, Clone)]
 pub struct Deployments {
-    /// The first one is the top. In a list, and not one within the other: a pattern may have any number of elements, and
-    /// what is dropped or cloned level by level takes as much of the stack.
+    /// All levels; the first is the top. They lie in a list and are not nested, because a pattern may have any number
+    /// of elements: nested levels would be dropped and cloned with as much stack.
     levels: Vec<Level>,
-    /// As they were written, for those who ask for the settings.
+    /// The deployments as they were written, for the settings that the system prints.
     written: BTreeMap<String, Deployment>,
 }
 
-/// What is said at one pattern.
+/// The section of a single pattern.
 #[derive(Debug, Clone)]
 pub struct Section {
     pub pattern: String,
     pub deployment: Deployment,
-    /// It was told that there is an actor which is no router.
+    /// True once a warning has reported an actor here that is no router.
     is_misplaced: StdArc<AtomicBool>,
 }
 
@@ -178,10 +176,10 @@ impl Section {
         Self { pattern: pattern.to_owned(), deployment, is_misplaced: StdArc::new(AtomicBool::new(false)) }
     }
 
-    /// The actor at `path` is no router: what is said of one is for nothing. The text of the warning, once, for there
-    /// may be many such actors.
+    /// Returns the text of a warning that the actor at `path` is no router, so the router settings of the section have
+    /// no effect. Returns it once, for there may be many such actors.
     pub fn warning_for_no_router(&self, path: impl FnOnce() -> String) -> Option<Box<str>> {
-        // Ordering: Relaxed; only who is the first matters.
+        // Ordering: Relaxed; only the first caller matters.
         if self.deployment.router == RouterSettings::new() || self.is_misplaced.swap(true, Ordering::Relaxed)
         {
             return None;
@@ -195,7 +193,7 @@ impl Section {
     }
 }
 
-/// What is said of the elements at one place; further levels by their numbers.
+/// The sections for the elements at one place; it names further levels by their numbers.
 #[derive(Debug, Clone, Default)]
 struct Level {
     deployment: Option<Section>,
@@ -203,32 +201,32 @@ struct Level {
     any: Option<usize>,
     /// By prefix, the longest first.
     by_prefix: Vec<(String, usize)>,
-    /// What `**` at this place says.
+    /// The section of `**` at this place.
     rest: Option<Section>,
 }
 
-/// A pattern of paths that cannot be one.
+/// A text is no pattern of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// It does not begin with `/` and a name.
+    /// The pattern does not begin with `/` and a name.
     Relative {
         /// The pattern.
         pattern: String,
     },
-    /// An element that no actor can be called.
+    /// An element is no possible name of an actor.
     Element {
         /// The pattern.
         pattern: String,
-        /// What is wrong with the element.
+        /// The fault of the element.
         error: NameError,
     },
-    /// `**` with something behind it.
+    /// `**` is not the last element.
     RestInside {
         /// The pattern.
         pattern: String,
     },
-    /// The same pattern twice.
+    /// The same pattern is deployed twice.
     Twice {
         /// The pattern.
         pattern: String,
@@ -281,7 +279,7 @@ impl Deployments {
         self.put(pattern, deployment, false)
     }
 
-    /// Adds a section, or puts it in the place of the one of the same pattern.
+    /// Adds a section, or replaces the section of the same pattern.
     #[cfg(feature = "config")]
     pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
         self.put(pattern, deployment, true)
@@ -293,7 +291,7 @@ impl Deployments {
             return Err(PatternError::Relative { pattern: pattern.to_owned() });
         };
         if elements.starts_with("user/") || elements.starts_with("system/") {
-            // No error: an actor below `/user` may have such a name.
+            // This is no error: an actor below `/user` may have such a name.
             log::warn!(
                 target: "pointsman",
                 "deployment {pattern:?} is meant for /user{pattern}: leave the guardian out of the pattern"
@@ -334,7 +332,7 @@ impl Deployments {
         Ok(())
     }
 
-    /// What is said about the actor at these names, given from below the guardian down.
+    /// Returns the section of the actor at these names, given from below the guardian down.
     pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
         if self.written.is_empty() {
             return None;
@@ -352,14 +350,14 @@ impl Deployments {
         level.and_then(|level| level.deployment.as_ref()).or(rest)
     }
 
-    /// All sections as they were written, by pattern.
+    /// Returns all deployments as they were written, by pattern.
     pub fn written(&self) -> &BTreeMap<String, Deployment> {
         &self.written
     }
 }
 
 impl Level {
-    /// The level of this prefix, which is `next` if there was none.
+    /// Returns the level of this prefix; it is `next` if there was none.
     fn with_prefix(&mut self, prefix: &str, next: usize) -> usize {
         let place = match self.by_prefix.iter().position(|(known, _)| known == prefix) {
             Some(place) => place,
@@ -429,7 +427,7 @@ mod tests {
         assert_eq!(found(&all, "/a/b/c/d").as_deref(), Some("/a/b/**"));
     }
 
-    /// To make all of them anew for each would take minutes for a file of ten thousand.
+    /// Replacing must not make all sections anew: for a file of ten thousand that would take minutes.
     #[cfg(feature = "config")]
     #[test]
     fn to_replace_one_leaves_the_others_as_they_are() {

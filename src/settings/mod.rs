@@ -1,8 +1,8 @@
-//! Settings as plain data, and what can be wrong with them. They know no actor.
+//! Settings are plain data, with their errors. They know no actor.
 
 pub(crate) mod deployment; // settings of an actor by its path
 pub(crate) mod router; // settings of a router
-pub(crate) mod section_fault; // what is wrong with the settings of a router
-pub(crate) mod resizer_error; // what is wrong with a resizer
-pub(crate) mod backoff_error; // what is wrong with a backoff supervisor
+pub(crate) mod section_fault; // faults of the settings of a router
+pub(crate) mod resizer_error; // errors of a resizer
+pub(crate) mod backoff_error; // errors of a backoff supervisor
 pub(crate) mod phases; // the phases of a coordinated shutdown

@@ -1,36 +1,36 @@
-//! The phases of a coordinated shutdown, and the order that follows from what they depend on.
+//! A coordinated shutdown has phases, whose order follows from their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// The names of the default phases, in their order. Those about clusters are names only: nothing in this crate
-/// fills them, so that programs which bring a cluster layer of their own find its place. The three `BEFORE_…` are
-/// meant for applications.
+/// The names of the default phases, in their order. The phases about clusters are names only: nothing in this crate
+/// fills them, and a program with a cluster layer of its own finds their places. The three `BEFORE_…` phases are meant
+/// for applications.
 pub mod phase {
-    /// The first: for the application's own preparations.
+    /// The first phase, for the application's own preparations.
     pub const BEFORE_SERVICE_UNBIND: &str = "before-service-unbind";
-    /// Take no new connections.
+    /// Services take no new connections from here on.
     pub const SERVICE_UNBIND: &str = "service-unbind";
-    /// Wait for the requests in progress.
+    /// Requests in progress are awaited.
     pub const SERVICE_REQUESTS_DONE: &str = "service-requests-done";
-    /// Close connections.
+    /// Connections are closed.
     pub const SERVICE_STOP: &str = "service-stop";
-    /// For the application: the last moment in a cluster.
+    /// For the application: the last phase in the cluster.
     pub const BEFORE_CLUSTER_SHUTDOWN: &str = "before-cluster-shutdown";
-    /// Hand over shards. Timeout: 10 s.
+    /// Shards are handed over. Timeout: 10 s.
     pub const CLUSTER_SHARDING_SHUTDOWN_REGION: &str = "cluster-sharding-shutdown-region";
-    /// Leave the cluster.
+    /// The node leaves the cluster.
     pub const CLUSTER_LEAVE: &str = "cluster-leave";
-    /// Hand over what there is one of in a cluster. Timeout: 10 s.
+    /// Cluster singletons are handed over. Timeout: 10 s.
     pub const CLUSTER_EXITING: &str = "cluster-exiting";
-    /// Wait until the others know.
+    /// The node waits until the other nodes know that it exits.
     pub const CLUSTER_EXITING_DONE: &str = "cluster-exiting-done";
-    /// Stop the cluster layer.
+    /// The cluster layer stops.
     pub const CLUSTER_SHUTDOWN: &str = "cluster-shutdown";
-    /// For the application: the last moment with actors.
+    /// For the application: the last phase with actors.
     pub const BEFORE_ACTOR_SYSTEM_TERMINATE: &str = "before-actor-system-terminate";
-    /// Every actor ends. Timeout: 10 s.
+    /// All actors end. Timeout: 10 s.
     pub const ACTOR_SYSTEM_TERMINATE: &str = "actor-system-terminate";
 }
 
@@ -53,7 +53,7 @@ const DEFAULTS: [(&str, Duration); 12] = [
     (phase::ACTOR_SYSTEM_TERMINATE, TIMEOUT_LONG),
 ];
 
-/// One phase of a coordinated shutdown: what comes before it, how long it may take, and what happens if it fails.
+/// A phase of a coordinated shutdown: its dependencies, its timeout, and the reaction to a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Phase {
@@ -64,30 +64,30 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// A phase that depends on none, may take 5 s, and is recovered from.
+    /// Makes a phase that depends on no other phase, has a timeout of 5 s, and is recovered from.
     pub fn new() -> Self {
         Self { depends_on: Vec::new(), timeout: TIMEOUT_DEFAULT, recover: true, enabled: true }
     }
 
-    /// Runs it after the phase of this name. One that nobody describes counts as a phase with the defaults.
+    /// Runs the phase after the phase of this name. A phase that no setting describes has the defaults.
     pub fn after(mut self, phase: &str) -> Self {
         self.depends_on.push(phase.to_owned());
         self
     }
 
-    /// How long its tasks may take together, by the system's clock. Default: 5 s.
+    /// Sets how long the tasks of the phase may take together, by the system's clock. Default: 5 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Whether the run goes on when one of its tasks fails or its time is over. Default: yes, with a warning.
+    /// Sets whether the run goes on when a task of the phase fails or its timeout ends. Default: yes, with a warning.
     pub fn recover(mut self, is_on: bool) -> Self {
         self.recover = is_on;
         self
     }
 
-    /// Whether its tasks run. Default: yes.
+    /// Sets whether the tasks of the phase run. Default: yes.
     pub fn enabled(mut self, is_on: bool) -> Self {
         self.enabled = is_on;
         self
@@ -127,7 +127,7 @@ pub struct Phases {
 }
 
 impl Default for Phases {
-    /// The [default phases](phase), in a line: each depends on the one before it.
+    /// Makes the [default phases](phase) in a line: each depends on the phase before it.
     fn default() -> Self {
         let mut by_name = BTreeMap::new();
         let mut before: Option<&str> = None;
@@ -141,25 +141,25 @@ impl Default for Phases {
 }
 
 impl Phases {
-    /// Adds a phase, or puts it in the place of the one of this name.
+    /// Adds a phase, or replaces the phase of this name.
     pub fn phase(mut self, name: &str, phase: Phase) -> Self {
         self.by_name.insert(name.to_owned(), phase);
         self
     }
 
-    /// Changes the phase of this name; a new one if there is none.
+    /// Changes the phase of this name; changes a new phase if there is none.
     pub fn change(mut self, name: &str, change: impl FnOnce(Phase) -> Phase) -> Self {
         let phase = self.by_name.remove(name).unwrap_or_default();
         self.phase(name, change(phase))
     }
 
-    /// Whether [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
+    /// Sets whether [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
     pub fn terminate_actor_system(mut self, is_on: bool) -> Self {
         self.terminates_system = is_on;
         self
     }
 
-    /// The phases, each behind all that it depends on; among those that are free to go, by name.
+    /// Returns the phases, each behind all its dependencies; phases that could run next are ordered by name.
     pub(crate) fn in_order(mut self) -> Result<Vec<(String, Phase)>, PhaseCycle> {
         let named: BTreeSet<String> =
             self.by_name.values().flat_map(|phase| phase.depends_on.iter().cloned()).collect();
@@ -184,13 +184,14 @@ impl Phases {
     }
 }
 
-/// Depth first, dependencies before those that depend on them. Without recursion: each of many phases may depend on the
-/// one before it.
+/// The walk visits phases depth first, dependencies before their dependents. It does not recurse: each of many phases
+/// may depend on the phase before it.
 struct Walk<'a> {
     phases: &'a BTreeMap<String, Phase>,
-    /// The way from where the walk began to where it is, each name with what it depends on and is not visited yet.
+    /// The path from the start of the walk to its present place: each name with its dependencies that are not visited
+    /// yet.
     path: Vec<(&'a str, std::slice::Iter<'a, String>)>,
-    /// Those on the way, and those that are done.
+    /// The names on the path, and the names that are done.
     met: BTreeSet<&'a str>,
     done: BTreeSet<&'a str>,
     order: Vec<&'a str>,
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(names(phases), ["z", "c", "b", "a", "d"]);
     }
 
-    /// Each depends on the next, which is met first.
+    /// Each phase depends on the next, which is met first.
     #[test]
     fn a_long_line_of_phases_needs_no_deep_stack() {
         const LENGTH: usize = if cfg!(miri) { 100 } else { 20_000 };

@@ -1,28 +1,28 @@
-//! What can be wrong with a resizer's settings.
+//! Errors of the settings of a resizer.
 
 use std::fmt;
 
-/// Why a pool cannot have this resizer.
+/// A pool cannot have this resizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResizerError {
-    /// A parameter's value makes no sense.
+    /// The value of a parameter is not allowed.
     Parameter {
         /// The parameter's name.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
     /// The router is a group: it makes no routees.
     NotAPool,
-    /// The pool's routees [share one queue](crate::routing::Balancing), which shows in nobody's mailbox.
+    /// The pool's routees [share one queue](crate::routing::Balancing), so their own mailboxes show no load.
     SharedQueue,
 }
 
 impl ResizerError {
-    /// A parameter's value makes no sense: for [`Resizer::check`](crate::routing::Resizer::check).
+    /// Makes an error for a value that is not allowed, for use in [`Resizer::check`](crate::routing::Resizer::check).
     ///
     /// ```
     /// use pointsman::routing::ResizerError;
@@ -34,7 +34,7 @@ impl ResizerError {
         ResizerError::Parameter { name, value: value.to_string(), allowed: allowed.into() }
     }
 
-    /// A number that must be at least 0 and finite.
+    /// Checks a number that must be at least 0 and finite.
     pub(crate) fn unless_rate(name: &'static str, value: f64) -> Result<(), Self> {
         if value >= 0.0 && value.is_finite() {
             return Ok(());
@@ -42,7 +42,7 @@ impl ResizerError {
         Err(Self::parameter(name, value, "finite and at least 0"))
     }
 
-    /// A number that must be in [0, 1].
+    /// Checks a number that must be in [0, 1].
     pub(crate) fn unless_share(name: &'static str, value: f64) -> Result<(), Self> {
         if (0.0..=1.0).contains(&value) {
             return Ok(());
@@ -50,7 +50,7 @@ impl ResizerError {
         Err(Self::parameter(name, value, "at least 0 and at most 1"))
     }
 
-    /// A time that must be more than nothing.
+    /// Checks a time that must be more than 0.
     pub(crate) fn unless_positive(name: &'static str, value: std::time::Duration) -> Result<(), Self> {
         if !value.is_zero() {
             return Ok(());

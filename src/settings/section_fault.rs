@@ -1,12 +1,11 @@
-//! What can be wrong with what a system says of a router.
+//! The faults of a system's settings of a router.
 
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::PathError;
 use std::fmt;
 
-/// Why an actor, mostly a router, cannot be as the system says of it: in
-/// [`SpawnError::Section`](crate::SpawnError::Section) and
-/// [`BuildError::Section`](crate::core::build_error::BuildError::Section), which name the key.
+/// A section cannot apply to its actor, mostly a router. [`SpawnError::Section`](crate::SpawnError::Section) and
+/// [`BuildError::Section`](crate::core::build_error::BuildError::Section) hold the fault and name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SectionFault {
@@ -14,66 +13,65 @@ pub enum SectionFault {
     Unknown {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
-    /// The code leaves it to the system to say what kind of router it is, and the system says nothing, or
-    /// `from-code`.
+    /// The code leaves the kind of router to the system, and the system names none, or `from-code`.
     FromCode,
-    /// The plan was not told that its messages can be routed so.
+    /// The plan does not declare that its messages can be routed so.
     Ability {
         /// The kind of router.
         name: String,
-        /// The method of the plan that says it.
+        /// The method of the plan that declares it.
         method: &'static str,
     },
-    /// A pool is asked for, and the code has a group: nobody knows how its routees are made.
+    /// The section asks for a pool, but the code has a group, which has no recipe for routees.
     NoRecipe {
         /// The kind of router.
         name: String,
     },
-    /// A group is asked for, and neither the code nor the section names a routee.
+    /// The section asks for a group, and neither the code nor the section names a routee.
     NoPaths {
         /// The kind of router.
         name: String,
     },
-    /// Another logic is asked for a balancing pool, whose routees share a queue by their recipe.
+    /// The section asks for another logic for a balancing pool, whose routees share a queue by their recipe.
     SharedQueue {
         /// The kind of router.
         name: String,
     },
-    /// A balancing pool is asked for, and the code has a [keyed pool](crate::routing::RouterBuilder::keyed_pool), whose
-    /// routees take other messages than the router.
+    /// The section asks for a balancing pool, but the code has a [keyed
+    /// pool](crate::routing::RouterBuilder::keyed_pool), whose routees take other messages than the router.
     BareMessages {
         /// The kind of router.
         name: String,
     },
-    /// Another logic is asked for a router whose logic has a controller of its own kind.
+    /// The section asks for another logic for a router whose logic has a controller of its own kind.
     Controller {
         /// The kind of router.
         name: String,
     },
-    /// A logic of this name was given for other messages only.
+    /// A logic of this name was registered for other messages only.
     OtherMessage {
         /// The name.
         name: String,
-        /// The router's messages.
+        /// The type of the router's messages.
         message: &'static str,
-        /// The messages that it was given for.
+        /// The types of messages for which the logic was registered.
         known: Vec<&'static str>,
     },
-    /// Whoever makes the logic of this name refused what the section says.
+    /// The function that makes the logic of this name refused the section.
     Refused {
         /// The name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         fault: String,
     },
-    /// A value that its key cannot have.
+    /// The key cannot have this value.
     Value {
         /// The value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
     /// Both resizers are on.
@@ -82,19 +80,19 @@ pub enum SectionFault {
     Dispatcher {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
     /// The system has no mailbox of this name.
     Mailbox {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
-    /// A routee's path that is none in this system.
+    /// The path of a routee is not a path in this system.
     Path(PathError),
-    /// The mailbox named cannot be the queue of a balancing pool, or there is none of this name.
+    /// The named mailbox cannot be the queue of a balancing pool, or no mailbox has this name.
     Queue(MailboxFault),
 }
 

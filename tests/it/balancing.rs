@@ -588,10 +588,26 @@ fn a_turn_takes_no_more_messages_than_the_dispatchers_throughput() {
 }
 
 /// A question, or the order to ask so many that nobody waits for, and then to tell another one.
-#[derive(Message)]
 enum Backlog {
     Question(Call<Asked>),
     Pile(usize, ActorRef<()>),
+}
+
+// As `#[derive(Message)]` writes it; this runs without the feature `macros`, too.
+impl From<Call<Asked>> for Backlog {
+    fn from(call: Call<Asked>) -> Self {
+        Self::Question(call)
+    }
+}
+
+impl pointsman::Answerable for Backlog {
+    fn fork(&mut self, attempt: &pointsman::Attempt) -> bool {
+        match self {
+            Self::Question(call) => call.fork(attempt),
+            Self::Pile(..) => false,
+        }
+    }
+}
 }
 
 struct Asked;

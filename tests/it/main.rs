@@ -15,6 +15,7 @@ mod destructors;
 mod dispatchers;
 mod error_texts;
 mod events;
+#[cfg(feature = "macros")]
 mod expired;
 mod goakt;
 #[cfg(feature = "macros")]
@@ -31,6 +32,7 @@ mod keyed_support;
 mod keyed_wait;
 mod ledger;
 mod lifecycle;
+#[cfg(feature = "macros")]
 mod limits;
 mod listeners;
 mod logged;

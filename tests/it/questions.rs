@@ -505,7 +505,7 @@ fn a_failed_attempt_starts_the_next_at_once_unless_ticks_are_waited_for() {
     let first = scene.next();
     answer(&scene.desks[first], 0);
     scene.system.advance(99 * MS);
-    assert_eq!(scene.asked(), []);
+    assert_eq!(scene.asked(), [0; 0]);
     scene.system.advance(MS);
     let second = scene.next();
     assert_ne!(first, second);
@@ -604,7 +604,7 @@ fn an_asker_that_gives_up_is_noticed_with_the_next_attempt() {
     assert_eq!(Arc::strong_count(&life), 3, "the router's copy");
     scene.system.advance(MS);
     assert_eq!(Arc::strong_count(&life), 2);
-    assert_eq!(scene.asked(), []);
+    assert_eq!(scene.asked(), [0; 0]);
     assert!(call.reply_to.send(1).is_err());
     let asks = scene.end().asks;
     assert_eq!((asks.begun, asks.cancelled, asks.late), (1, 1, 1), "{asks:?}");
@@ -625,7 +625,7 @@ fn an_asker_that_gives_up_is_noticed_with_a_failure_or_a_reply() {
             "a success is late, a failure is just heard"
         );
         assert_eq!(Arc::strong_count(&life), 1);
-        assert_eq!(scene.asked(), []);
+        assert_eq!(scene.asked(), [0; 0]);
     }
     scene.end();
 }

@@ -16,7 +16,7 @@ fn capacity(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("not 0")
 }
 
-/// An owner whose token was taken by a system message, which is taken out again.
+/// Returns an owner whose token was taken by a control message; the message is taken out again.
 fn awake<M>(mailbox: &Plain<M>) -> Owner<'_, (), u32, M> {
     assert_eq!(mailbox.gate.send_system(0, Position::Immediate), Ok(SystemPushed::Wake));
     // SAFETY: the send handed us the token.
