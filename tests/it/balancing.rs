@@ -608,7 +608,6 @@ impl pointsman::Answerable for Backlog {
         }
     }
 }
-}
 
 struct Asked;
 
