@@ -8,6 +8,7 @@ use std::{env, fs, io};
 
 fn main() {
     println!("cargo::rustc-cfg=pointsman_loom");
+    println!("cargo::rustc-cfg=pointsman_mirror");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=../src");
     let source = Path::new("../src");

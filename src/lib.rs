@@ -131,7 +131,8 @@
 // The derive names this crate by its own name; inside it that name must exist too.
 extern crate self as pointsman;
 
-// Internals are `pub` inside private modules, so that `loom_hooks` can show them to the models.
+// The mirrors widen `pub(crate)` to `pub`, so that `loom_hooks` can show internals to their models. A user's own models
+// run on the source as it is, without them.
 mod actor;
 mod ask;
 #[cfg(feature = "config")]
@@ -142,7 +143,7 @@ mod failure;
 mod group;
 #[cfg(not(pointsman_loom))]
 pub mod guide;
-#[cfg(pointsman_loom)]
+#[cfg(pointsman_mirror)]
 pub mod loom_hooks;
 mod mailbox;
 #[cfg(pointsman_loom)]

@@ -1,4 +1,4 @@
-//! Internals for the models in `loom-tests`; exists only under `--cfg pointsman_loom`.
+//! Internals for the models in `loom-tests`; exists only in the copy of the source that their build script widens.
 
 pub use crate::ask::timekeeper::Timekeeper;
 pub use crate::ask::{ask, reply, slot, slot_pool};

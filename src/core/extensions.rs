@@ -6,8 +6,21 @@
 use std::any::{Any, TypeId};
 use std::time::Instant;
 
+/// A value as one whose type is looked up while the program runs. A cast from `dyn Extension` to `dyn Any` needs a newer
+/// compiler than the oldest one that is promised.
+pub trait AsAny {
+    /// The value itself.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Any> AsAny for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A feature's part of one system.
-pub trait Extension: Any + Send + Sync {
+pub trait Extension: AsAny + Any + Send + Sync {
     /// The last actor has ended. Runs on the thread that ended it, before anyone who waits for the end goes on. `system` is
     /// the system's name.
     fn tree_ended(&self, system: &str) {
@@ -50,8 +63,8 @@ impl Extensions {
 
     fn find<T: Extension>(&self) -> Option<&T> {
         let (_, part) = self.0.iter().find(|(of, _)| *of == TypeId::of::<T>())?;
-        let part: &dyn Any = &**part;
-        part.downcast_ref()
+        // Through the box: the box has an `as_any` of its own.
+        (**part).as_any().downcast_ref()
     }
 
     /// Runs a hook of each.
